@@ -92,6 +92,10 @@ from .models import scalings as scalings
 from .models.common_noise import CommonMatrix as CommonMatrix
 from .models.common_noise import CommonRotations as CommonRotations
 from .models.common_noise import CommonTranslations as CommonTranslations
+from .models.influence import Causal as Causal
+from .models.influence import Frequency as Frequency
+from .models.influence import Lorentzian as Lorentzian
+from .models.influence import OfIndex as OfIndex
 from .models.noise import Anisotropic as Anisotropic
 from .models.noise import Isotropic as Isotropic
 from .models.noise import MultiplicativeIto as MultiplicativeIto
@@ -115,6 +119,11 @@ from .spaces import principal_circle as principal_circle
 from .spaces import principal_sphere as principal_sphere
 from .spaces import to_pyshtools as to_pyshtools
 from .spaces.characteristics import Characteristics as Characteristics
+from .spaces.index import Classes as Classes
+from .spaces.index import Index as Index
+from .spaces.index import NormalIndex as NormalIndex
+from .spaces.index import Positions as Positions
+from .spaces.indexed import Indexed as Indexed
 from .states import Dirac as Dirac
 from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian

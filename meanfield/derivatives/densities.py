@@ -31,6 +31,7 @@ def check_differentiable(
     reasons = {
         "common noise, which is random": model.common is not None,
         "a reaction": model.reaction != 0,
+        f"the parts {', '.join(model.by_place)}": bool(model.by_place),
         f"the normalisation {model.normalisation!r}": not model.normalisation.is_identity,
         "a drift whose parameters change with time": not model.drift.constant,
     }

@@ -10,6 +10,7 @@ from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
+from ..spaces.indexed import Indexed
 from .densities import (
     DifferentiatedRun,
     FieldsOn,
@@ -71,6 +72,11 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
 
 def check_state(state: Any) -> None:
     """Raise MeanfieldError for states whose runs have no tangents as expansions, nor gradients."""
+    if isinstance(state, Indexed):
+        raise MeanfieldError(
+            "Derivatives of runs of Indexed densities are not known: use differences of runs with "
+            "dt= and max_degree= = min_degree=."
+        )
     if not isinstance(state, Density):
         raise MeanfieldError(
             f"Gradients of runs are known for a Density; got a run of {type(state).__name__}. Ask "

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
 from ..spaces.circle import evaluate
+from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
 from .distance import Distance
 from .linear_programs import Cells, angles_between, optimal_plan, semidiscrete_bounds
@@ -381,7 +382,7 @@ def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
 
 
 def conditional_wasserstein(
-    a: Tokens, b: Tokens, p: float = 2, *, blocks: int | None = None
+    a: Tokens | Indexed, b: Tokens | Indexed, p: float = 2, *, blocks: int | None = None
 ) -> Distance:
     """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the place of a token in its sequence.
 
@@ -390,13 +391,17 @@ def conditional_wasserstein(
 
     Parameters
     ----------
-    a, b : Tokens
-        Single sets in one space, in the order of their sequences, of equal or different lengths.
+    a, b : Tokens or Indexed
+        Single sets in one space, in the order of their sequences, of equal or different lengths;
+        or densities that are indexed by positions. Of two of these a_s and b_s are compared at the
+        nodes of a. Tokens are compared with densities in blocks: a single token is a Dirac,
+        whose distance from a density does not become small as n grows.
     p : float
         From 1 to 20.
     blocks : int, optional
         Number of blocks of equal mass. It must divide the number of tokens of both, whose masses
-        must be equal. By default every token is a block of its own.
+        must be equal. By default every token is a block of its own. Of `Indexed` densities it is
+        the mean over positions.
 
     Raises
     ------
@@ -413,10 +418,12 @@ def conditional_wasserstein(
     """
     p = checked_power(p)
     for name, state in (("a", a), ("b", b)):
-        single = isinstance(state, Tokens) and not state.shape
-        fitting(name, state, "a single set of Tokens", single, TypeError)
+        single = isinstance(state, Tokens | Indexed) and not state.shape
+        fitting(name, state, "a single set of Tokens, or Indexed densities", single, TypeError)
     if blocks is not None:
         return _of_blocks(a, b, p, whole_number("blocks", blocks))
+    if isinstance(a, Indexed) or isinstance(b, Indexed):
+        return _of_slices(a, b, p)
     if a.dimension != b.dimension or a.on_sphere != b.on_sphere:
         raise ValueError(f"Both need to be tokens of one space; got {as_given(a)} and {b!r}.")
     ends = [levels_of(tokens.masses[None])[0, 1:] for tokens in (a, b)]
@@ -435,15 +442,32 @@ def conditional_wasserstein(
     return Distance(value, most - value, "along the sequence")
 
 
-def _of_blocks(a: Tokens, b: Tokens, p: float, blocks: int) -> Distance:
-    for tokens in (a, b):
-        divides = not len(tokens) % blocks and np.ptp(tokens.masses) == 0
-        wanted = f"of equal masses and a number of them that {blocks} blocks divide"
-        fitting("tokens", tokens, wanted, divides)
-    first, second = (
-        Tokens(t.x.reshape(blocks, -1, t.dimension), on_sphere=t.on_sphere) for t in (a, b)
-    )
-    slices = wasserstein(first, second, p)
-    values, highest = np.asarray(slices.value), np.asarray(slices.value) + slices.error
-    mean, most = (float((x**p).mean() ** (1 / p)) for x in (values, highest))
+def _of_slices(a: Any, b: Any, p: float) -> Distance:
+    """Between densities that are indexed by positions, at the nodes of the first."""
+    for name, state in (("a", a), ("b", b)):
+        wanted = "Indexed densities, as the other state is, where there are no blocks"
+        fitting(name, state, wanted, isinstance(state, Indexed), TypeError)
+    gaps = wasserstein(a.slices, b.at_position(a.positions), p)
+    return _mean_of(gaps, p, a.weights)
+
+
+def _mean_of(gaps: Distance, p: float, weights: np.ndarray) -> Distance:
+    """(sum of weights and gaps^p)^(1/p)."""
+    values, highest = np.asarray(gaps.value), np.asarray(gaps.value) + gaps.error
+    mean, most = (float((weights @ x**p) ** (1 / p)) for x in (values, highest))
     return Distance(mean, most - mean, "along the sequence")
+
+
+def _of_blocks(a: Any, b: Any, p: float, blocks: int) -> Distance:
+    laws = [_blocks_of(state, blocks) for state in (a, b)]
+    return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(blocks, 1 / blocks))
+
+
+def _blocks_of(state: Any, blocks: int) -> Any:
+    """The laws of blocks of a sequence, an ensemble of so many."""
+    if isinstance(state, Indexed):
+        return state.blocks(blocks)
+    divides = not len(state) % blocks and np.ptp(state.masses) == 0
+    wanted = f"of equal masses and a number of them that {blocks} blocks divide"
+    fitting("tokens", state, wanted, divides)
+    return Tokens(state.x.reshape(blocks, -1, state.dimension), on_sphere=state.on_sphere)

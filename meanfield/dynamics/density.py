@@ -58,8 +58,8 @@ class DensityEvolution:
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`; and `turning`. Where kappa depends on
-        time, at that of the last call of `freeze`; 0 before the first one.
+        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`; and `turning`. Where
+        kappa depends on time, at that of the last call of `freeze`; 0 before the first one.
     basis : Eigenbasis or None
         Of another noise than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
@@ -225,7 +225,7 @@ class DensityMotion(Motion, moves=Density):
             one_pole = bool((W[..., 2:] <= ROUNDING * W[..., 1:2]).all())
         if not one_pole:
             raise MeanfieldError(
-                f"Lorentzian frequencies are exact for a drift of degree 1, such as c * Kuramoto(), "
+                "Lorentzian frequencies are exact for a drift of degree 1, such as c * Kuramoto(), "
                 f"with isotropic noise: {drift!r} couples moments that have their poles in both "
                 "half-planes. Use densities indexed by frequencies, circle.indexed(f, index)."
             )

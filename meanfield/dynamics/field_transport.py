@@ -156,8 +156,9 @@ class FieldTransport(Transport):
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         geometry, t = self._geometry, self._inside(float(self.time[0]))
         own, moving = source[: target.size], source[source.size - target.size :]
-        density = GridDensity(geometry, own, geometry.to_values(own))
-        others = GridDensity(geometry, moving, geometry.to_values(moving)) if self.pairs else density
+        density = others = GridDensity(geometry, own, geometry.to_values(own))
+        if self.pairs:
+            others = GridDensity(geometry, moving, geometry.to_values(moving))
         fields = self._fields.of(member)
         velocity = self.velocity(t, others, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())

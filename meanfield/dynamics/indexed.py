@@ -41,7 +41,8 @@ class IndexedEvolution(DensityEvolution):
         super().__init__(*given, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
-        space, count = self.geometry.space, len(self._influence)
+        geometry: Any = self.geometry
+        space, count = geometry.space, len(self._influence)
         model, members = model.replace(drift=self._nodes), self.members * count
         if model.is_zonal:
             drift, degrees = model.zonal, (space.degree, space.dimension)
@@ -105,14 +106,14 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             )
         return drift.replace(beta=np.tile(betas, members))
 
-    def turning(self, geometry: Geometry) -> np.ndarray | None:
+    def turning(self, geometry: Any) -> np.ndarray | None:
         """-i k omega for each slice, in the coefficients int e^(-ik theta) dmu_s."""
         if self.model.frequency is None:
             return None
         turns = -1j * np.outer(self._frequencies, geometry.space.degrees)
         return turns.ravel()
 
-    def fields(self, geometry: Geometry) -> EnsembleFields:
+    def fields(self, geometry: Any) -> EnsembleFields:
         if geometry not in self._fields:
             members = int(np.prod(self.like.shape)) * len(geometry.index)
             self._fields[geometry] = EnsembleFields(self._nodes, geometry.space, (members,))
@@ -132,7 +133,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     def alike(self) -> bool:
         return False
 
-    def measure(self, state: Indexed, t: float = 0.0) -> dict[str, Any]:
+    def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
         """Observables of indexed densities.
 
         Returns
@@ -143,7 +144,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             moment_by_index : (*ensemble, P, 8), of each slice
             order_by_index : (*ensemble, P), |moment 1| of each
             minimum : smallest value of all slices
-            mass : (*ensemble, P), of each slice, which is 1
+            mass : total mass, sum of weights and masses of slices
             spectral_tail : largest coefficient in the last eighth of the degrees of any slice
             index_tail : last coefficients in the index, see `Indexed.index_tail`
         """
@@ -161,12 +162,12 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "moment_by_index": each,
             "order_by_index": np.abs(each[..., 0]),
             "minimum": state.minimum,
-            "mass": state.mass,
+            "mass": state.mass @ state.weights,
             "spectral_tail": state.spectral_tail,
             "index_tail": state.index_tail,
         }
 
-    def doubt(self, state: Indexed, t: float, failure: Failure) -> str | None:
+    def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
         """Whether slices came out negative, or vary in the index more than its nodes can show."""
         if found := super().doubt(state, t, failure):
             return found
@@ -179,7 +180,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "where positions follow the first ones, Positions.graded()."
         )
 
-    def _doubt_of_quotients(self, state: Indexed, t: float, most: float) -> str | None:
+    def _doubt_of_quotients(self, state: Any, t: float, most: float) -> str | None:
         """Whether Z * nu is too small to divide by, nu the measure that acts on a slice."""
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None

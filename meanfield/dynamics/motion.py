@@ -195,8 +195,8 @@ class Motion(ABC):
                 takers = sorted(m.moves.__name__ for m in MOTIONS.values() if name in m.by_place)
                 raise MeanfieldError(
                     f"{self.moves.__name__} does not follow {name} = "
-                    f"{getattr(self.model, name)!r}, which {' and '.join(takers)} do: leave it "
-                    "out, or solve for one of these."
+                    f"{getattr(self.model, name)!r}; known for {' and '.join(takers)}. Solve for "
+                    "one of these, or leave it out."
                 )
 
     def check_dimensions(self) -> None:

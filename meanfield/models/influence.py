@@ -170,8 +170,9 @@ def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
 
 
 def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
-    """What a function returned, as finite numbers >= least of a shape; else TypeError, ValueError."""
-    found = returned(name, np.broadcast_to(values, shape) if np.ndim(values) == 0 else values, shape)
+    """Finite numbers >= least, of a shape, that a function returned; else TypeError, ValueError."""
+    values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
+    found = returned(name, values, shape)
     if not (np.isfinite(found).all() and (found >= least).all()):
         wanted = "finite numbers" if least == -np.inf else f"finite numbers >= {least:g}"
         raise ValueError(f"{name} must return {wanted}; its least value was {np.min(found)}.")

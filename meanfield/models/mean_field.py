@@ -46,7 +46,7 @@ class MeanField(Drift):
     def __init__(self, run: Any):
         states: Any = getattr(run, "states", [])
         first: Any = states[0] if len(states) else None
-        fits = isinstance(first, Density) and not first.geometry.axisymmetric
+        fits = type(first) is Density and not first.geometry.axisymmetric
         fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
         if first.shape or len(states) < FEWEST:
             raise ValueError(

@@ -49,7 +49,7 @@ WORDS = {
     "k": "degree of the moment",
 }
 UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
-AXES = ("t", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
+AXES = ("t", "index", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
 AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # plain data, in files
 PER_MEMBER = (  # arrays in stats of ensembles
     *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
@@ -60,6 +60,8 @@ MORE_DIMENSIONS = {
     "limit_point": ("component",),
     "cluster_mass": ("cluster",),
     "cluster_point": ("cluster", "component"),
+    "moment_by_index": ("index", "k"),
+    "order_by_index": ("index",),
 }
 
 

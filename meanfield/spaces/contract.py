@@ -537,7 +537,8 @@ class Geometry(Kind, family=True):
     ) -> Transport:
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
-        With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`. `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
+        With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`.
+        `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
         if shared or (members, degree + 1); `normaliser` None means Z = 1.
         """
 

@@ -4,6 +4,7 @@ An index is a probability measure on the line with quadrature nodes. Densities a
 nodes; between the nodes of a piece they are polynomials in the index.
 """
 
+import itertools
 from abc import abstractmethod
 from typing import Any
 
@@ -59,6 +60,10 @@ class Index(Kind, family=True):
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
         """n values of the index, increasing: random ones, or by their places if rng is None."""
         raise MeanfieldError(f"{self!r} is not an order of tokens: give positions.")
+
+    def blocks(self, count: int) -> np.ndarray:
+        """Weights (count, P) of the densities at the nodes in the mean of each block."""
+        raise MeanfieldError(f"{self!r} has no blocks of neighbours: give positions.")
 
     def tail(self, values: np.ndarray) -> np.ndarray:
         """How large the last coefficients in the index are of values (..., P, K): (...,)."""
@@ -158,12 +163,12 @@ class Positions(Index):
         return self.breaks[:-1, None] + lengths * (1 + x) / 2, lengths * w / 2
 
     @cached_property
-    def nodes(self) -> np.ndarray:  # type: ignore[override]
+    def nodes(self) -> np.ndarray:
         nodes = self._rule[0].ravel()
         return _read_only(np.concatenate([[0.0], nodes]) if self.sink else nodes)
 
     @cached_property
-    def weights(self) -> np.ndarray:  # type: ignore[override]
+    def weights(self) -> np.ndarray:
         weights = (1 - self.sink) * self._rule[1].ravel()
         return _read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
 
@@ -200,7 +205,28 @@ class Positions(Index):
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
         """n positions: the quantiles (i - 1/2)/n of the index, or independent ones, in order."""
         level = (np.arange(n) + 0.5) / n if rng is None else np.sort(rng.random(n))
+        return self._at_level(level)
+
+    def _at_level(self, level: np.ndarray) -> np.ndarray:
+        """The position below which there is this much of the index."""
         return np.where(level <= self.sink, 0.0, (level - self.sink) / (1 - self.sink))
+
+    def blocks(self, count: int) -> np.ndarray:
+        found, first = np.zeros((count, len(self))), 1 if self.sink else 0
+        ends = np.linspace(0.0, 1.0, count + 1)
+        if self.sink:
+            found[:, 0] = np.diff(np.minimum(ends, self.sink))
+        x, gauss = np.polynomial.legendre.leggauss(self.order)
+        places = self._at_level(ends)
+        for block, (begin, end) in enumerate(itertools.pairwise(places)):
+            for piece in range(self.breaks.size - 1):
+                a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
+                if b - a > BESIDE:
+                    s = a + (b - a) * (1 + x) / 2
+                    own = slice(first + piece * self.order, first + (piece + 1) * self.order)
+                    w = (1 - self.sink) * (b - a) * gauss / 2
+                    found[block, own] += w @ self._lagrange(piece, s)
+        return found / found.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
         """The largest of the last two Legendre coefficients in s on any piece, of (..., P, K)."""
@@ -211,7 +237,9 @@ class Positions(Index):
         l = np.arange(self.order - 2, self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T
-        pieces = values[..., first:, :].reshape(*values.shape[:-2], -1, self.order, values.shape[-1])
+        pieces = values[..., first:, :].reshape(
+            *values.shape[:-2], -1, self.order, values.shape[-1]
+        )
         return np.abs(project @ pieces).max(axis=(-3, -2, -1))
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:

@@ -28,14 +28,13 @@ class IndexedSpace(Geometry):
     index : Index
     """
 
-    space: Geometry
-    index: Index
-
     def __init__(self, space: Geometry, index: Index):
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Geometry) and not product
         fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
-        fitting("index", index, "an Index, such as Positions()", isinstance(index, Index), TypeError)
+        fitting(
+            "index", index, "an Index, such as Positions()", isinstance(index, Index), TypeError
+        )
         count = len(index)
         check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
         self._set(
@@ -78,7 +77,7 @@ class IndexedSpace(Geometry):
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        return {self.index.label: self.index.nodes, **self.space.axes}
+        return {"index": self.index.nodes, **self.space.axes}
 
     @property
     def judged(self) -> np.ndarray:
@@ -133,8 +132,8 @@ class IndexedSpace(Geometry):
             "points, indexed.marginal(), which are densities on the sphere."
         )
 
-    chart = _values = _coefficients = _at = _noise = _refuse  # type: ignore[assignment]
-    sample = gradient = minus_divergence = transport = transforms = _refuse  # type: ignore[assignment]
+    chart = _values = _coefficients = _at = _noise = _refuse
+    sample = gradient = minus_divergence = transport = transforms = _refuse
 
 
 class Indexed(Density):
@@ -157,10 +156,8 @@ class Indexed(Density):
 
     words: ClassVar[dict[str, str]] = {
         **Density.words,
-        "position": "position in the sequence",
-        "class": "class",
-        "frequency": "natural frequency",
-        "index": "index",
+        "index": "position in the sequence, class, or natural frequency",
+        "weight": "share of the index",
     }
 
     @classmethod
@@ -184,13 +181,15 @@ class Indexed(Density):
             mass = values @ space.weights
         if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
             raise ValueError(
-                f"Densities need finite values >= 0, not all zero for any index; {what} has minimum "
-                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
-                "not finite."
+                "Densities need finite values >= 0, not all zero for any index; "
+                f"{what} has minimum {np.min(values)} and "
+                f"{np.count_nonzero(~np.isfinite(values))} values that are not finite."
             )
         coefficients = space.to_coefficients(values / mass[:, None])
         coefficients[:, 0] = 1
-        return cls(product, coefficients.ravel()).warn_if_unresolved()
+        found = cls(product, coefficients.ravel())
+        found.warn_if_unresolved()
+        return found
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
@@ -270,6 +269,18 @@ class Indexed(Density):
     def at(self, points: Any) -> np.ndarray:
         """Values (*ensemble, P, ...) of all slices at unit vectors (..., d)."""
         return self.slices.at(points)
+
+    def as_measure(self) -> Density:
+        """What distances compare: the marginal law of the points."""
+        return self.marginal()
+
+    def blocks(self, count: int) -> Density:
+        """The laws of `count` blocks of equal mass in the index, an ensemble (*ensemble, count).
+
+        The mean of the slices over each block, as the law of tokens in a block of a sequence.
+        """
+        weights = self.index.blocks(whole_number("count", count))
+        return Density.computed(np.einsum("bp,...pk->...bk", weights, self.each), self.space)
 
     # Tokens --------------------------------------------------------------------------------
 
@@ -351,18 +362,18 @@ class Indexed(Density):
         return f"{len(self.index)} × degree {self.geometry.degree}"
 
     def arrays(self) -> Arrays:
-        space, label, dims = self.space, self.index.label, member_dims(self.shape)
+        space, dims = self.space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
         sizes = [axis.size for axis in space.axes.values()]
         values = self.values.reshape(*self.shape, len(self.index), *sizes)
         return {
-            label: ((label,), self.positions),
-            "weight": ((label,), self.weights),
+            "index": (("index",), self.positions),
+            "weight": (("index",), self.weights),
             **grid,
             **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
-            "density": ((*dims, label, *grid), values),
-            "coefficient_re": ((*dims, label, "mode"), self.each.real),
-            "coefficient_im": ((*dims, label, "mode"), self.each.imag),
+            "density": ((*dims, "index", *grid), values),
+            "coefficient_re": ((*dims, "index", "mode"), self.each.real),
+            "coefficient_im": ((*dims, "index", "mode"), self.each.imag),
         }
 
     @classmethod

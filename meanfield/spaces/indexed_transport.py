@@ -1,7 +1,5 @@
 """Transport of densities that are indexed: each moves in the field of those that act on it."""
 
-from typing import Any
-
 import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import check_memory
+from ..core.checks import check_memory, fitting
 from ..core.files import read_numbers
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
@@ -19,6 +19,9 @@ from ..states import Start, Tokens
 from .characteristics import Characteristics
 from .contract import Geometry
 from .density import COMPUTED, Density
+from .index import Index as SequenceIndex
+from .index import Positions
+from .indexed import Indexed, IndexedSpace
 from .samples import principal_circle, principal_sphere
 
 Degrees = Annotated[Any, Many(NATURAL)]
@@ -271,6 +274,49 @@ class Ensemble(DensityLaw):
 
     def density(self, space: Any) -> Density:
         return Density.stack(_densities("members", self.members, space))
+
+
+class AlongIndex(Law):
+    """Densities that change from law to law along an index, linearly in between.
+
+    Parameters
+    ----------
+    laws : array of tables
+        Of the densities at some values of the index, two or more; one alone is that of all.
+    at : array, optional
+        These values, increasing; by default equally spaced from the least node, or 0, to the
+        largest, or 1. Beyond them the law is that of the nearest.
+    index : table, optional
+        What the densities are indexed by; by default positions in [0, 1] with breaks at all `at`.
+    """
+
+    laws: tuple[DensityLaw, ...]
+    at: np.ndarray | None = None
+    index: SequenceIndex | None = None
+
+    def validate(self) -> None:
+        _check_entries("laws", self.laws)
+        if self.at is not None:
+            fits = self.at.shape == (len(self.laws),) and (np.diff(self.at) > 0).all()
+            fitting("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
+
+    def begin(self, space: Geometry | None) -> Indexed:
+        index = self._index()
+        begin, end = (0.0, 1.0) if isinstance(index, Positions) else index.nodes[[0, -1]]
+        at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at
+        each = Density.stack(_densities("laws", self.laws, space)).coefficients
+        hats = [np.interp(index.nodes, at, row) for row in np.eye(len(at))]
+        found = np.einsum("lp,lk->pk", hats, each)
+        product = IndexedSpace(self.laws[0].begin(space).geometry, index)
+        densities = Indexed(product, product.joined(found))
+        densities.checked_positive(COMPUTED)
+        return densities
+
+    def _index(self) -> SequenceIndex:
+        if self.index is not None:
+            return self.index
+        at = np.linspace(0, 1, len(self.laws)) if self.at is None else self.at
+        return Positions(np.array([0.0, *at[(at > 0) & (at < 1)], 1.0]))
 
 
 class AlongCharacteristics(Law):

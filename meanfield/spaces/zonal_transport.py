@@ -96,7 +96,7 @@ def _sum(density, multipliers, rules, series, folded, sums):
 
 
 @njit(**INNER)
-def _sum_slope(moving, attraction, band, e, dimension, rules, series, folded, sums):
+def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
     """G = sin(theta) d_theta g for the potential g = W * mu."""
     for i in range(series.size):
         series[i] = 0.0
