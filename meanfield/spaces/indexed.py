@@ -28,6 +28,9 @@ class IndexedSpace(Geometry):
     index : Index
     """
 
+    space: Any = None
+    index: Any = None
+
     def __init__(self, space: Geometry, index: Index):
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Geometry) and not product
