@@ -116,6 +116,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
+        Of the index, 1 by default.
     """
 
     factor: float = 1.0
@@ -140,6 +141,7 @@ class Lorentzian(Frequency):
     width : float
         > 0.
     centre : float
+        The mean frequency.
 
     References
     ----------

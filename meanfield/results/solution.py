@@ -264,7 +264,7 @@ class Solution(Result):
         held = {name: arrays[name] for name in header["held"]}
         return cls(
             t=arrays["t"][1],
-            states=tuple(state.unstacked(held, _made_of(header["of"]))),
+            states=tuple(state.unstacked(held, _made_of(header["of"], state.families))),
             model=model,
             t_events=[np.array(times) for times in header["t_events"]],
             stored={"provenance": header["provenance"], **kept},
@@ -291,10 +291,13 @@ class Solution(Result):
         return animate(self, path_of("path", path), **options)
 
 
-def _made_of(of: dict[str, Any]) -> dict[str, Any]:
-    """The header of a state: plain data, and its space."""
-    spaces = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
-    return {n: build(Geometry, value) if n in spaces else value for n, value in of.items()}
+def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
+    """The header of a state: plain data, and kinds: spaces, where no other family is named."""
+    kinds = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
+    return {
+        n: build(families.get(n, Geometry), value) if n in kinds else value
+        for n, value in of.items()
+    }
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:

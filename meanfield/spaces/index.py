@@ -16,6 +16,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
 
+FEW = 5  # nodes on a piece
 MORE = 24  # nodes of the quadrature of a decay, beyond those of the densities
 BESIDE = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
 
@@ -229,12 +230,13 @@ class Positions(Index):
         return found / found.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
-        """The largest of the last two Legendre coefficients in s on any piece, of (..., P, K)."""
-        if self.order < 3:
-            return np.full(values.shape[:-2], np.inf)
+        """The largest of the last Legendre coefficients in s on any piece, of (..., P, K).
+
+        Of the last two, or the last one of few: one alone may vanish by symmetry.
+        """
         first = 1 if self.sink else 0
         x, w = np.polynomial.legendre.leggauss(self.order)
-        l = np.arange(self.order - 2, self.order)
+        l = np.arange(self.order - (2 if self.order >= FEW else 1), self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T
         pieces = values[..., first:, :].reshape(
@@ -319,6 +321,7 @@ class NormalIndex(Index):
     count : int
         Nodes.
     centre : float
+        Mean of the index.
     """
 
     label = "frequency"

@@ -28,6 +28,7 @@ class IndexedSpace(Geometry):
     index : Index
     """
 
+    kept = False  # files hold the space and the index
     space: Any = None
     index: Any = None
 
@@ -157,11 +158,17 @@ class Indexed(Density):
     Build one through a space: ``circle.indexed(lambda s, theta: 1 + 0.3 * np.cos(theta - s))``.
     """
 
+    families: ClassVar[dict[str, Any]] = {"index": Index}
     words: ClassVar[dict[str, str]] = {
         **Density.words,
         "index": "position in the sequence, class, or natural frequency",
         "weight": "share of the index",
     }
+
+    @classmethod
+    def computed(cls, coefficients: Any, space: Geometry, index: Index | None = None) -> "Indexed":
+        product = space if index is None else IndexedSpace(space, index)
+        return super().computed(coefficients, product)
 
     @classmethod
     def of_function(cls, space: Geometry, f: Callable[..., Any], index: Index) -> "Indexed":
@@ -364,6 +371,9 @@ class Indexed(Density):
     def size_in_words(self) -> str:
         return f"{len(self.index)} × degree {self.geometry.degree}"
 
+    def header(self) -> dict[str, Any]:
+        return {"space": self.space, "index": self.index}
+
     def arrays(self) -> Arrays:
         space, dims = self.space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
@@ -390,4 +400,5 @@ class Indexed(Density):
         for name in ("coefficient_re", "coefficient_im"):
             dims, values = arrays[name]
             flat[name] = (*dims[:-2], "mode"), IndexedSpace.joined(values)
-        return super().unstacked(flat, header)
+        product = IndexedSpace(header["space"], header["index"])
+        return super().unstacked(flat, {"space": product})

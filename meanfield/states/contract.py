@@ -73,6 +73,8 @@ class State(Start):
         Arrays that are kept once for a whole run if they are equal in all its states.
     replicated : bool
         Whether axes of its own, which come before those of the model, are independent replicas.
+    families : dict
+        The families of kinds in its `header` that are no spaces, by name: how files are read.
     takes_noise : bool
         Whether random numbers move it where the model has noise; a run then has a seed.
     """
@@ -82,6 +84,7 @@ class State(Start):
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
     replicated: ClassVar[bool] = False
+    families: ClassVar[dict[str, Any]] = {}
     takes_noise: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:

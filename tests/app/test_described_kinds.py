@@ -122,6 +122,21 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Sphere": ({"degree": natural}, {}),
         "Zonal": ({"dimension": st.integers(2, 9), "degree": natural}, {}),
     },
+    "Index": {
+        "Positions": (
+            {},
+            {"breaks": st.just([0.0, 0.3, 1.0]), "order": natural, "sink": st.floats(0, 0.9)},
+        ),
+        "Classes": ({"values": st.just([0.0, 2.0])}, {"shares": st.just([0.25, 0.75])}),
+        "NormalIndex": ({"width": positive}, {"count": natural, "centre": numbers}),
+    },
+    "Causal": {
+        "Causal": ({}, {"divide": st.sampled_from(["mean", "sum"]), "window": positive}),
+    },
+    "Frequency": {
+        "OfIndex": ({}, {"factor": numbers}),
+        "Lorentzian": ({"width": positive}, {"centre": numbers}),
+    },
     "Points": {
         "Angles": ({"angles": st.lists(numbers, min_size=2, max_size=4)}, {}),
         "Orthonormal": ({"n": st.integers(2, 4)}, {"d": st.integers(4, 6)}),
@@ -153,6 +168,10 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
             {},
         ),
         "Ensemble": ({"members": st.lists(laws, min_size=1)}, {}),
+        "AlongIndex": (
+            {"laws": st.lists(laws, min_size=2, max_size=2)},
+            {"at": st.just([0.0, 0.5]), "index": st.just({"kind": "Positions", "order": 3})},
+        ),
         "AlongCharacteristics": ({"law": laws}, {"nodes": natural, "limit": st.just([1.0, 0.0])}),
         "SampledTokens": ({"law": laws, "n": natural, "rng": seeds}, {"replicas": natural}),
         "Tokens": (
@@ -186,6 +205,8 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
                 "kappa": (positive_ensembles | st.just(np.inf)),
                 "normalisation": st.sampled_from(["PreLN", {"kind": "NGPT", "alpha": 0.5}]),
                 "reaction": numbers,
+                "coupling": st.just([[1.0, 2.0], [0.0, 1.0]]),
+                "frequency": st.sampled_from(["OfIndex", {"kind": "Lorentzian", "width": 2.0}]),
             },
         )
     },

@@ -1,0 +1,166 @@
+"""Indexed densities: what they hold, their slices, tokens, files."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.spaces import laws
+
+CIRCLE = mf.Circle(16)
+SPACES = {
+    "circle": (CIRCLE, lambda s, theta: 1 + 0.3 * np.cos(theta - s) + 0.1 * s * np.sin(2 * theta)),
+    "sphere": (mf.Sphere(6), lambda s, x, y, z: 1 + 0.3 * z * s + 0.2 * x * y),
+    "zonal": (mf.Zonal(5, 6), lambda s, x: 1 + 0.4 * x * (1 - s)),
+}
+
+
+@pytest.fixture(params=list(SPACES))
+def made(request):
+    space, f = SPACES[request.param]
+    return space, f, space.indexed(f, mf.Positions([0, 0.5, 1], 6))
+
+
+def test_slices_are_densities(made):
+    space, f, mu = made
+    for i in (0, 7, 11):
+        s = mu.positions[i]
+        alone = space.density(lambda *x, s=s: f(s, *x))
+        np.testing.assert_allclose(mu.slices[i].coefficients, alone.coefficients, atol=1e-14)
+    between = space.density(lambda *x: f(0.3, *x))
+    np.testing.assert_allclose(mu.at_position(0.3).coefficients, between.coefficients, atol=1e-7)
+    np.testing.assert_allclose(mu.mass, 1)
+    assert mu.index_tail < 1e-5
+    assert mu.at_position([[0.1, 0.2]]).shape == (1, 2)
+
+
+def test_the_marginal_is_the_mean(made):
+    space, f, mu = made
+    np.testing.assert_allclose(
+        mu.marginal().coefficients, mu.weights @ mu.slices.coefficients, atol=1e-15
+    )
+    np.testing.assert_allclose(mu.blocks(2).coefficients.mean(axis=0), mu.marginal().coefficients)
+    assert mu.expect(lambda x: x[:, -1] ** 2) == pytest.approx(
+        float(mu.marginal().expect(lambda x: x[:, -1] ** 2))
+    )
+
+
+def test_values_belong_to_the_grid(made):
+    space, f, mu = made
+    values = mu.values.reshape(len(mu.index), -1)
+    np.testing.assert_allclose(values[3], mu.slices[3].values, atol=1e-14)
+    np.testing.assert_allclose(mu.geometry.to_coefficients(mu.values), mu.coefficients, atol=1e-14)
+
+
+def test_tokens_have_the_law_of_their_position():
+    """Means of cos over thirds of the sequence, within four standard errors; in any run the same."""
+    mu = CIRCLE.indexed(
+        lambda s, t: 1 + 0.9 * np.cos(t - 3 * s), mf.Positions([0, 0.5, 1], 7, sink=0.2)
+    )
+    n = 30_000
+    tokens = mu.sample(n, rng=3)
+    angles = np.arctan2(tokens.x[:, 1], tokens.x[:, 0])
+    places = mu.index.drawn(n, None)
+    for k in range(3):
+        mine = slice(k * n // 3, (k + 1) * n // 3)
+        mean = 0.45 * np.exp(1j * 3 * places[mine]).mean()
+        assert abs(np.exp(1j * angles[mine]).mean() - mean) < 4 / np.sqrt(n / 3)
+    np.testing.assert_array_equal(mu.sample(n, rng=3).x, tokens.x)
+    unordered = mu.sample(n, rng=3, ordered=False)
+    assert abs(unordered.expect(lambda x: x[:, 0]) - tokens.expect(lambda x: x[:, 0])) < 0.03
+
+
+def test_tokens_of_a_polynomial_with_negative_weights():
+    """Interpolation between few nodes has weights < 0; chi^2 of a histogram."""
+    mu = CIRCLE.indexed(lambda s, t: 1 + (2 * s - 1) * np.cos(t), mf.Positions(order=3))
+    points = mu.drawn_at(np.full(40_000, 0.02), np.random.default_rng(0))
+    counts, edges = np.histogram(np.arctan2(points[:, 1], points[:, 0]), 20, (-np.pi, np.pi))
+    law = (np.diff(edges) + (2 * 0.02 - 1) * np.diff(np.sin(edges))) / (2 * np.pi)
+    chi2 = ((counts - 40_000 * law) ** 2 / (40_000 * law)).sum()
+    assert chi2 < 19 + 4 * np.sqrt(2 * 19)
+
+
+def test_saved_and_loaded(made, tmp_path):
+    _, _, mu = made
+    model = mf.Transformer(mf.SA(1.0), 4.0, causal=True)
+    run = mf.solve(model, mu, (0, 0.1), t_eval=[0, 0.1])
+    run.save(tmp_path / "run.nc")
+    again = mf.load(tmp_path / "run.nc")
+    assert again.model == run.model
+    assert again.final.geometry == run.final.geometry
+    np.testing.assert_array_equal(again.final.coefficients, run.final.coefficients)
+    np.testing.assert_array_equal(again.observables["order_by_index"],
+                                  run.observables["order_by_index"])  # fmt: skip
+    assert run.observables["order_by_index"].dims == ("t", "index")
+    assert run.to_xarray()["density"].dims[:2] == ("t", "index")
+
+
+def test_ensembles_and_mixtures():
+    a, b = (CIRCLE.indexed(lambda s, t, c=c: 1 + c * s * np.cos(t)) for c in (0.2, 0.6))
+    both = mf.Indexed.stack([a, b])
+    assert both.shape == (2,)
+    np.testing.assert_array_equal(both[1].coefficients, b.coefficients)
+    assert isinstance(0.5 * a + 0.5 * b, mf.Indexed)
+    np.testing.assert_allclose((0.5 * a + 0.5 * b).moment(1), 0.2 * a.positions, atol=1e-15)
+    assert both.moment(1).shape == (2, 16)
+    assert both.at_position([0.25, 0.5, 1.0]).shape == (2, 3)
+    np.testing.assert_allclose(both.at_position([0.25, 0.5]).moment(1)[1], [0.075, 0.15])
+    with pytest.raises(ValueError, match="one by one"):
+        both.sample(3, rng=0)
+
+
+def test_slices_make_one():
+    index = mf.Classes([0.0, 1.0])
+    mu = mf.Indexed.of_slices(index, [CIRCLE.uniform(), CIRCLE.von_mises(0, 1)])
+    np.testing.assert_allclose(mu.moment(1)[1], CIRCLE.von_mises(0, 1).moment(1))
+    with pytest.raises(ValueError, match="2 densities"):
+        mf.Indexed.of_slices(index, [CIRCLE.uniform()])
+
+
+def test_rotation():
+    mu = CIRCLE.indexed(lambda s, t: 1 + 0.3 * np.cos(t - s))
+    turned = mu.rotate(0.4)
+    assert isinstance(turned, mf.Indexed)
+    np.testing.assert_allclose(turned.moment(1), mu.moment(1) * np.exp(0.4j))
+
+
+@pytest.mark.parametrize(
+    ("f", "words"),
+    [
+        (lambda s, t: np.cos(t) + 0 * s, "minimum"),
+        (lambda s, t: np.ones(3), r"\(16, 50\)"),
+        (lambda s, t: "x", "values"),
+        (lambda s, t: np.nan * t, "finite"),
+    ],
+)
+def test_functions_are_refused(f, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        CIRCLE.indexed(f)
+
+
+def test_what_a_product_is_not():
+    mu = CIRCLE.indexed(lambda s, t: 1 + 0 * s * t)
+    for call in (
+        lambda: mf.Characteristics(mu),
+        lambda: mu.geometry.sample(mu.coefficients, 3, None),
+        lambda: mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0))
+        and mf.solve(mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0)), mu, (0, 1)),
+    ):
+        with pytest.raises(mf.MeanfieldError):
+            call()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        mu.at_position(1.5)
+
+
+def test_laws_of_files():
+    law = mf.build(
+        laws.Law,
+        {
+            "kind": "AlongIndex",
+            "laws": [{"kind": "Uniform"}, {"kind": "VonMises", "concentration": 1.0}],
+            "at": [0.0, 0.5],
+        },
+    )
+    mu = law.begin(CIRCLE)
+    m = CIRCLE.von_mises(0, 1).moment(1)
+    np.testing.assert_allclose(mu.at_position([0.25, 0.75]).moment(1), [m / 2, m], atol=1e-14)
+    assert mu.index.breaks.tolist() == [0, 0.5, 1]
