@@ -180,11 +180,14 @@ class Attention(_QKV):
     causal: bool = False
 
     def validate(self) -> None:
-        if self.causal and self.weights.not_causal:
-            raise ValueError(
-                f"{type(self.weights).__name__} weights cannot be causal: {self.weights.not_causal}"
-            )
+        if self.causal and self.why_not_causal:
+            raise ValueError(self.why_not_causal)
         super().validate()
+
+    @property
+    def why_not_causal(self) -> str:  # type: ignore[override]
+        reason = self.weights.not_causal
+        return f"{type(self.weights).__name__} weights cannot be causal: {reason}" if reason else ""
 
     @property
     def _given(self) -> dict[str, Parameter]:
@@ -389,6 +392,8 @@ class Hardmax(_QKV):
         "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "
         "however little mass it is, so that velocities jump with the support of the law."
     )
+
+    why_not_causal = "none attends to itself, and the first token has no other to attend to."
 
     ties: NonNegative = 1e-12
 

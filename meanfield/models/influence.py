@@ -71,7 +71,10 @@ class Causal(Kind, family=True):
         return drift.normalised or self.divide == "mean"
 
     def check_drift(self, drift: Any) -> None:
-        """Raise ValueError where it is not said whether sums are divided by the mass seen."""
+        """Raise ValueError for a drift that cannot be causal, or where "mean" or "sum" is open."""
+        for _, part in drift.terms:
+            if part.why_not_causal:
+                raise ValueError(f"causal does not go with {part!r}: {part.why_not_causal}")
         if self.divide is None and not drift.normalised:
             raise ValueError(
                 f"causal must say what sums of {drift!r} are divided by, whose weights are not "
@@ -170,8 +173,10 @@ def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
 
 
 def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
-    """What a function returned, as finite numbers >= least of a shape; else TypeError, ValueError."""
-    found = returned(name, np.broadcast_to(values, shape) if np.ndim(values) == 0 else values, shape)
+    """What a function returned, as finite numbers >= least; else TypeError, ValueError."""
+    found = returned(
+        name, np.broadcast_to(values, shape) if np.ndim(values) == 0 else values, shape
+    )
     if not (np.isfinite(found).all() and (found >= least).all()):
         wanted = "finite numbers" if least == -np.inf else f"finite numbers >= {least:g}"
         raise ValueError(f"{name} must return {wanted}; its least value was {np.min(found)}.")
