@@ -36,6 +36,7 @@ class CausalEngine(Engine):
     Parameters
     ----------
     drift : ZonalDrift
+        A single one, for all systems.
     causal : Causal
     """
 
@@ -107,7 +108,8 @@ class CausalSums(CausalEngine):
         return self.drift.exponent is not None and self.causal.plain
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        return projected(*self._pulls(x, masses), x.shape[2])
+        columns, pulls = self._pulls(x, masses)
+        return projected(columns, pulls, x.shape[2])
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), the token itself included."""
@@ -134,7 +136,7 @@ class CausalSums(CausalEngine):
             every = np.arange(columns.shape[2])
             found = [self.row_sums(system, every, reference) for system in columns]
             return np.stack([pulls for pulls, _ in found]), np.stack([level for _, level in found])
-        beta, seen = float(self.drift.exponent), seen_masses(columns[:, -1])
+        beta, seen = float(np.asarray(self.drift.exponent)), seen_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
         tasks = len(columns) * -(-columns.shape[2] // BLOCK)
         threads = self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else ALONE
@@ -149,7 +151,7 @@ class CausalSums(CausalEngine):
         return pulls, self._levels(columns, pulls)
 
     def _levels(self, columns, pulls):
-        """D_i of compiled sums; both are renewed where the weights of all that is seen underflow."""
+        """D_i of compiled sums; both are renewed where all weights that are seen underflow."""
         levels = pulls[:, -1].copy()
         for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)

@@ -10,8 +10,6 @@ measure, a running sum over blocks, and those of its own block before it by pair
 and likewise the level D_i. The sums of the first tokens, which see little, are therefore exact.
 """
 
-from typing import Self
-
 import numpy as np
 from numpy.polynomial import Chebyshev, Legendre
 
@@ -73,11 +71,6 @@ class CausalModes(CausalEngine):
     def cost(self, n: int) -> float:
         """About the microseconds that velocities of n tokens take."""
         return n / self.block * self._cost(self.block)
-
-    def of_members(self, members: np.ndarray) -> Self:
-        if not self.drift.shape:
-            return self
-        return type(self)(self._modes.of_members(members), self.causal)
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         replicas, n, d = x.shape

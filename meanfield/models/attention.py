@@ -150,7 +150,9 @@ class Attention(_QKV):
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
     causal : bool
-        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1.
+        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Weights that
+        are not normalised are not divided by the mass of these either: they mean what they mean
+        under ``Transformer(drift, causal="sum")``, which has "mean" too.
 
     Raises
     ------

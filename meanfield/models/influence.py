@@ -1,7 +1,7 @@
 """Which others act on a token or density that has a place in a sequence, and with what weight.
 
-Without any of this every token sees all tokens. Of tokens the place is i/n; of `Indexed` densities
-it is the index s.
+Without any of this every token sees all tokens. The place of token i is the mass up to and with it,
+m_1 + ... + m_i, which is i/n where masses are equal; that of an `Indexed` density is its index s.
 """
 
 from collections.abc import Callable

@@ -290,7 +290,7 @@ class _ZonalSum(Sum, ZonalDrift):
         return part.weight(t)
 
     @property
-    def normalised(self) -> bool:
+    def normalised(self) -> bool:  # type: ignore[override]
         return any(part.normalised for _, part in self.terms)
 
     @property
