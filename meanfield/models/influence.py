@@ -119,6 +119,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
+        What the index is multiplied by; 1 by default.
     """
 
     factor: float = 1.0
@@ -141,8 +142,9 @@ class Lorentzian(Frequency):
     Parameters
     ----------
     width : float
-        > 0.
+        Half the width of g at half its height, > 0.
     centre : float
+        The frequency at which g is largest; 0 by default.
 
     References
     ----------
