@@ -63,6 +63,7 @@ from .models import L2 as L2
 from .models import SA as SA
 from .models import USA as USA
 from .models import Attention as Attention
+from .models import Causal as Causal
 from .models import CommonNoise as CommonNoise
 from .models import CosineSeries as CosineSeries
 from .models import Drift as Drift
@@ -72,9 +73,11 @@ from .models import Hardmax as Hardmax
 from .models import Interaction as Interaction
 from .models import Kuramoto as Kuramoto
 from .models import Linear as Linear
+from .models import Lorentzian as Lorentzian
 from .models import MeanField as MeanField
 from .models import Noise as Noise
 from .models import Normalisation as Normalisation
+from .models import OfIndex as OfIndex
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise
 from .models import Sigmoid as Sigmoid

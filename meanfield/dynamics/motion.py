@@ -512,6 +512,7 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
     """
     known = model.noise.known_rate and model.drift.known_rate(on_sphere)
     known = known and model.normalisation.is_identity and model.steady_noise
+    known = known and (model.causal is None or model.causal.plain)
     with np.errstate(over="ignore"):  # no step is short enough then
         noises = 1 / model.kappa_at(start)
         if model.common is not None:
@@ -519,8 +520,8 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
     if not known or model.reaction or model.feedforward:
         raise ValueError(
             "This model needs dt, the length of its steps with noise: it has no default where "
-            "a normalisation, reaction, feed-forward map, changing parameters or a noise of "
-            "its own decide how fast tokens move. Try one and half of it."
+            "a normalisation, reaction, feed-forward map, changing parameters, a noise of its own "
+            "or causal weights by place decide how fast tokens move. Try one and half of it."
         )
     with np.errstate(over="ignore"):
         fastest = np.max(model.drift.rate(start) + (dimension - 1) * noises)

@@ -52,6 +52,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
+    by_place = frozenset({"causal"})
     draws_by_member = members_as_alone = True
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
@@ -73,7 +74,12 @@ class TokenMotion(Motion, moves=Tokens):
             needs = f"{model.common!r} needs the whole output of attention"
         sizes = len(state), self.dimension
         self._sums = engine_for(
-            self._drift, self._engine, *sizes, whole_for=needs, on_sphere=self.on_sphere
+            self._drift,
+            self._engine,
+            *sizes,
+            whole_for=needs,
+            on_sphere=self.on_sphere,
+            causal=model.causal,
         )
         if model.reaction:
             self._drift.check_potential(self.dimension)
@@ -102,6 +108,11 @@ class TokenMotion(Motion, moves=Tokens):
             raise MeanfieldError(
                 f"{model.common!r} is defined on the sphere, and these tokens live in R^d. Use "
                 "Tokens of unit vectors, or common=None."
+            )
+        if model.causal is not None and model.reaction:
+            raise MeanfieldError(
+                "reaction needs a potential, of which velocities are the gradient; those of tokens "
+                "that see only what comes before are not. Leave causal out, or use reaction=0."
             )
         if tokens.radii is not None and not model.normalisation.has_radii:
             raise MeanfieldError(WITH_RADII.format(model.normalisation))
@@ -457,7 +468,7 @@ class TokenMotion(Motion, moves=Tokens):
                 "states before, or project tokens on the sphere."
             )
         lost = "".join(f"; where {where} the solution ends" for where in self._singular)
-        if at.merging or self.model.drift.parts_tokens:
+        if at.merging or self.model.parts_tokens:
             return f"{self.stall(at)}{lost}. {AGAIN}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
         return f"{self.stall(at)}{lost}. {advice}"

@@ -2,6 +2,8 @@
 
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
+from .causal import CausalAttention, CausalMean, CausalSums
+from .causal_modes import CausalModes
 from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
 from .circle import CircleModes
 from .combined import CombinedSums, PointValues
@@ -13,6 +15,10 @@ __all__ = [
     "AttentionModes",
     "AttentionSums",
     "Automatic",
+    "CausalAttention",
+    "CausalMean",
+    "CausalModes",
+    "CausalSums",
     "CircleModes",
     "CombinedSums",
     "Direct",

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,9 +11,11 @@ from ..core.checks import as_given
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
-from ..models import Attention, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
+from ..models import Attention, Causal, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
 from .attention_modes import AttentionModes, NoModes
+from .causal import CausalAttention, CausalMean, CausalSums
+from .causal_modes import CausalModes
 from .circle import CircleModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
@@ -46,8 +49,8 @@ class Summation(Kind, family=True):
     whole: ClassVar[bool] = False
 
     @abstractmethod
-    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
-        """The engine for systems of n tokens in R^d."""
+    def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
+        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before."""
 
     @abstractmethod
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
@@ -67,7 +70,9 @@ class Direct(Summation):
 
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+    def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
+        if causal is not None:
+            return CausalSums(drift, causal, self.threads)
         return DirectSums(drift, self.threads)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
@@ -77,7 +82,8 @@ class Direct(Summation):
 class Modes(Summation):
     """Velocities by the harmonics of the tokens' measure, O(n): on the circle and on S^2.
 
-    Drifts are zonal, or `Attention` that is not causal.
+    Drifts are zonal, or `Attention` that is not causal. Under `Transformer(causal=...)` tokens see
+    the blocks before theirs by harmonics, and their own by pairs.
 
     Parameters
     ----------
@@ -91,13 +97,13 @@ class Modes(Summation):
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
-        """The engine for systems of n tokens in R^d.
+    def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
+        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before.
 
         Raises
         ------
         ValueError
-            If d is not 2 or 3.
+            If d is not 2 or 3, or `causal` has a window, a decay or a beta by place.
         MeanfieldError
             If the harmonics of the drift do not decay.
         """
@@ -105,7 +111,15 @@ class Modes(Summation):
             raise ValueError(
                 f"Modes are those of the circle and of S^2, d = 2 or 3; got d = {d}. Use Direct()."
             )
-        return MODES[d](drift, self.tolerance, self.threads)
+        engine = MODES[d](drift, self.tolerance, self.threads)
+        if causal is None:
+            return engine
+        if not causal.plain:
+            raise ValueError(
+                "Modes are summed up to each token, which sees all before it alike; with window, "
+                f"decay or beta by place use Direct(); got {causal!r}."
+            )
+        return CausalModes(engine, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
         """Raises ValueError for causal attention, or points that are not on the circle or S^2."""
@@ -138,17 +152,20 @@ class Automatic(Summation):
     tolerance: Positive = 1e-10
     threads: Natural = 1
 
-    def build(self, drift: ZonalDrift, n: int, d: int) -> Engine:
+    def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
+        pairs = Direct(self.threads)
+        if causal is not None and not causal.plain:
+            return pairs.build(drift, n, d, causal)
         if drift.exponent is not None and not np.any(drift.exponent):
-            return MeanDirection(drift)
+            return MeanDirection(drift) if causal is None else CausalMean(drift, causal)
         if d in MODES and n >= FEWEST and _accurate(drift, self.tolerance):
             try:
-                engine = MODES[d](drift, self.tolerance, self.threads)
+                engine: Any = Modes(self.tolerance, self.threads).build(drift, n, d, causal)
             except MeanfieldError:  # its harmonics do not decay
-                return DirectSums(drift, self.threads)
-            if engine.cost(n) < DirectSums.cost_of(drift, n):
+                return pairs.build(drift, n, d, causal)
+            if engine.cost(n) < (DirectSums if causal is None else CausalSums).cost_of(drift, n):
                 return engine
-        return DirectSums(drift, self.threads)
+        return pairs.build(drift, n, d, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
         possible = on_sphere and self.tolerance >= MODES_OF_ATTENTION
@@ -311,7 +328,14 @@ def _kind_of(drift: Drift) -> type[Drift]:
 
 
 def engine_for(
-    drift: Any, asked: Any, n: int, d: int, *, whole_for: str = "", on_sphere: bool = True
+    drift: Any,
+    asked: Any,
+    n: int,
+    d: int,
+    *,
+    whole_for: str = "",
+    on_sphere: bool = True,
+    causal: Causal | None = None,
 ) -> Any:
     """What sums over n tokens in R^d, or replicas of them, under a drift.
 
@@ -325,6 +349,8 @@ def engine_for(
         What needs more than tangential velocities, for an error message; empty if nothing does.
     on_sphere : bool
         Whether tokens are unit vectors.
+    causal : Causal, optional
+        Whether tokens see only what comes before, and how much of it.
 
     Raises
     ------
@@ -343,7 +369,7 @@ def engine_for(
     if parts != (drift,):
         some_choose = not all(_kind_of(part) in SUMS for part in parts)
         others = Automatic(threads=asked.threads) if some_choose else asked
-        options: Any = {"whole_for": whole_for, "on_sphere": on_sphere}
+        options: Any = {"whole_for": whole_for, "on_sphere": on_sphere, "causal": causal}
         engines = [
             engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, **options)
             for part in parts
@@ -359,6 +385,12 @@ def engine_for(
         if kind is MeanField:
             return FieldSums(drift, asked.threads, whole=bool(whole_for))
         return SUMS[kind](drift, threads=asked.threads)
+    if kind is Attention and causal is not None:
+        if not asked.whole:
+            raise ValueError(
+                f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
+            )
+        return CausalAttention(drift, causal, asked.threads)
     if kind is Attention:
         return asked.of_attention(drift, n, d, on_sphere=on_sphere)
     if whole_for:
@@ -367,10 +399,11 @@ def engine_for(
                 f"{whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
             )
         asked = Direct(threads=asked.threads)
-    return _by_members(drift, asked, n, d) if drift.shape else asked.build(drift, n, d)
+    build = partial(asked.build, n=n, d=d, causal=causal)
+    return _by_members(drift, asked, build) if drift.shape else build(drift)
 
 
-def _by_members(drift: ZonalDrift, asked: Any, n: int, d: int) -> Any:
+def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Any:
     """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
 
     Sums over pairs take any members together; harmonics those whose parameters are the same.
@@ -380,7 +413,7 @@ def _by_members(drift: ZonalDrift, asked: Any, n: int, d: int) -> Any:
     groups: dict[Any, Any] = {}
     for kind in range(len(kinds)):
         members = np.flatnonzero(kind_of == kind)
-        engine = asked.build(drift.member(members[0]), n, d)
+        engine = build(drift.member(members[0]))
         together = isinstance(engine, DirectSums | MeanDirection)
         groups.setdefault(type(engine) if together else kind, []).append((members, engine))
     engines = []

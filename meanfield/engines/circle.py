@@ -113,6 +113,14 @@ class CircleModes(HarmonicEngine):
             return super().cost(n)
         return n * (TOKEN + self.transforms * MODE * self.degree)
 
+    def undivided(self):
+        part = super().undivided()
+        part._levels = None
+        return part
+
+    def series_of(self, modes, multipliers):
+        return multipliers * modes
+
     def fields(self, x, places, modes):
         velocity, levels = np.empty(x.shape), None
         if self._levels is not None:

@@ -96,7 +96,7 @@ class DirectSums(Engine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         columns, d = columns_of(x, masses), x.shape[2]
-        return _projected(columns, self._pulls(columns, d), d)
+        return projected(columns, self._pulls(columns, d), d)
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), the token itself included."""
@@ -136,7 +136,7 @@ class DirectSums(Engine):
         else:
             pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
             pulls /= pulls[-1]
-        return _projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
+        return projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
         from .direct_tangents import DirectTangents
@@ -217,7 +217,7 @@ class DirectSums(Engine):
                 rows = tokens[begin : begin + size]
                 own = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
                 itself = np.flatnonzero(sources[own] == rows)
-                t = _within_one(columns[:-1, rows].T @ u)
+                t = within_one(columns[:-1, rows].T @ u)
                 levels = drift.weight(t) @ masses
                 weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
                 of_itself = np.zeros(rows.size)
@@ -237,7 +237,7 @@ class DirectSums(Engine):
         return self._threads if replicas * n**2 > FEW_PAIRS else ALONE
 
 
-def _projected(columns, pulls, d):
+def projected(columns, pulls, d):
     """P_i of the pulls (R, rows + 1, n), in place, and as velocities (R, n, d)."""
     _project(columns, pulls, d)
     return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
@@ -313,10 +313,10 @@ def gram_sums(
 
 def _evaluate(function, gram):
     """function(t) of inner products, in place."""
-    gram[...] = function(_within_one(gram))
+    gram[...] = function(within_one(gram))
 
 
-def _within_one(t):
+def within_one(t):
     """Inner products that exceed +-1 by rounding are set to +-1, in place."""
     return np.minimum(np.maximum(t, -1.0, out=t), 1.0, out=t)
 

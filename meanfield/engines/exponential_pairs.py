@@ -108,6 +108,46 @@ def single_sums(columns, beta, tokens, sums, first, last):
             _pull(columns, beta, -largest, tokens[k], begin, end, sums, k, scratch)
 
 
+@njit(cache=True, nogil=True)
+def seen_sums(columns, beta, sums, first, last):
+    """Add the sums over the tokens j <= i, for some blocks of systems; beta is one number.
+
+    Blocks are numbered through all systems, from both ends of each in turn, as later ones take
+    longer: equal shares of them take equal times.
+    """
+    n, scratch, offset = columns.shape[2], np.empty(BLOCK), min(0.0, 2 * beta)
+    blocks = -(-n // BLOCK)
+    for task in range(first, last):
+        r, number = task // blocks, task % blocks
+        block = number // 2 if number % 2 == 0 else blocks - 1 - number // 2
+        for other in range(block + 1):
+            begin = other * BLOCK
+            for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
+                end = min(begin + BLOCK, i + 1)
+                if columns.shape[1] == 4:
+                    _seen_3d(columns[r], beta, offset, sums[r], i, begin, end)
+                else:
+                    _pull(columns[r], beta, offset, i, begin, end, sums[r], i, scratch)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _seen_3d(columns, beta, offset, sums, i, begin, end):
+    """Add the terms of the tokens begin, ..., end - 1 to the sums of token i."""
+    x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
+    own_x, own_y, own_z, masses = columns[0, i], columns[1, i], columns[2, i], columns[3, begin:end]
+    dx, dy, dz, level = 0.0, 0.0, 0.0, 0.0
+    for j in range(x.size):
+        to_x, to_y, to_z = x[j] - own_x, y[j] - own_y, z[j] - own_z
+        square = to_x * to_x + to_y * to_y + to_z * to_z
+        weight = exponential(offset - 0.5 * beta * square) * masses[j]
+        dx, dy, dz = dx + weight * to_x, dy + weight * to_y, dz + weight * to_z
+        level += weight
+    sums[0, i] += dx
+    sums[1, i] += dy
+    sums[2, i] += dz
+    sums[3, i] += level
+
+
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _pairs_inside_3d(columns, beta, offset, sums, begin, end):
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]

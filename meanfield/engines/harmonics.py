@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
@@ -119,6 +120,21 @@ class HarmonicEngine(Engine):
         if not self.drift.shape:
             return self
         return type(self)(self.drift.member(members), self.tolerance, self._threads.threads)
+
+    def undivided(self) -> Self:
+        """The engine of the numerators alone, as if Z were 1, in the same harmonics."""
+        part = copy(self)
+        part.normaliser = None
+        return part
+
+    def levels(self, places: np.ndarray, modes: np.ndarray) -> np.ndarray:
+        """The denominators Z * mu at the tokens, (R, n)."""
+        series = self.series_of(modes, self.normaliser)
+        return self.scattered.values(places, series[:, None])[:, 0]
+
+    @abstractmethod
+    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
+        """The series (R, modes), as densities have them, that multipliers make of modes."""
 
     @property
     def transforms(self) -> int:

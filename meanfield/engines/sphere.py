@@ -89,6 +89,9 @@ class SphereModes(HarmonicEngine):
         self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
         self._levels = np.empty((0, 0))
 
+    def series_of(self, modes, multipliers):
+        return multipliers[self._degrees] * modes * factors(self.degree)
+
     def fields(self, x, places, modes):
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None

@@ -4,6 +4,7 @@ from . import ensembles, noise, normalisation, scalings
 from .attention import Attention, Hardmax, rescaled
 from .common_noise import CommonNoise
 from .drift import Drift
+from .influence import Causal, Lorentzian, OfIndex
 from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
@@ -20,6 +21,7 @@ __all__ = [
     "SA",
     "USA",
     "Attention",
+    "Causal",
     "CommonNoise",
     "CosineSeries",
     "Drift",
@@ -30,9 +32,11 @@ __all__ = [
     "Interaction",
     "Kuramoto",
     "Linear",
+    "Lorentzian",
     "MeanField",
     "Noise",
     "Normalisation",
+    "OfIndex",
     "PerLayer",
     "Pointwise",
     "Sigmoid",

@@ -150,7 +150,9 @@ class Attention(_QKV):
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
     causal : bool
-        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1.
+        Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Weights that
+        are not normalised are not divided by the mass of these either: they mean what they mean
+        under ``Transformer(drift, causal="sum")``, which has "mean" too.
 
     Raises
     ------
@@ -180,11 +182,14 @@ class Attention(_QKV):
     causal: bool = False
 
     def validate(self) -> None:
-        if self.causal and self.weights.not_causal:
-            raise ValueError(
-                f"{type(self.weights).__name__} weights cannot be causal: {self.weights.not_causal}"
-            )
+        if self.causal and self.why_not_causal:
+            raise ValueError(self.why_not_causal)
         super().validate()
+
+    @property
+    def why_not_causal(self) -> str:  # type: ignore[override]
+        reason = self.weights.not_causal
+        return f"{type(self.weights).__name__} weights cannot be causal: {reason}" if reason else ""
 
     @property
     def _given(self) -> dict[str, Parameter]:
@@ -389,6 +394,8 @@ class Hardmax(_QKV):
         "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "
         "however little mass it is, so that velocities jump with the support of the law."
     )
+
+    why_not_causal = "none attends to itself, and the first token has no other to attend to."
 
     ties: NonNegative = 1e-12
 

@@ -41,6 +41,8 @@ class Drift(Kind, family=True):
         Whether v[c mu] = v[mu] for all c > 0, as where sums are divided by that of the weights.
     why_no_density : str
         Why densities cannot follow it, in words; empty if they can.
+    why_not_causal : str
+        Why tokens under it cannot see only what comes before, in words; empty if they can.
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -51,6 +53,7 @@ class Drift(Kind, family=True):
     is_zonal: ClassVar[bool] = False
     normalised: ClassVar[bool] = False
     why_no_density: ClassVar[str] = ""
+    why_not_causal: ClassVar[str] = ""
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift
 

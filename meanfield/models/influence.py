@@ -1,7 +1,7 @@
 """Which others act on a token or density that has a place in a sequence, and with what weight.
 
-Without any of this every token sees all tokens. Of tokens the place is i/n; of `Indexed` densities
-it is the index s.
+Without any of this every token sees all tokens. The place of token i is the mass up to and with it,
+m_1 + ... + m_i, which is i/n where masses are equal; that of an `Indexed` density is its index s.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,10 @@ class Causal(Kind, family=True):
         return drift.normalised or self.divide == "mean"
 
     def check_drift(self, drift: Any) -> None:
-        """Raise ValueError where it is not said whether sums are divided by the mass seen."""
+        """Raise ValueError for a drift that cannot be causal, or where "mean" or "sum" is open."""
+        for _, part in drift.terms:
+            if part.why_not_causal:
+                raise ValueError(f"causal does not go with {part!r}: {part.why_not_causal}")
         if self.divide is None and not drift.normalised:
             raise ValueError(
                 f"causal must say what sums of {drift!r} are divided by, whose weights are not "
@@ -116,7 +119,7 @@ class OfIndex(Frequency):
     Parameters
     ----------
     factor : float
-        Of the index, 1 by default.
+        What the index is multiplied by; 1 by default.
     """
 
     factor: float = 1.0
@@ -139,9 +142,9 @@ class Lorentzian(Frequency):
     Parameters
     ----------
     width : float
-        > 0.
+        Half the width of g at half its height, > 0.
     centre : float
-        The mean frequency.
+        The frequency at which g is largest; 0 by default.
 
     References
     ----------

@@ -231,6 +231,11 @@ class Transformer(Kind, family=True):
         return [name for name in names if getattr(self, name) is not None]
 
     @property
+    def parts_tokens(self) -> bool:
+        """Whether tokens at the same point may part, as those with different pasts do."""
+        return self.drift.parts_tokens or self.causal is not None
+
+    @property
     def at_each_place(self) -> Self:
         """The model without the parts that depend on places."""
         if not self.by_place:

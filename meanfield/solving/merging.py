@@ -20,7 +20,7 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
     if merge is None:
         return None
     fitting("merge", merge, f"a distance > 0 and <= {NEAR:g}, to be taken for none", merge <= NEAR)
-    if motion.model.drift.parts_tokens:
+    if motion.model.parts_tokens:
         raise ValueError(
             "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
             "none attends to itself, and causal attention they part."

@@ -99,6 +99,13 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Isotropic": NONE,
         "Anisotropic": ({"sigma": st.just([[2.0, 0.5], [0.5, 1.0]])}, {}),
     },
+    "Causal": {
+        "Causal": ({}, {"divide": st.sampled_from(["mean", "sum"]), "window": positive}),
+    },
+    "Frequency": {
+        "OfIndex": ({}, {"factor": numbers}),
+        "Lorentzian": ({"width": positive}, {"centre": numbers}),
+    },
     "CommonNoise": {
         "CommonRotations": ({"kappa": positive_ensembles}, {}),
         "CommonTranslations": ({"kappa": positive_ensembles}, {}),
@@ -205,8 +212,8 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
                 "kappa": (positive_ensembles | st.just(np.inf)),
                 "normalisation": st.sampled_from(["PreLN", {"kind": "NGPT", "alpha": 0.5}]),
                 "reaction": numbers,
-                "coupling": st.just([[1.0, 2.0], [0.0, 1.0]]),
                 "frequency": st.sampled_from(["OfIndex", {"kind": "Lorentzian", "width": 2.0}]),
+                "causal": st.sampled_from(["mean", {"kind": "Causal", "divide": "sum"}]),
             },
         )
     },

@@ -63,3 +63,30 @@ def dense(drift, x, masses):
 def error(found, expected):
     """The largest error of a component, relative to the largest component."""
     return np.abs(found - expected).max() / np.abs(expected).max()
+
+
+def dense_causal(drift, causal, x, masses):
+    """Velocities (n, d) of one system whose tokens see what comes before, by their definition."""
+    x, masses = x.astype(np.longdouble), masses.astype(np.longdouble)
+    places = masses.cumsum()
+    difference = places[:, None] - places
+    w = np.tril(np.ones_like(difference))
+    if causal.window is not None:
+        w[difference > causal.window + 1e-12] = 0
+    if causal.decay is not None:
+        w *= causal.decay(np.maximum(difference, 0))
+    t = 1 - ((x[:, None] - x) ** 2).sum(axis=2) / 2
+    if hasattr(drift, "beta"):
+        beta = drift.beta if causal.beta is None else causal.beta(places)[:, None]
+        slope = np.exp(np.longdouble(beta) * t)
+        weight = slope if drift.normalised else 1.0
+    else:
+        t = np.clip(t, -1, 1).astype(float)
+        slope, weight = drift.slope(t), drift.weight(t)
+    if drift.normalised:
+        scale = (w * weight) @ masses
+    else:
+        scale = w @ masses if causal.divide == "mean" else np.ones(len(x))
+    pull = (w * slope * masses) @ x
+    np.divide(pull, scale[:, None], out=pull, where=scale[:, None] != 0)
+    return (pull - (pull * x).sum(axis=1)[:, None] * x).astype(float)

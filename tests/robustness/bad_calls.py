@@ -264,8 +264,8 @@ def calls():
     around = mf.solve(quiet, tokens, span)
     law = mf.solve(mf.Transformer(attention), gaussian, span, t_eval=[0.0, 0.01])
 
-    def moved(drift):
-        return mf.solve(mf.Transformer(drift), three, span, t_eval=[0.01])
+    def moved(drift, **parts):
+        return mf.solve(mf.Transformer(drift, **parts), three, span, t_eval=[0.01])
 
     file = run.save(folder / "run.nc")
     np.save(folder / "x.npy", three.x)
@@ -410,6 +410,10 @@ def calls():
         ("NGPT", mf.NGPT, {"alpha": 1.0}),
         ("MixLN", mf.MixLN, {"tau": 1.0}),
         ("Anisotropic", Anisotropic, {"sigma": square}),
+        ("Causal", mf.Causal, {"divide": "mean", "window": 0.5, "decay": np.cos, "beta": np.exp}),
+        ("OfIndex", mf.OfIndex, {"factor": 0.5}),
+        ("Lorentzian", mf.Lorentzian, {"width": 0.5, "centre": 1.0}),
+        ("causal tokens", lambda **own: moved(drift, **own), {"causal": "mean"}),
         ("CommonRotations", mf.CommonRotations, {"kappa": 2.0}),
         ("CommonTranslations", mf.CommonTranslations, {"kappa": 2.0}),
         ("CommonMatrix", mf.CommonMatrix, {"kappa": 2.0}),

@@ -1,0 +1,285 @@
+"""Sums over the tokens before each, its own included: causal attention, by pairs and by means.
+
+    v_i = P_i sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i,    w_ij = w(s_i - s_j),
+
+    D_i = sum_(j <= i) w_ij m_j Z(t_ij) where Z is not 1; else sum_(j <= i) w_ij m_j for "mean", and
+    1 for "sum"
+
+with the place s_i = m_1 + ... + m_i of token i. A token that sees no mass stays.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..lowlevel.blas import one_blas_thread
+from ..models import Attention, ZonalDrift
+from ..models.influence import Causal
+from .attention import AttentionSums
+from .contract import ALONE, Engine, ThreadPool
+from .direct import FEW_PAIRS, FUNCTION, LOWEST_LEVEL, projected, within_one
+from .exponential_pairs import BLOCK, columns_of, seen_sums
+
+PAIR = 0.75e-3  # microseconds of a pair, with an exponential kernel
+ENTRIES = 1 << 17  # inner products of a block of rows
+EDGE = 1e-12  # places are sums of masses: at the edge of a window they differ by rounding
+
+
+class CausalEngine(Engine):
+    """Velocities of tokens that see what comes before, under a zonal drift.
+
+    They increase no energy, and their derivatives are not known.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        A single one, for all systems.
+    causal : Causal
+    """
+
+    def __init__(self, drift: ZonalDrift, causal: Causal):
+        super().__init__(drift)
+        self.causal = causal
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return np.full(len(x), np.nan)
+
+    def with_tangents(self, names: Sequence[str | None]) -> NoReturn:
+        """Not known: MeanfieldError."""
+        refuse_tangents(self.causal)
+
+
+class CausalMean(CausalEngine):
+    """Where the kernel is constant: v_i = P_i sum_(j <= i) m_j x_j / D_i, O(n d)."""
+
+    name = "causal mean"
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        u = x / np.linalg.norm(x, axis=-1, keepdims=True)
+        others = np.zeros_like(u)  # before each token, which does not pull itself
+        np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=others[:, 1:])
+        if self.causal.is_mean(self.drift):
+            others /= seen_masses(masses)[..., None]
+        return others - (others * u).sum(axis=-1, keepdims=True) * u
+
+
+class CausalSums(CausalEngine):
+    """All pairs j <= i, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
+
+    Exponential kernels without window, decay and beta are summed by compiled code, whose forces
+    are accurate to the rounding of their own weights; others on blocks of inner products.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+    causal : Causal
+    threads : int
+        The results are the same, bit for bit, for every number of threads.
+
+    Raises
+    ------
+    ValueError
+        For an inverse temperature by place of a drift that has none.
+    """
+
+    name = "causal direct"
+
+    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1):
+        super().__init__(drift, causal)
+        self.threads = ThreadPool(threads)
+        if causal.beta is not None and "beta" not in drift.parameters:
+            raise ValueError(
+                f"causal has a beta of its own for each place, and {drift!r} has none to be "
+                "replaced. Use USA(beta) or SA(beta), or leave it out."
+            )
+        drift.slope(np.zeros(1))  # refuses potentials that have none
+
+    @staticmethod
+    def cost_of(drift: ZonalDrift, n: int) -> float:
+        """About the microseconds that velocities of n tokens take."""
+        return FUNCTION * n**2 if drift.exponent is None else PAIR * n**2 / 2
+
+    @property
+    def compiled(self) -> bool:
+        """Whether sums are done by compiled code."""
+        return self.drift.exponent is not None and self.causal.plain
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        columns, pulls = self._pulls(x, masses)
+        return projected(columns, pulls, x.shape[2])
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), the token itself included."""
+        columns, pulls = self._pulls(x, masses)
+        found = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
+        return np.ascontiguousarray(found[:, : x.shape[2]].swapaxes(1, 2))
+
+    def _pulls(self, x, masses):
+        """The columns of tokens, and their pulls divided by D_i."""
+        columns = columns_of(x, masses)
+        pulls, levels = self.sums(columns)
+        pulls /= levels[:, None]
+        return columns, pulls
+
+    def sums(
+        self, columns: np.ndarray, reference: tuple[float, float] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """sum_j w_ij m_j W'(t_ij) (u_j - u_i), and without u_j - u_i, (R, rows + 1, n); D_i (R, n).
+
+        D_i is 1 where no mass is seen. Where Z is not 1 each token may have a factor of its own in
+        its sums. With a reference (t, z) it is that for which Z(t) = z, and D_i is 0 without mass.
+        """
+        if not self.compiled:
+            every = np.arange(columns.shape[2])
+            found = [self.row_sums(system, every, reference) for system in columns]
+            return np.stack([pulls for pulls, _ in found]), np.stack([level for _, level in found])
+        beta, seen = float(np.asarray(self.drift.exponent)), seen_masses(columns[:, -1])
+        pulls = np.zeros_like(columns)
+        tasks = len(columns) * -(-columns.shape[2] // BLOCK)
+        threads = self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else ALONE
+        threads.share(partial(seen_sums, columns, beta, pulls), tasks)
+        if not self.drift.normalised:
+            pulls *= np.exp(abs(beta))
+            return pulls, seen if self.causal.is_mean(self.drift) else np.ones_like(seen)
+        if reference is not None:
+            t, z = reference
+            pulls *= z / np.exp(beta * t - abs(beta))
+            return pulls, pulls[:, -1].copy()
+        return pulls, self._levels(columns, pulls)
+
+    def _levels(self, columns, pulls):
+        """D_i of compiled sums; both are renewed where all weights that are seen underflow."""
+        levels = pulls[:, -1].copy()
+        for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
+            tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)
+            pulls[r][:, tokens], levels[r, tokens] = self.row_sums(columns[r], tokens)
+        return levels
+
+    def single_velocities(
+        self, x: np.ndarray, masses: np.ndarray, tokens: np.ndarray
+    ) -> np.ndarray:
+        """Velocities (k, d) of some tokens, given by their numbers, of one system x (n, d)."""
+        columns = columns_of(x[None], masses[None])
+        pulls, levels = self.row_sums(columns[0], tokens)
+        return projected(columns[:, :, tokens], (pulls / levels)[None], x.shape[1])[0]
+
+    def row_sums(
+        self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`sums` of some tokens of one system, (rows + 1, k) and (k,), by whole rows."""
+        pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
+        places = np.cumsum(columns[-1])
+        size = max(1, ENTRIES // columns.shape[1])
+        count = -(-tokens.size // size)
+
+        def work(first, last):
+            for number in range(first, last):  # from both ends in turn: later ones take longer
+                block = count - 1 - number // 2 if number % 2 else number // 2
+                part = slice(block * size, (block + 1) * size)
+                found = self._of_rows(columns, places, tokens[part], reference)
+                pulls[:, part], levels[part] = found
+
+        with one_blas_thread():
+            self.threads.share(work, count)
+        return pulls, levels
+
+    def _of_rows(self, columns, places, rows, reference):
+        end, each = rows.max() + 1, np.arange(rows.size)
+        u = columns[:-1, :end]
+        shares = self._shares(columns[-1], places, rows, end)
+        seen = shares > 0
+        t = within_one(columns[:-1, rows].T @ u)
+        t = np.where(seen, t, t[each, seen.argmax(axis=1)][:, None])  # of no other size
+        if reference is not None:
+            t = np.concatenate([t, np.full((rows.size, 1), reference[0])], axis=1)
+        drift = self._drift_at(places[rows])
+        weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
+        if self.drift.normalised:
+            Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
+            if reference is not None:
+                scale = reference[1] / Z[:, -1:]
+            levels = (scale * Z[:, :end] * shares).sum(axis=1)
+            weights = weights[:, :end] * (scale * shares)
+        else:
+            levels = np.ones(rows.size)
+            if self.causal.is_mean(self.drift):
+                levels = shares.sum(axis=1)
+            weights = weights[:, :end] * shares
+        if reference is None:
+            levels[~seen.any(axis=1)] = 1.0
+        of_itself = weights[each, rows]
+        weights[each, rows] = 0.0
+        total = weights.sum(axis=1)
+        pull = u @ weights.T - columns[:-1, rows] * total
+        return np.concatenate([pull, (total + of_itself)[None]]), levels
+
+    def _shares(self, masses, places, rows, end):
+        """w_ij m_j of rows i, for j < end; 0 where j > i, or outside of the window."""
+        seen = np.arange(end) <= rows[:, None]
+        if self.causal.plain:
+            return np.where(seen, masses[:end], 0.0)
+        differences = np.maximum(places[rows, None] - places[:end], 0.0)  # < 0 of those unseen
+        if self.causal.window is not None:
+            seen &= differences <= self.causal.window + EDGE
+        return np.where(seen, self.causal.weights(differences) * masses[:end], 0.0)
+
+    def _drift_at(self, places):
+        """The drift at places: an ensemble, where each has a beta of its own."""
+        betas = self.causal.betas(places)
+        return self.drift if betas is None else self.drift.replace(beta=betas)
+
+
+class CausalAttention(AttentionSums):
+    """Attention with matrices, of each token to those before, under "mean" or "sum".
+
+    Parameters
+    ----------
+    drift : Attention
+    causal : Causal
+    threads : int
+
+    Raises
+    ------
+    ValueError
+        For weights that cannot be causal.
+    MeanfieldError
+        For a window, a decay, or a beta by place.
+    """
+
+    def __init__(self, drift: Attention, causal: Causal, threads: int = 1):
+        if not causal.plain:
+            raise MeanfieldError(
+                "Attention with matrices sees all that comes before alike: window, decay and beta "
+                f"by place are for USA, SA and other zonal drifts; got {causal!r}."
+            )
+        super().__init__(drift if drift.causal else drift.replace(causal=True), threads)
+        self._by_mass = causal.is_mean(drift) and not drift.normalised
+        self._causal = causal
+
+    def attention(
+        self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
+    ) -> np.ndarray:
+        found = super().attention(t, x, masses, at)
+        return found / seen_masses(masses)[..., None] if self._by_mass else found
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        if self._by_mass:
+            refuse_tangents(self._causal)
+        return super().with_tangents(names)
+
+
+def refuse_tangents(causal: Causal) -> NoReturn:
+    """Raise MeanfieldError: derivatives are not known."""
+    raise MeanfieldError(
+        f"Derivatives of tokens under causal = {causal!r} are not known for this drift. Use "
+        "Attention(beta=..., causal=True), whose derivatives are, or differences of runs with dt=."
+    )
+
+
+def seen_masses(masses: np.ndarray) -> np.ndarray:
+    """The masses (R, n) up to each token; 1 where there is none, by which sums are divided."""
+    seen = np.cumsum(masses, axis=1)
+    return np.where(seen > 0, seen, 1.0)
