@@ -137,13 +137,6 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Classes": ({"values": st.just([0.0, 2.0])}, {"shares": st.just([0.25, 0.75])}),
         "NormalIndex": ({"width": positive}, {"count": natural, "centre": numbers}),
     },
-    "Causal": {
-        "Causal": ({}, {"divide": st.sampled_from(["mean", "sum"]), "window": positive}),
-    },
-    "Frequency": {
-        "OfIndex": ({}, {"factor": numbers}),
-        "Lorentzian": ({"width": positive}, {"centre": numbers}),
-    },
     "Points": {
         "Angles": ({"angles": st.lists(numbers, min_size=2, max_size=4)}, {}),
         "Orthonormal": ({"n": st.integers(2, 4)}, {"d": st.integers(4, 6)}),
