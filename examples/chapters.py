@@ -51,6 +51,7 @@ CHAPTERS = (
             "polygons",
             "modes",
             "causal",
+            "causal_mean_field",
         ),
     ),
     Chapter(
