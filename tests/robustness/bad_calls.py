@@ -298,6 +298,7 @@ def calls():
     def size(x):
         return 1.0 + 0 * x[..., 0]
 
+    series = circle.indexed(lambda s, theta: 1 + 0 * s * theta, mf.Positions(order=3))
     return [
         ("Circle", mf.Circle, {"degree": 8}),
         ("Sphere", mf.Sphere, {"degree": 8}),
@@ -323,6 +324,15 @@ def calls():
         ("Circle.perturbed", circle.perturbed, {"amplitude": 1e-3, "rng": 0, "degrees": [1, 2]}),
         ("Sphere.perturbed", sphere.perturbed, {"amplitude": 1e-3, "rng": 0, "degrees": [1, 2]}),
         ("Circle.with_degree", circle.with_degree, {"degree": 4}),
+        ("Indexed", mf.Indexed, {"geometry": series.geometry, "coefficients": series.coefficients}),
+        (
+            "circle.indexed",
+            circle.indexed,
+            {"f": lambda s, theta: 1 + 0 * s * theta, "index": series.index},
+        ),
+        ("indexed.sample", series.sample, {"n": 5, "rng": 0, "ordered": True}),
+        ("indexed.at_position", series.at_position, {"s": 0.5}),
+        ("indexed.blocks", series.blocks, {"count": 2}),
         ("Density", mf.Density, {"geometry": circle, "coefficients": wave.coefficients.real}),
         ("Density.at", wave.at, {"points": tokens.x}),
         ("Density.expect", wave.expect, {"f": first}),
@@ -411,6 +421,9 @@ def calls():
         ("MixLN", mf.MixLN, {"tau": 1.0}),
         ("Anisotropic", Anisotropic, {"sigma": square}),
         ("Causal", mf.Causal, {"divide": "mean", "window": 0.5, "decay": np.cos, "beta": np.exp}),
+        ("Positions", mf.Positions, {"breaks": [0, 0.5, 1], "order": 3, "sink": 0.1}),
+        ("Classes", mf.Classes, {"values": [0.0, 1.0], "shares": [0.25, 0.75]}),
+        ("NormalIndex", mf.NormalIndex, {"width": 1.0, "count": 5, "centre": 0.5}),
         ("OfIndex", mf.OfIndex, {"factor": 0.5}),
         ("Lorentzian", mf.Lorentzian, {"width": 0.5, "centre": 1.0}),
         ("causal tokens", lambda **own: moved(drift, **own), {"causal": "mean"}),
@@ -630,7 +643,7 @@ NOT_CALLED = {
     *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
-    *("State", "Weights", "ZonalDrift"),
+    *("State", "Weights", "ZonalDrift", "Index", "Frequency"),
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 
