@@ -4,7 +4,7 @@
 
 Milliseconds by modes beside all pairs j <= i, which are compiled too and visit each pair once, and
 beside modes without a mask; the exponent of n is fitted to the times by modes. Pairs are measured
-up to n = 10^5. Processor time on one thread, best of several; about two minutes.
+up to n = 10^5. Processor time on one thread, best of several; about four minutes.
 """
 
 import os
