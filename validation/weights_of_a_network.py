@@ -11,7 +11,7 @@ and states are directions x and lengths r of the hidden states h = r x:
     RMSNorm       pre-LN, causal, every layer a call of `solve`
     one call      pre-LN, causal, no perceptron: `PerLayer` matrices
     grouped       as RMSNorm, two heads of queries for each of keys
-    LayerNorm     h centred, W_O and W_out centred, biases of values and of the perceptron
+    LayerNorm     h centred, W_O and W_out centred, biases of keys, values, outputs, perceptron
     parallel      attention and perceptron of the same N(h)
     post-LN       gains 1, no mask
     capped        logits replaced by 5 tanh(logits/5)
@@ -57,7 +57,9 @@ def weights(rng: np.random.Generator, groups: int = HEADS) -> list[SimpleNamespa
             inner=matrix(4 * D, D),
             outer=matrix(D, 4 * D),
             gains=1 + 0.2 * rng.standard_normal((2, D)),
+            b_K=np.zeros(groups * WIDTH),
             b_V=np.zeros(groups * WIDTH),
+            b_O=np.zeros(D),
             b=rng.standard_normal(4 * D),
         )
         for _ in range(LAYERS)
@@ -77,7 +79,7 @@ def layer_norm(h: np.ndarray) -> np.ndarray:
 
 def attention(w, x: np.ndarray, masked: np.ndarray, cap: float = np.inf) -> np.ndarray:
     """What attention adds to the hidden states, for its input x (n, d); query by query."""
-    q, k, v = x @ w.Q.T, x @ w.K.T, x @ w.V.T + w.b_V
+    q, k, v = x @ w.Q.T, x @ w.K.T + w.b_K, x @ w.V.T + w.b_V
     groups, found = len(w.K) // WIDTH, np.empty((N, D))
     for head in range(HEADS):
         own, shared = (slice(i * WIDTH, (i + 1) * WIDTH) for i in (head, head * groups // HEADS))
@@ -87,7 +89,7 @@ def attention(w, x: np.ndarray, masked: np.ndarray, cap: float = np.inf) -> np.n
             logits = np.where(masked[i], -np.inf, logits)
             share = np.exp(logits - logits.max())
             found[i, own] = share @ v[:, shared] / share.sum()
-    return found @ w.O.T
+    return found @ w.O.T + w.b_O
 
 
 def perceptron(w, x: np.ndarray) -> np.ndarray:
@@ -188,16 +190,16 @@ def cases():
 
 
 def with_layer_norm(layers, start, network, causal):
-    """LayerNorm without biases of its own, values and perceptron with biases; states centred."""
+    """LayerNorm without biases of its own, the others with biases; states centred."""
     rng = np.random.default_rng(1)
     for w in layers:
-        w.b_V = rng.standard_normal(D)
+        w.b_K, w.b_V, w.b_O = rng.standard_normal((3, D))
     wanted = [h - h.mean(axis=-1, keepdims=True) for h in network(layers, causal, layer_norm)]
     models = []
     for w in layers:
         parts = {name: vars(w)[name] - vars(w)[name].mean(axis=0) for name in ("O", "outer")}
         centred = SimpleNamespace(**vars(w) | parts)
-        added = centred.O @ w.b_V
+        added = centred.O @ w.b_V + w.b_O - w.b_O.mean()
         model = translated(centred)
         models.append(model.replace(drift=model.drift + mf.Field(lambda x, a=added: a + 0 * x)))
     return wanted, layer_by_layer(models, tokens(start - start.mean(axis=1, keepdims=True)))
