@@ -168,6 +168,9 @@ class Attention(_QKV):
     must be finite and of the shape it had before. It makes no ensemble; a `PerLayer` does, with
     values of shape (layers, R, H, k, d).
 
+    Tokens have length 1, and heads of a network with RMSNorm see vectors of length sqrt(d): they
+    have beta = d / sqrt(d_head) and V = sqrt(d) W_V.
+
     References
     ----------
     Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv:2312.10794; Castin, Ablin, Carrillo and

@@ -178,6 +178,9 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
     Notes
     -----
     The sign of each direction is fixed so that its entry of largest modulus is positive.
+
+    Where tokens have a mean, the first direction is about that of the mean, and the circle shows
+    them far more clustered than they are: an order parameter of 0.45 in R^64 becomes 0.93.
     """
     return _principal(tokens, 2, "principal_circle")
 
