@@ -17,8 +17,8 @@ from .field_transport import EnsembleFields, FieldTransport, check_fields, trans
 from .motion import Failure
 from .observables import MOMENTS, declare
 
-declare("moment_by_index", r"moments $|m_k(s)|$ of the slices")
-declare("order_by_index", r"order parameter $|m_1(s)|$ of the slices")
+declare("moment_by_index", r"$|m_k(s)|$")
+declare("order_by_index", r"$|m_1(s)|$")
 declare("index_tail", "tail in the index", log_from=100.0)
 
 ENOUGH = 1e-3  # a larger tail in the index is doubted

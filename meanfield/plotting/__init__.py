@@ -23,6 +23,7 @@ from .curves import distribution, histogram, polar, product_histogram, snapshots
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import cone, cone_points, ellipses, variances
+from .indexed import index_map, order, order_map
 from .observables import observables
 from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
@@ -41,10 +42,13 @@ __all__ = [
     "ellipses",
     "figure",
     "histogram",
+    "index_map",
     "inner_products",
     "mollweide",
     "mollweide_dots",
     "observables",
+    "order",
+    "order_map",
     "orthographic",
     "orthographic_dots",
     "overview",

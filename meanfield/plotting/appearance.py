@@ -14,6 +14,7 @@ from scipy.linalg import norm  # whose squares do not overflow
 from ..results.solution import Solution
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
+from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens
 from . import theme
 from .clusters import (
@@ -64,10 +65,11 @@ class Sample:
 class Appearance:
     """How a kind of state is drawn; this is what holds for states of any kind.
 
-    That of a state with points also answers `points(state)`, those (n, d) of a single state;
-    `mean(state)`, or any direction if it is 0; `sample(solution, member, most)`, the `Sample` of at
-    most so many points; and `coordinates(solution, member)`, those of all points on the chart of
-    the space, continuous in time, (t, n).
+    That of densities also answers `law(state)`, the density that is drawn of it. That of a state
+    with points answers `points(state)`, those (n, d) of a single state; `mean(state)`, or any
+    direction if it is 0; `sample(solution, member, most)`, the `Sample` of at most so many points;
+    and `coordinates(solution, member)`, those of all points on the chart of the space, continuous
+    in time, (t, n).
 
     Attributes
     ----------
@@ -188,6 +190,11 @@ class DensityAppearance(Appearance):
 
     states = "densities"
     gathers = True
+    law_in_words = "density"
+
+    def law(self, state: Any) -> Density:
+        """What is drawn of it."""
+        return state
 
     def vectors(self, states, members):
         for state in states:
@@ -206,7 +213,7 @@ class DensityAppearance(Appearance):
         return ["moments" if single else "order_parameter", energy]
 
     def clusters(self, state):
-        return clusters_of_density(state)
+        return clusters_of_density(self.law(state))
 
     def best_seen_from(self, state):
         """The direction of the mean, or of the maximum if the mean is near 0.
@@ -214,13 +221,42 @@ class DensityAppearance(Appearance):
         Of several maxima of equal height the northernmost is taken; the uniform density is seen
         from the first axis.
         """
-        points, values = state.geometry.points, state.values
-        mean = (state.geometry.weights * values) @ points
+        law = self.law(state)
+        points, values = law.geometry.points, law.values
+        mean = (law.geometry.weights * values) @ points
         if np.linalg.norm(mean) > 0.1:
             return mean
         if values.max() < 1 + 1e-6:
             return np.array([1.0, 0.0, 0.0])
         return points[np.argmax(values > values.max() * (1 - 1e-6))]
+
+
+@Appearance.register(Indexed)
+class IndexedAppearance(DensityAppearance):
+    """Densities by an index: what is drawn of a density is that of all points."""
+
+    states = "indexed densities"
+    law_in_words = "marginal density"
+
+    def space(self, state):
+        return type(state.space)
+
+    def law(self, state):
+        return state.marginal()
+
+    def vectors(self, states, members):
+        for state in states:
+            slices = state.resample(COARSE_DEGREE).each * np.sqrt(state.weights)[:, None]
+            yield np.concatenate([slices[index].ravel() for index in members])
+
+    def telling(self, solution, single):
+        tail = "index_tail" not in self.constant(solution)
+        return "order_parameter", "index_tail" if tail else "minimum"
+
+    def constant(self, solution):
+        """Where nothing is interpolated in the index, there is no tail."""
+        tail = solution.observables.get("index_tail")
+        return {"index_tail"} if tail is not None and not tail.any() else set()
 
 
 @Appearance.register(Characteristics)

@@ -34,7 +34,7 @@ CELL = '<td style="text-align:left">{}</td>'
 IMAGE = (
     '<img alt="{alt}" width="{width}" style="background:white" src="data:image/png;base64,{data}">'
 )
-PARTS = "drift", "kappa", "normalisation", "noise", "common", "feedforward"
+PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 ANGLES = np.linspace(0.0, np.pi, 181)
 
 

@@ -24,14 +24,21 @@ from ..states import Gram, Tokens
 from . import fields, theme
 from .appearance import Sample, appearance_of, sample_of, space_of
 from .clusters import Cluster
-from .fields import Scale, angle_histogram, choose_scale, draw_histogram, profiles, visible_chart
+from .fields import (
+    Scale,
+    angle_histogram,
+    choose_scale,
+    draw_histogram,
+    law_in_words,
+    profiles,
+    visible_chart,
+)
 from .labels import Member, distinct, label_of_member, member_of, percent
 from .layouts import Draw, Panels
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, Line, chart_of
 from .times import is_logarithmic, need_two_times, resolved_states, time_axis
 
-RADIUS = r"radius: density $\mu_t(\theta)$"
 TURN = np.linspace(0.0, 2 * np.pi, 361)
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
@@ -131,7 +138,7 @@ def snapshots(
     for ax, bottom, left in target.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
-        ax.set_ylabel(fields.DENSITY + chosen.note if left else "")
+        ax.set_ylabel(law_in_words(solution) + chosen.note if left else "")
 
 
 def uniform_line(ax: Axes) -> None:
@@ -198,7 +205,7 @@ def polar(
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
         polar_axes(ax, chosen, quiet)
         if bottom:
-            ax.set_xlabel(RADIUS + chosen.note)
+            ax.set_xlabel(f"radius: {law_in_words(solution)}{chosen.note}")
     rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
     draw_curves(target, solution, shown, rings, bar=bar)
 

@@ -203,13 +203,20 @@ def profiles(
     values : ndarray, shape (members, times, n)
         Densities with respect to the uniform probability measure.
     """
-    states = [solution[int(i)] for i in (range(len(solution.t)) if times is None else times)]
+    look, kept = appearance_of(solution.final), range(len(solution.t)) if times is None else times
+    states = [look.law(solution[int(i)]) for i in kept]
     return chart_of(space_of(solution)).profiles(states, members, most_angles)
 
 
 def visible_chart(solution: Solution) -> Chart:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
-    return chart_of(space_of(solution)).with_mass(solution.final.geometry)
+    law = appearance_of(solution.final).law(solution.final)
+    return chart_of(space_of(solution)).with_mass(law.geometry)
+
+
+def law_in_words(solution: Solution, of: str = r"\theta") -> str:
+    """What is drawn of the densities of a solution, for the axis of its values."""
+    return rf"{appearance_of(solution.final).law_in_words} $\mu_t({of})$"
 
 
 @figure("spacetime", Density, Circle, Zonal, panels=(7.0, 3.2))
@@ -237,7 +244,7 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, fields), scale)
     mesh = field_maps(target, solution, times, theta, fields, chosen.norm, chart)
-    density_bar(target, mesh, chosen, DENSITY)
+    density_bar(target, mesh, chosen, law_in_words(solution))
 
 
 def grey_map(ax: Axes, solution: Solution) -> None:
@@ -255,11 +262,11 @@ def _over_time(
     need_two_times(solution, "A space-time map", "snapshots")
     kept = evenly(len(solution.t), MOST_COLUMNS)
     theta, values = profiles(solution, members, times=kept, most_angles=MOST_ROWS)
-    times, fields = _between(np.asarray(solution.t)[kept], values)
+    times, fields = between(np.asarray(solution.t)[kept], values)
     return times, theta, fields
 
 
-def _between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Linear interpolation in time of (..., m, n), at equally many times between each two."""
     pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
     place = np.arange(pieces * (len(t) - 1) + 1) / pieces

@@ -134,7 +134,7 @@ def label_of_member(solution: Solution, index: Member) -> str:
 
 
 def describe_model(solution: Solution) -> str:
-    """The drift and the parameters that all members share, for the head of a figure."""
+    """The drift, whether it is causal, and the parameters that all members share, as a heading."""
     differing = varying_parameters(solution)
     shared = [
         _equation(name, mathematical(np.ravel(value)[0], 7))
@@ -144,7 +144,9 @@ def describe_model(solution: Solution) -> str:
     parts = [type(part).__name__ for _, part in solution.model.drift.terms]
     terms = [f"${symbol_of(f'factors[{k}]')}$ {part}" for k, part in enumerate(parts)]
     single = solution.model.drift.terms[0][1] is solution.model.drift
-    return ", ".join([parts[0] if single else " + ".join(terms), *shared])
+    causal = solution.model.causal
+    seen = [] if causal is None else [f"causal ({causal.divide})" if causal.divide else "causal"]
+    return ", ".join([parts[0] if single else " + ".join(terms), *seen, *shared])
 
 
 def _equation(name: str, number: str) -> str:

@@ -23,7 +23,8 @@ from ..results.solution import Solution
 from ..states.contract import member_dims
 from . import theme
 from .appearance import appearance_of
-from .labels import Member, all_members, label_of_member, varying_parameters
+from .indices import nodes_to_tell
+from .labels import Member, all_members, distinct, label_of_member, varying_parameters
 from .layouts import Panels, columns_for, finish, panels_in
 from .registry import figure
 from .times import drawn_count, is_logarithmic, time_axis
@@ -55,6 +56,12 @@ def names_of(solution: Solution) -> list[str]:
         if (name, False) in QUANTITIES or {"t"} <= {*values.dims} <= known
     ]
     return [name for name in ["moments", *numbers] if is_present(solution, name)]
+
+
+def of_one_member(solution: Solution, names: Sequence[str]) -> list[str]:
+    """Those of these that are several curves for each member, and are drawn of one alone."""
+    data = solution.observables
+    return [name for name in names if name == "moments" or "index" in data[name].dims]
 
 
 def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
@@ -182,10 +189,11 @@ def observables(
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
     """The names asked for, if they can be drawn; by default all that can but what never changes."""
     if names is None:
-        moments = single and is_present(solution, "moments")
-        left_out = {"order_parameter" if moments else "moments"}
-        left_out |= appearance_of(solution.final).constant(solution)
-        shown = [name for name in names_of(solution) if name not in left_out]
+        names = names_of(solution)
+        left_out = appearance_of(solution.final).constant(solution)
+        left_out |= {*(() if single else of_one_member(solution, names))}
+        left_out |= {"order_parameter"} if single and "moments" in names else set()
+        shown = [name for name in names if name not in left_out]
         if not shown:
             raise ValueError(
                 "This solution has no observable that is a number at each time; draw another kind "
@@ -200,10 +208,11 @@ def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) ->
             f"got {as_given(missing)}. The free energy and its dissipation "
             "exist only for gradient flows (USA, Kuramoto, Interaction)."
         )
-    if "moments" in wanted and not single:
+    several = of_one_member(solution, wanted)
+    if several and not single:
         raise ValueError(
-            "'moments' are drawn for one member of an ensemble: choose it with member=..., or take "
-            "'order_parameter', which is drawn for all."
+            f"{several[0]!r} are drawn for one member of an ensemble: choose it with member=..., "
+            "or take 'order_parameter', which is drawn for all."
         )
     return wanted
 
@@ -227,6 +236,8 @@ def draw_observables(
             _moments(ax, data, target.members[0])
         elif name == "cluster_mass":
             _cluster_masses(ax, solution)
+        elif "index" in data[name].dims:
+            _by_index(ax, solution, data[name], target.members[0])
         else:
             _curves(ax, data[name], quantity, groups)
         ax.set_ylabel(quantity.symbol)
@@ -272,9 +283,30 @@ def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
         ax.plot(data["t"], values, label=f"$k = {k}$")
     ax.set_ylim(bottom=0)
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # where no curve runs
+    _key_above(ax)
+
+
+def _key_above(ax: Axes, **options: Any) -> None:
+    """A legend in one line above the panel, where no curve runs."""
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
     narrow = {"columnspacing": 0.9, "handlelength": 1.0, "handletextpad": 0.4, "borderaxespad": 0.0}
-    ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow)
+    ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow, **options)
+
+
+def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member) -> None:
+    """Curves for a few nodes of the index, between which there is as much of it."""
+    index = solution.final.index
+    table, nodes = values.transpose("t", "index", ...), nodes_to_tell(index, SHOWN_MOMENTS)
+    colours, texts = theme.ordered_colours(len(nodes)), distinct(index.nodes[nodes], least=2)
+    for node, colour, text in zip(nodes, colours, texts, strict=True):
+        ax.plot(
+            table["t"],
+            table.to_numpy()[(slice(None), node, *member)],
+            color=colour,
+            label=f"${text}$",
+        )
+    ax.margins(y=0.08)
+    _key_above(ax, title=index.label, title_fontsize=9)
 
 
 def _cluster_masses(ax: Axes, solution: Solution) -> None:

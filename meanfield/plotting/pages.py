@@ -29,8 +29,9 @@ from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
+from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens
-from . import curves, fields, gaussians, points, registry, sphere, theme
+from . import curves, fields, gaussians, indexed, points, registry, sphere, theme
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
 from .layouts import Panels, Update, grid, panels_in, sheet_in, title_page
@@ -42,7 +43,7 @@ from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 # The page ------------------------------------------------------------------------------------
 
 VIEWING = ("seen_from", "scale", "density")  # options of movies
-TIMES, COLUMNS = 6, 5  # so many times of a law, and of points, are shown
+TIMES, COLUMNS, MAPS = 6, 5, 4  # so many times of a law, of points, by index, are shown
 PARTS, SCENES = registry.Registry(), registry.Registry()
 
 
@@ -182,7 +183,9 @@ def animate(
 
     A single density on the circle is shown over the angle and around the circle, several members
     of an ensemble over the angle in one panel each; on the sphere, each is shown from two opposite
-    sides. Characteristics are shown as dots of equal mass, with the shares of clusters; on the
+    sides. Indexed densities are shown as a map of index against angle beside the marginal density;
+    on the sphere, as the map of the marginal law beside the order parameter by index.
+    Characteristics are shown as dots of equal mass, with the shares of clusters; on the
     circle, or axisymmetric, also the mass below each angle. Tokens are shown as dots: on the
     circle beside their angles over time, in R^2 with their paths, in higher dimension on the
     principal axes of the run; of inner products the histogram; of a Gaussian in the plane the
@@ -363,7 +366,7 @@ def _densities(solution, members, *, scale="auto"):
 def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     """Maps at several times, and the last state from two sides; of several members one map each."""
     if len(members) > 1:
-        last, columns = pick_times(solution, members, None, 1)[-1:], min(len(members), 3)
+        last, columns = pick_times(solution, members, solution.t[-1:], 1), min(len(members), 3)
         height = 0.5 + 1.3 * -(-len(members) // columns)
         maps = {"columns": columns, "scale": scale}
         return [band(height, sphere.mollweide, solution, members, last, **maps)]
@@ -376,6 +379,39 @@ def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
         band(height, sphere.mollweide, solution, members, shown, **maps),
         band(3.5, sphere.orthographic, solution, members, shown[-1:], **sides),
     ]
+
+
+@upper_part(Indexed, Circle, Zonal, single="map")
+def _by_index(solution, members, *, scale="auto", log_time=None):
+    """Maps of index against angle, and the order parameter by index; several members at the end."""
+    if len(members) > 1:
+        last, columns = pick_times(solution, members, solution.t[-1:], 1), min(len(members), 3)
+        height = 0.4 + 1.9 * -(-len(members) // columns)
+        maps = {"columns": columns, "scale": scale}
+        return [band(height, indexed.index_map, solution, members, last, **maps)]
+    shown = pick_times(solution, members, None, MAPS)
+    maps = band(2.4, indexed.index_map, solution, members, shown, scale=scale)
+    return [maps, _orders(solution, members, log_time)]
+
+
+@upper_part(Indexed, Sphere)
+def _marginals(solution, members, *, scale="auto", log_time=None):
+    """Maps of the marginal law, and the order parameter by index."""
+    bands = _maps(solution, members, scale=scale)[:1]
+    several = band(0.4 + 1.8 * -(-len(members) // 3), indexed.order, solution, members)
+    return [*bands, several if len(members) > 1 else _orders(solution, members, log_time)]
+
+
+def _orders(solution: Solution, members: list[Member], log_time: bool | None) -> Band:
+    """The order parameter by index at several times and, of several times, over time."""
+
+    def draw(place: SubFigure) -> None:
+        kinds = [indexed.order, indexed.order_map][: 1 + (len(solution) > 1)]
+        for part, kind in zip(np.ravel(place.subfigures(1, len(kinds))), kinds, strict=True):
+            options = options_for(kind, {"log_time": log_time, "count": TIMES})
+            kind.draw(grid(part, members, solution), solution, **options)
+
+    return Band(2.7, draw)
 
 
 @upper_part(Tokens, Circle, single="polar")
@@ -446,6 +482,8 @@ class Film:
 scene(Density, Circle)(Film(curves.snapshots, curves.polar))
 scene(Density, Zonal)(Film(curves.snapshots))
 scene(Density, Sphere)(Film(sphere.orthographic))
+scene(Indexed, Circle, Zonal)(Film(indexed.index_map, curves.snapshots))
+scene(Indexed, Sphere)(Film(sphere.mollweide, indexed.order))
 scene((Characteristics, Tokens), Sphere)(Film(sphere.orthographic_dots))
 scene(Characteristics, Circle, Zonal)(Film(curves.distribution, points.rings))
 scene(Tokens, Circle)(Film(curves.trajectories, points.rings))

@@ -227,6 +227,8 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
 
         - densities: "spacetime" and "snapshots" on the circle and axisymmetric, "polar" on the
           circle, "orthographic" and "map" on the sphere;
+        - indexed densities: "map" on the circle and axisymmetric, "order" and "order_map"; and what
+          densities have, of the marginal law;
         - characteristics: "trajectories", "distribution" and "polar" on the circle and
           axisymmetric, "orthographic" and "map" on the sphere;
         - tokens: "trajectories" on the circle and the line, "spacetime", "polar" and "histogram"

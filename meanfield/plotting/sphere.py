@@ -23,14 +23,13 @@ from ..spaces.density import Density
 from ..states import Tokens
 from . import theme
 from .appearance import appearance_of, sample_of
-from .fields import choose_scale, density_bar
+from .fields import choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels
 from .points import explain_dots
 from .projections import Mollweide, OrthographicPair, Projection, frame_of, graticule
 from .registry import figure
 
-DENSITY = r"density $\mu_t(x)$"
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
 MOVING = 160  # the same, of a movie
 MARGIN = 0.02
@@ -47,21 +46,23 @@ class FieldLayer:
 
     def __init__(self, page: Panels, solution: Solution, scale: str):
         self._page, self._per_unit = page, PER_UNIT if page.film is None else MOVING
-        states = [member_of(solution[i], m) for i in page.shown(solution) for m in page.members]
+        self._law, self._name = appearance_of(solution.final).law, law_in_words(solution, "x")
+        shown = [self._law(solution[i]) for i in page.shown(solution)]
+        states = [member_of(state, m) for state in shown for m in page.members]
         peaks = [np.append(state.values, state.at(POLES)) for state in states]
         self._scale = choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
     def paint(self, ax, outline, projection, member, state):
         """The picture of a single state, cut at the outline."""
-        image = pixels(projection, state, self._per_unit)
+        image = pixels(projection, self._law(state), self._per_unit)
         picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
         picture.set_clip_path(outline)
         return picture
 
     def explain(self) -> None:
         """A colour bar beside the panels."""
-        density_bar(self._page, ScalarMappable(**self._colours), self._scale, DENSITY)
+        density_bar(self._page, ScalarMappable(**self._colours), self._scale, self._name)
 
 
 class DotLayer:

@@ -15,6 +15,7 @@ MU = CIRCLE.von_mises(0.0, 2.0)
 MODEL = mf.Transformer(mf.USA(4.0), 6.0)
 STATES = {
     "circle": MU,
+    "indexed": CIRCLE.indexed(lambda s, theta: 1 + 0.5 * np.cos(theta - s)),
     "sphere": mf.Sphere(16).von_mises_fisher([0, 0, 1], 1.0),
     "zonal": mf.Zonal(5, 8).zonal([1, 0.3]),
     "tokens": mf.Tokens.uniform(20, 3, rng=0),
