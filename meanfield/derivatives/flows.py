@@ -165,7 +165,7 @@ class DifferentiatedFlow:
                 self._enter(stretch)
                 flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
                 for number, (begin, dt) in enumerate(stretch.steps):
-                    flow.take(begin, dt, stretch.slopes[number])
+                    flow.take(begin, dt, stretch.stages[number])
                     final = number == len(stretch.steps) - 1
                     while waiting and ((final and i == last) or waiting[0] <= begin + dt):
                         part = (waiting[0] - begin) / dt
@@ -194,8 +194,8 @@ class DifferentiatedFlow:
                     continue
                 self._enter(stretch)
                 flow = self._flow(stretch, Y, float(stretch.steps[0, 0]))
-                for (begin, dt), slopes in zip(stretch.steps, stretch.slopes, strict=True):
-                    flow.take(begin, dt, slopes)
+                for (begin, dt), stages in zip(stretch.steps, stretch.stages, strict=True):
+                    flow.take(begin, dt, stages)
                     yield float(begin + dt), flow
                 Y = flow.x
 
@@ -246,5 +246,5 @@ def flow_tangents_of(
     for linearised, Y in member.stacks(run.t - start, event=run.status == "event"):
         for name, arrays in zip(tangents, linearised.changes(Y), strict=True):
             result[name].append(StateChange(arrays))
-    journal.forget_slopes()
+    journal.forget_stages()
     return FlowTangents(run, {name: tuple(all_) for name, all_ in result.items()}, motion)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..steppers import Scheme
+from ..steppers.flow import Stages
 
 
 class Stretch(NamedTuple):
@@ -92,15 +93,15 @@ class FlowStretch(NamedTuple):
         The row of each token after merging; None as long as all are there.
     steps : ndarray, (n, 2)
         Beginning, as a time since the start, and length of each.
-    slopes : sequence of (ndarray or None)
-        The velocities of the stages of each step, where they were kept.
+    stages : sequence of (Stages or None)
+        Those of each step, where they were kept.
     """
 
     scheme: Any
     ends: tuple[float, float]
     labels: np.ndarray | None
     steps: np.ndarray
-    slopes: Sequence[np.ndarray | None]
+    stages: Sequence[Stages | None]
 
 
 class FlowJournal:
@@ -109,7 +110,7 @@ class FlowJournal:
     Parameters
     ----------
     room : int
-        How many bytes of velocities may be kept beside the steps.
+        How many bytes of stages may be kept beside the steps.
     """
 
     def __init__(self, room: int = 0):
@@ -122,16 +123,16 @@ class FlowJournal:
         ends: tuple[float, float],
         labels: Any,
         step: tuple,
-        slopes: np.ndarray | None = None,
+        stages: Stages | None = None,
     ) -> None:
         """Keep a step, its beginning and its length, that was made after all others."""
         self.open(scheme, ends, labels)
         self._entries[-1][3].append(step)
-        self._entries[-1][4].append(slopes)
-        self.room -= 0 if slopes is None else slopes.nbytes
+        self._entries[-1][4].append(stages)
+        self.room -= 0 if stages is None else stages.nbytes
 
-    def forget_slopes(self) -> None:
-        """Keep no velocities any longer."""
+    def forget_stages(self) -> None:
+        """Keep no stages any longer."""
         self._entries = [(*entry[:4], [None] * len(entry[3])) for entry in self._entries]
 
     def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
@@ -143,8 +144,8 @@ class FlowJournal:
     @property
     def stretches(self) -> list[FlowStretch]:
         return [
-            FlowStretch(scheme, ends, labels, np.reshape(steps, (-1, 2)), slopes)
-            for scheme, ends, labels, steps, slopes in self._entries
+            FlowStretch(scheme, ends, labels, np.reshape(steps, (-1, 2)), stages)
+            for scheme, ends, labels, steps, stages in self._entries
         ]
 
     def __len__(self) -> int:

@@ -60,8 +60,13 @@ class LinearisedMotion(ABC):
     def velocity(self, Y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the stack."""
 
-    def velocity_beside(self, Y: np.ndarray, t: float, known: np.ndarray) -> np.ndarray:
-        """As `velocity`, where the velocity of the state is known: in any shape, (N,)."""
+    def velocity_beside(
+        self, Y: np.ndarray, t: float, known: np.ndarray, beside: np.ndarray | None
+    ) -> np.ndarray:
+        """As `velocity`, where the velocity of the state is known: in any shape, (N,).
+
+        So is what the motion had `beside` it, where it has that.
+        """
         return self.velocity(Y, t)
 
     @abstractmethod

@@ -89,12 +89,15 @@ class LinearisedTokens(LinearisedMotion):
             rates += self.feedforward_rates(Y, t)
         return rates
 
-    def velocity_beside(self, Y: np.ndarray, t: float, known: np.ndarray) -> np.ndarray:
+    def velocity_beside(
+        self, Y: np.ndarray, t: float, known: np.ndarray, beside: np.ndarray | None
+    ) -> np.ndarray:
         model = self.motion.model
         alone = self.motion._exact and model.feedforward is None and not model.reaction
         if not alone or not getattr(self._sums, "takes_velocities", False):
             return self.velocity(Y, t)
-        return stacked(*self._sums.velocity(*self._given(Y), known.reshape(Y[0].shape)))
+        known = known.reshape(Y[0].shape)
+        return stacked(*self._sums.velocity(*self._given(Y), known, beside))
 
     def attention_rates(self, Y: np.ndarray, t: float) -> np.ndarray:
         """Those by attention, and by reaction."""

@@ -207,6 +207,11 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Motion --------------------------------------------------------------------------------
 
+    @property
+    def beside(self) -> np.ndarray | None:
+        """What the sums have `beside` the last velocities."""
+        return getattr(self._sums, "beside", None)
+
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates."""
         rates = self.attention_rates(y, t)

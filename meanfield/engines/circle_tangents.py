@@ -22,23 +22,26 @@ TOGETHER = 4  # powers of z that follow each other, in one loop
 class CircleTangents(ModeTangents):
     """On the circle, by powers of z up to degree 150, else with the transforms of the engine."""
 
-    def of_system(self, r, x, masses, dx, dm, known):
+    def of_system(self, r, x, masses, dx, dm, known, modes):
         attraction, normaliser, changes = self.multipliers(r)
         turn = 1j * np.arange(attraction.size)
         angles, weights = np.empty(dm.shape), np.empty((1 + len(dm), len(x)))
         _turn(x, dx, masses, angles, weights)
         moved_masses = [a for a, by in enumerate(dm) if by.any()]
         weights = np.concatenate([weights, dm[moved_masses]])
-        own, *turned = self._moments(x, weights)
+        if modes is None:
+            modes, *turned = self._moments(x, weights)
+        else:
+            turned = list(self._moments(x, weights[1:]))
         moved = [-turn * by for by in turned[: len(dm)]]
         for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
             moved[a] = moved[a] + by
-        rows = [turn * attraction * own, turn**2 * attraction * own]
+        rows = [turn * attraction * modes, turn**2 * attraction * modes]
         for h, by in zip(moved, changes, strict=True):
-            rows.append(turn * (attraction * h + by[0] * own))
+            rows.append(turn * (attraction * h + by[0] * modes))
         if normaliser is not None:
-            rows += [normaliser * own, turn * normaliser * own]
-            rows += [normaliser * h + by[1] * own for h, by in zip(moved, changes, strict=True)]
+            rows += [normaliser * modes, turn * normaliser * modes]
+            rows += [normaliser * h + by[1] * modes for h, by in zip(moved, changes, strict=True)]
         found = self._values(x, np.array(rows))
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         return v, dv, _quotients(x, angles, found, v, dv)

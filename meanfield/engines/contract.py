@@ -36,10 +36,13 @@ class Engine(ABC):
     tangential : bool
         Whether they are velocities on the sphere, as here, rather than the `attention` of drifts
         that are not zonal.
+    beside : ndarray or None
+        What the last velocities were computed from, where their tangents may be, too.
     """
 
     name: ClassVar[str]
     tangential: ClassVar[bool] = True
+    beside: np.ndarray | None = None
 
     def __init__(self, drift: ZonalDrift):
         self.drift = drift

@@ -304,11 +304,14 @@ class QuotientHead(DensityHead):
     def summed(self, kernel: Kernel, **options: Any) -> Any:
         factor = options.pop("factor", 1.0)
         moments = factor * self.density.moments
-        sums = self._sums(kernel, moments)
+        parts = kernel.parts(moments.reshape(-1, moments.shape[-1]))
+        sums = kernel.of_parts(parts).reshape(moments.shape)
         found = self._answered(sums, **options)
         changes = None
         if self.rows:
-            changes = self._by_beta(kernel, moments[:, : self.rows], sums[:, : self.rows])
+            parts = parts.reshape(*moments.shape[:2], -1)
+            given = (each[:, : self.rows] for each in (moments, parts, sums))
+            changes = self._by_beta(kernel, *given)
         return self._complete(found, kernel, factor, options, changes)
 
     def weighted(self, kernel: Callable, *, normalised: bool) -> Any:
@@ -360,9 +363,17 @@ class QuotientHead(DensityHead):
     def _slope_of_A(self) -> np.ndarray:
         return self.K.T @ self.Q if self.dA is None else self.dA
 
-    def _by_beta(self, kernel: Kernel, moments: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    def _by_beta(
+        self, kernel: Kernel, moments: np.ndarray, parts: np.ndarray, sums: np.ndarray
+    ) -> np.ndarray:
         """The derivatives of sums: k' = (<dA x, y> + <y, dform y>) k, with sum_a y_a^2 = 1."""
         x, d = self.density.geometry.points, len(moments) - 1
+        slopes = (x @ self._slope_of_A.T).T
+        change = None if self.dform is not None else self._slope_of_kernel(kernel)
+        if change is not None:
+            pulls = change.of_parts(parts[:-1].reshape(-1, parts.shape[-1]))
+            level = (slopes[:, None] * sums[:-1]).sum(axis=0)
+            return np.concatenate([pulls.reshape(sums[:-1].shape), level[None]])
         pairs = [(a, b) for a in range(d) for b in range(a, d)][:-1]
         products = self._sums(kernel, np.stack([x[:, a] * moments[b] for a, b in pairs]))
         second = np.empty((d, *sums[:-1].shape))
@@ -371,7 +382,6 @@ class QuotientHead(DensityHead):
             second[a, b] = second[b, a] = found
             if a == b:
                 second[-1, -1] -= found
-        slopes = (x @ self._slope_of_A.T).T
         found = np.empty_like(sums)
         found[:-1] = np.einsum("an,abrn->brn", slopes, second)
         found[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
@@ -383,6 +393,10 @@ class QuotientHead(DensityHead):
                 found[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
                 found[-1] += np.einsum("ab,abrn->rn", rest, second)
         return found
+
+    def _slope_of_kernel(self, kernel: Kernel) -> Kernel | None:
+        key = "slope", self.A, self._slope_of_A
+        return self.kernels.remembered(key, lambda: kernel.slope(self.A, self._slope_of_A))
 
     def _slope(self, changes: np.ndarray, normalised: bool, scale: Any = None) -> Slope:
         pulls = changes[:-1] if scale is None else scale * changes[:-1]

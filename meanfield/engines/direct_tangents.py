@@ -103,10 +103,11 @@ class DirectTangents:
         dx: np.ndarray,
         dm: np.ndarray,
         known: np.ndarray | None = None,
+        beside: None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
 
-        `known` are the velocities, where they are: those of `DirectSums`.
+        `known` are the velocities, where they are: those of `DirectSums`, with nothing beside.
         """
         return self._vectors(self._sums(x, masses, dx, dm, known), dx, whole=False)
 

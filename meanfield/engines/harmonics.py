@@ -170,7 +170,8 @@ class HarmonicEngine(Engine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         places = self.places(x)
-        velocity, levels = self.fields(x, places, self.modes(places, masses))
+        self.beside = modes = self.modes(places, masses)
+        velocity, levels = self.fields(x, places, modes)
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
             for r in np.flatnonzero(levels.min(axis=1) < lowest):

@@ -7,7 +7,7 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..spaces.sphere import Sphere
 NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
 OF_FFT = 3e-16  # of those by FFT, which are rounding below
 RESOLVED = 1e-14
+OF_A_SLOPE = 10 * RESOLVED  # that of kernels by beta
 LARGEST = 1 << 23  # entries of a table
 FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
 FINEST = 64  # degree to which kernels on S^2 are expanded
@@ -51,6 +52,21 @@ class Kernel(ABC):
     @abstractmethod
     def __call__(self, functions: np.ndarray) -> np.ndarray:
         """Sums (r, N) for functions with values (r, N)."""
+
+    def parts(self, functions: np.ndarray) -> np.ndarray:
+        """What `of_parts` takes, (r, ...), of functions with values (r, N): themselves."""
+        return functions
+
+    def of_parts(self, parts: np.ndarray) -> np.ndarray:
+        """The sums of the functions that `parts` was given."""
+        return self(parts)
+
+    def slope(self, A: np.ndarray, dA: np.ndarray) -> "Kernel | None":
+        """<dA x, y> k(x, y) of a kernel k = e^<A x, y>, of the same `parts` and with this `top`.
+
+        None where it is no faster than k on products with coordinates of y.
+        """
+        return None
 
     @abstractmethod
     def transposed(self, functions: np.ndarray) -> np.ndarray:
@@ -155,7 +171,7 @@ class SphereKernel(Kernel, Expansion):
         rest: np.ndarray | None = None,
     ):
         self._rings, self.degrees, self._blocks = geometry.rings, degrees, blocks
-        self._frames = frames
+        self._geometry, self._frames = geometry, frames
         self.scale, self.largest, self.rest = scale, largest, rest
         self._factor = 1.0 if rest is None else np.exp(quadratic(rest, geometry.points))
         self._back = sphere_points.rotation(degrees[0], frames[0].T)
@@ -163,12 +179,71 @@ class SphereKernel(Kernel, Expansion):
         self._size = 2 * sphere_points.orders_of(degrees[0]).size
         self.top = quadratic(scale, geometry.points) if scale.any() else np.zeros(())
 
+    @classmethod
+    def resolved(
+        cls,
+        geometry: Sphere,
+        function: Callable,
+        frames: Any,
+        degrees: tuple[int, int],
+        scale: np.ndarray,
+        rest: np.ndarray | None,
+        tolerance: float,
+    ) -> tuple[Self | None, float]:
+        """That of a function (x, y) -> h (n, m), and the size of its last harmonics.
+
+        None where these are above a share `tolerance` of the largest.
+        """
+        R, S = frames
+        degree, inner = degrees
+        grid = _octant(degree)
+
+        def framed(x, y):
+            return function(x @ R, y @ S)
+
+        blocks = grid.blocks(framed)
+        if blocks is None:
+            return None, np.inf
+        sizes = np.zeros(degree + 1)
+        for where, matrix in blocks:
+            for table in (matrix, matrix.T):
+                np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
+        tail = sizes[-2:].max() / (sizes.max() or 1.0)
+        if not tail <= tolerance:
+            return None, tail
+        keep = grid.degrees <= inner
+        index = np.cumsum(keep) - 1
+        parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
+        largest = float(np.abs(function(grid.points, grid.points)).max())
+        return cls(geometry, frames, degrees, parts, scale, largest, rest), tail
+
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        moments = self._rings.analysis(self._factor * functions, self.degrees[1])
-        return self._rings.synthesis(self.series(moments), self.degrees[0])
+        return self.of_parts(self.parts(functions))
+
+    def parts(self, functions: np.ndarray) -> np.ndarray:
+        """Real and imaginary parts of the coefficients in the frame of y."""
+        return self._framed(self._rings.analysis(self._factor * functions, self.degrees[1]))
+
+    def of_parts(self, parts: np.ndarray) -> np.ndarray:
+        return self._rings.synthesis(self._series(parts), self.degrees[0])
+
+    def slope(self, A: np.ndarray, dA: np.ndarray) -> "SphereKernel | None":
+        if self.rest is not None:
+            return None
+
+        def weights(x, y):
+            return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
+
+        given = self._geometry, weights, self._frames, self.degrees, self.scale, None
+        return self.resolved(*given, OF_A_SLOPE)[0]
 
     def series(self, moments: np.ndarray) -> np.ndarray:
-        parts = np.array([self._into(one) for one in moments]).view(float)
+        return self._series(self._framed(moments))
+
+    def _framed(self, moments: np.ndarray) -> np.ndarray:
+        return np.array([self._into(one) for one in moments]).view(float)
+
+    def _series(self, parts: np.ndarray) -> np.ndarray:
         found = np.zeros((len(parts), self._size))
         for rows, columns, matrix in self._blocks:
             found[:, columns] = parts[:, rows] @ matrix
@@ -203,8 +278,7 @@ class TurnedKernel(Kernel, Expansion):
         self._rings, self.degrees = geometry.rings, (degree, degree)
         self._back = sphere_points.rotation(degree, R.T)
         self._forth = sphere_points.rotation(degree, R)
-        degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-        self._multipliers = sizes[degrees]
+        self._multipliers = sizes[sphere_points.degrees_of(degree)]
         self.top, self.scale = np.array(c), c * np.eye(3)
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
@@ -389,9 +463,7 @@ class SphereKernels(Kernels):
         first = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
         scale = size + uneven * np.eye(3)
 
-        def weights(x, y):
-            return np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
-
+        weights = exponential_weights(A, scale)
         return self._first(A, weights, range(first, FINEST + 1, 8), scale)
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
@@ -463,8 +535,11 @@ class SphereKernels(Kernels):
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
         """
+        frames = _frames(A)
         for degree in degrees:
-            found, tail = self._expanded(A, function, degree, scale, rest, resolved)
+            pair = degree, min(degree, self.most)  # functions on the grid have no more
+            given = self.geometry, function, frames, pair, scale, rest, resolved
+            found, tail = SphereKernel.resolved(*given)
             if found is not None:
                 return found
             if not (analytic or tail <= resolved ** (degree / FINEST)):
@@ -476,41 +551,6 @@ class SphereKernels(Kernels):
         """Degrees that functions on the grid have."""
         return (self.geometry.longitudes.size - 1) // 2
 
-    def _expanded(
-        self,
-        A,
-        function,
-        degree: int,
-        scale: np.ndarray,
-        rest: np.ndarray | None,
-        resolved: float,
-    ) -> tuple[SphereKernel | None, float]:
-        """By harmonics up to a degree, unless they do not resolve it; the size of the last ones."""
-        frames = R, S = _frames(A)
-        grid = _octant(degree)
-
-        def framed(x, y):
-            return function(x @ R, y @ S)
-
-        blocks = grid.blocks(framed)
-        if blocks is None:
-            return None, np.inf
-        sizes = np.zeros(degree + 1)
-        for where, matrix in blocks:
-            for table in (matrix, matrix.T):
-                np.maximum.at(sizes, grid.degrees[where], np.abs(table).max(axis=0))
-        tail = sizes[-2:].max() / (sizes.max() or 1.0)
-        if not tail <= resolved:
-            return None, tail
-        inner = min(degree, self.most)  # functions on the grid have no more
-        keep = grid.degrees <= inner
-        index = np.cumsum(keep) - 1
-        parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
-        largest = float(np.abs(function(grid.points, grid.points)).max())
-        degrees = degree, inner
-        found = SphereKernel(self.geometry, frames, degrees, parts, scale, largest, rest)
-        return found, tail
-
 
 def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
     """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
@@ -521,6 +561,11 @@ def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Call
         return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
 
     return weights
+
+
+def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable:
+    """(x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), (n, m)."""
+    return lambda x, y: np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
 
 
 def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -598,7 +643,7 @@ class _Octant:
         )
         self.weights = np.repeat(weights, half) / (4 * half)
         orders = sphere_points.orders_of(degree)
-        l = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+        l = sphere_points.degrees_of(degree)
         self.degrees, self._orders = np.repeat(l, 2), np.repeat(orders, 2)
 
     @cached_property

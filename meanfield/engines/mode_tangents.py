@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..models.changes import multiplier_changes
-from ..spaces.sphere_points import ACCURACY
+from ..spaces.sphere_points import ACCURACY, factors
 from .direct_tangents import DirectTangents
 
 
@@ -32,6 +32,7 @@ class ModeTangents(ABC):
     """
 
     tangential = True
+    takes_velocities = True
 
     def __init__(self, engine: Any, names: Sequence[str | None]):
         self._engine, self._names = engine, tuple(names)
@@ -53,17 +54,20 @@ class ModeTangents(ABC):
         dx: np.ndarray,
         dm: np.ndarray,
         known: np.ndarray | None = None,
+        beside: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
 
-        `known` are the velocities, where they are: those of the engine.
+        `known` are the velocities, where they are: those of the engine, with the modes of the
+        measures `beside` them, (R, modes).
         """
         engine = self._engine
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         lowest = None if engine.normaliser is None else np.broadcast_to(engine._lowest, len(x))
         for r in range(len(x)):
-            given = x[r], masses[r], dx[:, r], dm[:, r], None if known is None else known[r]
-            v[r], dv[:, r], level = self.of_system(r, *given)
+            given = x[r], masses[r], dx[:, r], dm[:, r]
+            own_known = (None if each is None else each[r] for each in (known, beside))
+            v[r], dv[:, r], level = self.of_system(r, *given, *own_known)
             if lowest is not None and level < lowest[r]:
                 own = x[r][None], masses[r][None], dx[:, r][:, None], dm[:, r][:, None]
                 member = DirectTangents(engine.drift.member(r % len(self._changes)), self._names)
@@ -80,10 +84,12 @@ class ModeTangents(ABC):
         return attraction, normaliser, self._changes[r % len(self._changes)]
 
     @abstractmethod
-    def of_system(self, r: int, x, masses, dx, dm, known) -> tuple[np.ndarray, np.ndarray, float]:
+    def of_system(
+        self, r: int, x, masses, dx, dm, known, modes
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
 
-        `known` are the velocities, or None.
+        `known` are the velocities, or None, and `modes` those of the measure.
         """
 
     def attention(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -98,17 +104,16 @@ class ModeTangents(ABC):
 class SphereTangents(ModeTangents):
     """On S^2, as characteristics have them."""
 
-    takes_velocities = True
-
     def __init__(self, engine: Any, names: Sequence[str | None]):
         from ..spaces.sphere import Sphere
 
         super().__init__(engine, names)
         self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
-    def of_system(self, r, x, masses, dx, dm, known):
+    def of_system(self, r, x, masses, dx, dm, known, modes):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
         accuracy = max(ACCURACY, self._engine.accuracy)
+        moments = None if modes is None else modes * factors(self._engine.degree)
         given = x, masses, dx, dm, (attraction, normaliser), pairs
-        return self._chart.field_tangents(*given, accuracy, known)
+        return self._chart.field_tangents(*given, accuracy, known, moments)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from ..spaces.sphere_points import factors
+from ..spaces.sphere_points import degrees_of, factors
 from .contract import ThreadPool
 from .harmonics import HarmonicEngine, Transforms, parts_of
 
@@ -85,8 +85,7 @@ class SphereModes(HarmonicEngine):
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
         super().__init__(drift, tolerance, threads)
-        L = self.degree
-        self._degrees = np.concatenate([np.arange(m, L + 1) for m in range(L + 1)])
+        self._degrees = degrees_of(self.degree)
         self._levels = np.empty((0, 0))
 
     def series_of(self, modes, multipliers):

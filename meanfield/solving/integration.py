@@ -26,7 +26,7 @@ from .merging import Merging
 from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
 from .streams import random_state, restore_random
 
-KEPT = 1 << 29  # bytes of velocities of stages that are kept for tangents
+KEPT = 1 << 29  # bytes of stages that are kept for tangents
 STALLED = 101  # a step was too short for the clock to show
 FAILURES = {
     NOT_FINITE: "not_finite",
@@ -410,8 +410,8 @@ class FlowIntegration(Integration):
     def _note(self) -> None:
         """Keep the last step in the journal."""
         step = self.flow.before.elapsed, self.flow.before.dt
-        slopes = self.flow.slopes if self.journal.room > 0 else None
-        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step, slopes)
+        stages = self.flow.stages if self.journal.room > 0 else None
+        self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step, stages)
 
     @property
     def _labels(self) -> np.ndarray | None:

@@ -311,7 +311,7 @@ class SphereChart(Chart):
 
     def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         degree = attraction.size - 1
-        degrees = self.geometry.with_degree(degree).degrees
+        degrees = sphere_points.degrees_of(degree)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
         velocity = sphere_points.gradient(attraction[degrees] * moments, degree, coordinates)
         if normaliser is not None:
@@ -336,18 +336,19 @@ class SphereChart(Chart):
         by_multipliers,
         accuracy: float = sphere_points.ACCURACY,
         known: np.ndarray | None = None,
+        moments: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
 
-        `known` is the velocity, where it is.
+        `known` is the velocity, where it is, and `moments` are those of the measure, (modes,).
         """
         degree = multipliers[0].size - 1
-        degrees = self.geometry.with_degree(degree).degrees
+        degrees = sphere_points.degrees_of(degree)
         attraction: Any
         normaliser: Any
         places = sphere_points.Places(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
-        moments = places.moments(masses)
+        moments = places.moments(masses) if moments is None else moments
         hessian = places.hessian(attraction * moments)
         level, tilt = np.empty(0), np.empty((0, 0))
         if normaliser is not None:
@@ -362,8 +363,10 @@ class SphereChart(Chart):
                 tilt = ratio[0] * gradient
             else:
                 tilt = places.gradient(normaliser * moments)
-        v, found = np.empty(coordinates.shape), np.empty(changes.shape)
-        sphere_points.embed_quotient(places.frame, gradient, level, v)
+        v, found = known, np.empty(changes.shape)
+        if v is None:
+            v = np.empty(coordinates.shape)
+            sphere_points.embed_quotient(places.frame, gradient, level, v)
         tangents = places.parts(changes) / places.frame[4]
         for a, dm in enumerate(by_masses):
             moved = places.moment_changes(masses * tangents[a])

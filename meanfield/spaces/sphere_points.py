@@ -25,6 +25,14 @@ def orders_of(degree: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
+def degrees_of(degree: int) -> np.ndarray:
+    """The degree l of every coefficient."""
+    found = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+    found.setflags(write=False)
+    return found
+
+
+@lru_cache(maxsize=16)
 def factors(degree: int) -> np.ndarray:
     """What coefficients are in units of those of ducc0, for every mode."""
     found = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
@@ -113,15 +121,17 @@ class Places:
         """Gradients (2, n)."""
         return self._synthesis(series, spin=1, mode="DERIV1")
 
-    def hessian(self, series: np.ndarray) -> np.ndarray:
-        """Second covariant derivatives: to the south twice, mixed, to the east twice, (3, n)."""
-        l = np.concatenate([np.arange(m, self._degree + 1) for m in range(self._degree + 1)])
-        trace, found = self.values(-l * (l + 1.0) * series), np.zeros((3, self.frame.shape[1]))
-        if self._degree > 1:  # what is linear in x has only a trace
-            root = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0))
-            found[:2] = self._synthesis(root * series, spin=2, mode="GRAD_ONLY")
-        unlike, twice, _ = found
-        return np.stack([(trace - unlike) / 2, -twice / 2, (trace + unlike) / 2])
+    def hessian(self, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Second covariant derivatives: their trace (n,), and parts (2, n) without a trace.
+
+        These are east-east less south-south, and twice south-east with the sign changed.
+        """
+        l = degrees_of(self._degree)
+        trace = self.values(-l * (l + 1.0) * series)
+        if self._degree < 2:  # what is linear in x has only a trace
+            return trace, np.zeros((2, trace.size))
+        root = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0))
+        return trace, self._synthesis(root * series, spin=2, mode="GRAD_ONLY")
 
     def parts(self, vectors: np.ndarray) -> np.ndarray:
         """The parts (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
@@ -179,12 +189,15 @@ def embed_quotient(frame, gradient, level, velocity):
 def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by_level, change):
     """Fill the change (n, 3) of what `embed_quotient` gives along tangent vectors (2, n).
 
-    `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points.
+    `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points;
+    the Hessian is that of `Places`.
     """
+    trace, apart = hessian
     for i in range(len(change)):
         south, east = vectors[0, i], vectors[1, i]
-        along = by_gradient[0, i] + hessian[0, i] * south + hessian[1, i] * east
-        across = by_gradient[1, i] + hessian[1, i] * south + hessian[2, i] * east
+        mean, unlike, mixed = 0.5 * trace[i], 0.5 * apart[0, i], -0.5 * apart[1, i]
+        along = by_gradient[0, i] + (mean - unlike) * south + mixed * east
+        across = by_gradient[1, i] + mixed * south + (mean + unlike) * east
         inwards = -(gradient[0, i] * south + gradient[1, i] * east)
         if level.size > 0:
             part = 1.0 / level[i]

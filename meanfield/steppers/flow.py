@@ -31,7 +31,8 @@ class VelocityField(Protocol):
         """The points of the space next to x, which is off it by the error of a step."""
 
     # A field whose `projected` takes other coordinates of the same state, which are not close to
-    # those given, has an attribute `changes_coordinates` that is True.
+    # those given, has an attribute `changes_coordinates` that is True. What its last velocities
+    # were computed from, and tangents of them may be too, is its attribute `beside`: an array.
 
 
 class Step(NamedTuple):
@@ -41,6 +42,24 @@ class Step(NamedTuple):
     t: float
     elapsed: float
     dt: float
+
+
+class Stages(NamedTuple):
+    """What was computed at the stages of a step, and at its end.
+
+    Attributes
+    ----------
+    velocities : ndarray, (stages + 2, N)
+    beside : list of (ndarray or None)
+        For each of them what the field then had `beside` velocities, where it has that.
+    """
+
+    velocities: np.ndarray
+    beside: list[np.ndarray | None]
+
+    @property
+    def nbytes(self) -> int:
+        return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
 
 
 class Flow(ABC):
@@ -132,20 +151,20 @@ class Flow(ABC):
         return PAUSED, clock
 
     @property
-    def slopes(self) -> np.ndarray | None:
-        """The velocities of all stages of the last step, where they are kept."""
+    def stages(self) -> Stages | None:
+        """Those of the last step, where they are kept."""
         return None
 
-    def take(self, elapsed: float, dt: float, known: np.ndarray | None = None) -> None:
+    def take(self, elapsed: float, dt: float, known: Stages | None = None) -> None:
         """One step of this length, whatever its error, from `elapsed` after the start.
 
-        `known` are velocities of the stages of a state, which has tangents here: its `slopes`.
+        `known` are the `stages` of a step of a state, which has tangents here.
         """
         new, velocity = self._taken(elapsed, dt, known)
         self.before = Step(self.x, self.t, elapsed, dt)
         self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
 
-    def _taken(self, elapsed: float, dt: float, known: np.ndarray | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, known: Stages | None) -> tuple:
         new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
         return new, velocity
 
@@ -180,12 +199,13 @@ class ExplicitFlow(Flow):
         super().restart(x, t, field)
         self._within: Interpolant | None = None
         self._slopes, self._lent = np.empty((len(self._nodes) + 2, x.size)), False
+        self._beside: list[np.ndarray | None] = [None] * len(self._slopes)
 
     @property
-    def slopes(self) -> np.ndarray:
-        """The velocities of all stages, and of the end: (stages + 2, N). No step writes there."""
+    def stages(self) -> Stages:
+        """Those of the last step. No other step writes there."""
         self._lent = True
-        return self._slopes
+        return Stages(self._slopes, self._beside)
 
     def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
@@ -207,23 +227,26 @@ class ExplicitFlow(Flow):
         """Positions and velocities one step after x; velocities are of(x, t) of the stages."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
+            self._beside = self._beside.copy()
         slopes, t = self._slopes, self._start + elapsed
         slopes[0], self._within = velocity.ravel(), None
         self.counts[2] += self.scheme.evaluations
         for i, node in enumerate(self._nodes):
             place = combined(self._weights[i], slopes, dt, x)
             slopes[i + 1] = of(place, t + node * dt).ravel()
+            self._beside[i + 1] = getattr(self._field, "beside", None)
         self._end = combined(self._weights[len(self._nodes)], slopes, dt, x)
         new = self._field.projected(self._end)
         new_velocity = of(new, t + dt)
         slopes[-1] = new_velocity.ravel()
+        self._beside[-1] = getattr(self._field, "beside", None)
         return new, new_velocity
 
-    def _taken(self, elapsed: float, dt: float, known: np.ndarray | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, known: Stages | None) -> tuple:
         of = self._field.velocity
         if known is not None:
-            rows = iter(known[1:])
-            of = lambda x, t: self._field.velocity_beside(x, t, next(rows))  # noqa: E731
+            rows = zip(known.velocities[1:], known.beside[1:], strict=True)
+            of = lambda x, t: self._field.velocity_beside(x, t, *next(rows))  # noqa: E731
         return self._stepped(self.x, self.velocity, elapsed, dt, of)
 
     def within(self, elapsed: float) -> np.ndarray:

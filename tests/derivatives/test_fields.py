@@ -6,7 +6,9 @@ import pytest
 import meanfield as mf
 from meanfield.derivatives.fields import DifferentiableFields, FieldAdjoint, FieldTangents
 from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
+from meanfield.engines.density_heads import GridDensity
 from meanfield.engines.fields import fields_of
+from meanfield.engines.kernels import SphereKernels
 from meanfield.spaces.linearised_tables import TableAdjoint, TableTangents
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
@@ -136,3 +138,16 @@ def test_where_a_bound_takes_the_place_of_a_denominator_it_stays(space):
     found = called(fields.tangents([None]), 4 * c.size, c, h).view(complex)[c.size :]
     moved = sum(w * N((c + n * h)[None])[0] for n, w in FOURTH.items())
     np.testing.assert_allclose(found, moved, atol=1e-12 * np.abs(moved).max())
+
+
+def test_forms_that_are_left_to_the_density_have_their_part_in_beta(monkeypatch):
+    """Where no kernel has the form of L2, e^<y, form y> is a factor of mu, which beta changes."""
+    space = SPACES[1]
+    c = setting(space, "L2")[4][None] * 0.1 + space.uniform().coefficients
+    functions = GridDensity(space, c, space.to_values(c))
+    found = []
+    for _ in range(2):
+        ((_, field),) = fields_of(drifts(3)["L2"], space)
+        found.append(field.quotients(functions, ["beta"])[0].change_by("beta"))
+        monkeypatch.setattr(SphereKernels, "gaussian", lambda self, A, form: None)
+    np.testing.assert_allclose(*found, atol=1e-12 * np.abs(found[0]).max())

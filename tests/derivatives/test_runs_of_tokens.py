@@ -9,6 +9,7 @@ from meanfield.derivatives.flows import DifferentiatedFlow
 from meanfield.dynamics.tokens import TokenMotion
 from meanfield.models.pointwise import FeedForward, gelu, softplus
 from meanfield.solving import integration
+from meanfield.spaces.sphere_points import Places
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 STEP = 1e-3
@@ -324,19 +325,22 @@ def test_modes_agree_with_pairs(kind, d, beta):
 @pytest.mark.parametrize("name", [None, "beta"])
 @pytest.mark.parametrize("drift", [mf.SA(beta=2.0), mf.USA(beta=-1.5)], ids=repr)
 @pytest.mark.parametrize(
-    "engine, n, d", [(mf.engines.Direct(), 300, 16), (mf.engines.Modes(), 60, 3)]
+    "engine, n, d",
+    [(mf.engines.Direct(), 300, 16), (mf.engines.Modes(), 60, 2), (mf.engines.Modes(), 60, 3)],
 )
 def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, name):
-    """Blocks of Gram matrices, which there are several of, and harmonics on S^2."""
+    """Blocks of Gram matrices, which there are several of, and harmonics with their modes."""
     x, masses = points(n, d), RNG.uniform(0.5, 1.5, (1, n)) / n
     dm = RNG.standard_normal((1, 1, n)) * masses
     given = 1.001 * x[None], masses, tangential(x, 3, 1.0)[None, None], dm
     sums = engine.build(drift, n, d)
     tangents, known = sums.with_tangents([name]), sums.velocity(*given[:2])
-    (v, dv), (w, dw) = tangents.velocity(*given, known), tangents.velocity(*given)
-    assert np.abs(v - known).max() < 1e-14 * np.abs(known).max()
+    w, dw = tangents.velocity(*given)
     assert np.abs(w - known).max() < 1e-12 * np.abs(known).max()
-    assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
+    for beside in {id(each): each for each in (None, sums.beside)}.values():
+        v, dv = tangents.velocity(*given, known, beside)
+        assert np.abs(v - known).max() < 1e-14 * np.abs(known).max()
+        assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 2), (300, 3), (300, 5), (80, 9)])
@@ -367,7 +371,18 @@ def test_velocities_that_are_kept_need_not_be_taken_again(engine, n, d, monkeypa
     for one, other in zip(*(run.tangents["direction_0"] for run in (kept, again)), strict=True):
         assert np.abs(one.x - other.x).max() < 1e-11 * np.abs(other.x).max()
     stretches = kept.stored["journal"].stretches
-    assert all(slopes is None for stretch in stretches for slopes in stretch.slopes)
+    assert all(stages is None for stretch in stretches for stages in stretch.stages)
+
+
+@pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
+def test_modes_of_stages_are_taken_once(kind, monkeypatch):
+    """Tangents add up modes of the masses where they start, and no others."""
+    counted, moments = [], Places.moments
+    monkeypatch.setattr(Places, "moments", lambda self, m: counted.append(1) or moments(self, m))
+    x = points(60, 3)
+    given = {"t_eval": [1.0], "tangents": [tangential(x), "beta"], "engine": mf.engines.Modes()}
+    run = mf.solve(mf.Transformer(kind(beta=2.0)), mf.Tokens(x), (0, 1), **given)
+    assert len(counted) == 1 and run.stats["evaluations"] > 10
 
 
 def test_modes_move_a_run_as_pairs_do():

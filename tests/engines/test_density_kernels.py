@@ -91,6 +91,27 @@ def kernels(space):
         yield of.exponential(2 * TURN)
 
 
+@pytest.mark.parametrize("beta", [0.01, 4.0])
+def test_slopes_of_kernels_are_sums_of_products(beta):
+    """<A x, y> k is sum_a (A x)_a y_a k."""
+    sphere, A = mf.Sphere(9), np.random.default_rng(3).standard_normal((3, 3))
+    A /= np.linalg.norm(A, 2)
+    kernel = SphereKernels(sphere).exponential(beta * A)
+    f = sphere.to_values(np.random.default_rng(4).standard_normal((2, sphere.degrees.size)))
+    found = kernel.slope(beta * A, A).of_parts(kernel.parts(f))
+    products = (kernel(y * f) for y in sphere.points.T)
+    wanted = sum(w * each for w, each in zip((sphere.points @ A.T).T, products, strict=True))
+    np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
+
+
+def test_kernels_without_slopes_of_their_own_take_products():
+    """Convolutions, quadratic forms, and slopes that the harmonics of a kernel do not resolve."""
+    of, A = SphereKernels(mf.Sphere(9)), np.diag([1.5, 1.0, 0.4])
+    assert of.exponential(2 * np.eye(3)).slope(2 * np.eye(3), np.eye(3)) is None
+    assert of.gaussian(A, -A).slope(A, A) is None
+    assert of.exponential(A).slope(9 * A, A) is None
+
+
 @pytest.mark.parametrize("space", [mf.Circle(16), mf.Sphere(9)], ids=repr)
 def test_transposed_kernels_are_those_of_the_weighted_sums(space):
     f, g = np.random.default_rng(0).standard_normal((2, 3, space.weights.size))
