@@ -30,6 +30,7 @@ The formulas are on the page [Equations](../theory/equations.md).
 - **not checked**: and why not.
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
+A row with a figure names the example that draws it.
 Scripts are in `validation/` of the project's source. One row's are run by its key:
 
 ```sh
@@ -82,6 +83,9 @@ def _row(row: Row) -> str:
     ]
     lines += [f"- `{check}`" for check in row.checks if ":" not in check]
     lines += [""] if row.checks else []
+    if row.draws:
+        commands = ", ".join(f"`python examples/{script}`" for script in row.draws)
+        lines += [f"To draw it: {commands}\n"]
     if row.pages:
         names = (f"[{Path(page).stem.replace('_', ' ')}](../{page})" for page in row.pages)
         lines += [f"More: {', '.join(names)}\n"]

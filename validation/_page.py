@@ -9,8 +9,9 @@ from pathlib import Path
 from string import Template
 
 from _claims import Claim
-from _formulas import html_of
 from _pool import Outcome
+
+from meanfield.app.formulas import html_of
 
 __all__ = ["Run", "page"]
 

@@ -508,14 +508,15 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
 
 
 @main.command()
-@click.argument("word", default="")
-def literature(word: str) -> None:
+@click.argument("words", metavar="[WORD]...", nargs=-1)
+def literature(words: tuple[str, ...]) -> None:
     """What the literature says, and what we found: the rows with WORD, or a list of all.
 
-    WORD is the key of a row, or stands anywhere in it.
+    WORD is the key of a row, or stands anywhere in it; several words stand next to each other.
     """
     from .literature import in_words, rows
 
+    word = " ".join(words)
     found = rows(word)
     if word:
         click.echo("\n\n".join(map(in_words, found)))

@@ -61,8 +61,8 @@ def pick_times(
         return story(solution, members, count)
     if is_timeless(solution):
         raise ValueError(
-            f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, or plot "
-            "the run that it comes from."
+            f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
+            "or plot the run that it comes from."
         )
     wanted = np.atleast_1d(real_array("times", times))
     begin, end = solution.t[0], solution.t[-1]
