@@ -31,10 +31,12 @@ The formulas are on the page [Equations](../theory/equations.md).
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
 A row with a figure names the example that draws it.
-Scripts are in `validation/` of the project's source. One row's are run by its key:
+Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its key, which prints each claim with what is asked
+and measured; `QUICK=1` takes smaller sizes:
 
 ```sh
-make validate VALIDATE_ARGS="--row survey:theorem-5"
+python validation/long_context.py
+make validate QUICK=1 VALIDATE_ARGS="--row survey:theorem-7"
 ```
 
 *Asked* is a tolerance, *measured* the worst case in full, as on the page [Claims](claims.md), which

@@ -17,7 +17,17 @@ from typing import Any
 from ..core.errors import MeanfieldError
 from .formulas import plain
 
-__all__ = ["VERDICTS", "Claim", "Row", "in_words", "last_runs", "read_claims", "rows", "sources"]
+__all__ = [
+    "VERDICTS",
+    "Claim",
+    "Row",
+    "in_words",
+    "last_runs",
+    "names_of",
+    "read_claims",
+    "rows",
+    "sources",
+]
 
 HERE = Path(__file__).parent
 VERDICTS = HERE / "verdicts.json"
@@ -174,6 +184,20 @@ def rows(word: str = "") -> list[Row]:
             "text. `meanfield literature` lists all keys."
         )
     return found
+
+
+def names_of(claim: Claim) -> list[str]:
+    """The rows that a claim checks: "survey, Theorem 7, long contexts"."""
+    return _checked().get(claim, [])
+
+
+@cache
+def _checked() -> dict[Claim, list[str]]:
+    names: dict[Claim, list[str]] = {}
+    for row in rows():
+        for claim in row.claims:
+            names.setdefault(claim, []).append(f"{row.source}, {row.title}")
+    return names
 
 
 def _has(row: Row, word: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from meanfield.app.cli import main
-from meanfield.app.literature import last_runs, rows, sources
+from meanfield.app.literature import last_runs, names_of, rows, sources
 from meanfield.core.errors import MeanfieldError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,6 +97,11 @@ def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
         run = literature.Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
         literature.record(path, run)
     assert '"quick": false' in path.read_text() and '"comparisons": 7' in path.read_text()
+
+
+def test_a_claim_names_the_rows_that_it_checks():
+    (claim,) = (c for c in rows("survey:theorem-7")[0].claims if "three limits" in c.text)
+    assert "survey, Theorem 7, long contexts" in names_of(claim)
 
 
 def test_every_figure_of_the_survey_has_an_example():
