@@ -31,8 +31,8 @@ The formulas are on the page [Equations](../theory/equations.md).
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
 A row with a figure names the example that draws it.
-Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its key, which prints each claim with what is asked
-and measured; `QUICK=1` takes smaller sizes:
+Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its
+key, which prints each claim with what is asked and measured; `QUICK=1` takes smaller sizes:
 
 ```sh
 python validation/long_context.py

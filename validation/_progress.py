@@ -72,9 +72,10 @@ def expected(scripts: Sequence[Script], quick: bool, workers: int) -> str:
     seconds, sooner = _together(scripts, quick, workers), _together(scripts, True, workers)
     if not seconds:
         return "None says how long it takes."
-    offer = f"; with --quick about {sooner:.0f} s (make validate QUICK=1)"
-    long = not quick and seconds > WORTH and sooner < seconds
-    return f"They take about {seconds:.0f} s, and longer when they first compile{offer if long else ''}."
+    said = f"They take about {seconds:.0f} s, and longer when they first compile"
+    if not quick and seconds > WORTH and sooner < seconds:
+        said += f"; with --quick about {sooner:.0f} s (make validate QUICK=1)"
+    return f"{said}."
 
 
 def _together(scripts: Sequence[Script], quick: bool, workers: int) -> float:
