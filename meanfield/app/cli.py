@@ -22,7 +22,13 @@ from typing import Any
 import click
 
 from ..core.checks import path_of
-from ..core.errors import MeanfieldError, StorageError, StorageWarning, UnresolvedWarning
+from ..core.errors import (
+    MeanfieldError,
+    SlowWarning,
+    StorageError,
+    StorageWarning,
+    UnresolvedWarning,
+)
 
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
@@ -153,7 +159,7 @@ def plain_warnings() -> Iterator[list[str]]:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        for category in (UnresolvedWarning, StorageWarning):
+        for category in (UnresolvedWarning, StorageWarning, SlowWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield shown
