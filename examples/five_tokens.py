@@ -1,81 +1,106 @@
 r"""
-Five tokens merge one after the other, and the last pair takes fifty times as long
-==================================================================================
+Five tokens merge one after the other: the energy climbs a staircase
+====================================================================
 
-Softmax attention at :math:`\beta = 4` on the circle. Merged are tokens with
-:math:`\langle x_i, x_j\rangle > 0.9999`. The times are known from another program (an explicit
-method of order 8 with error control). While clusters of masses :math:`m_a` are far from each other
-the energy :math:`\frac{1}{n^2} \sum_{ij} e^{\beta (\langle x_i, x_j\rangle - 1)}` rests at
-:math:`\sum_a m_a^2`: for two and three of five tokens at 0.52. Euler's method with steps of 0.1 is
-11 % late at the last step.
+Softmax attention at :math:`\beta = 40` on the circle. While clusters of masses :math:`m_a` are far
+from each other the energy
+:math:`\sum_{ij} m_i m_j e^{\beta (\langle x_i, x_j\rangle - 1)}` rests at
+:math:`\sum_a m_a^2`, for times that grow like :math:`e^{c\beta}`; here to :math:`10^{35}`. A
+merging of two clusters adds :math:`2 m_a m_b`. Tokens are merged within an angle of
+:math:`10^{-8}` (``merge=``); without that, steps would resolve distances that no longer matter.
+The time of the last merging is known too: the angle :math:`\varphi` between two clusters of masses
+a and b follows
+:math:`\dot\varphi = -\sin\varphi\left(\frac{a e}{b + a e} + \frac{b e}{a + b e}\right)`,
+:math:`e = e^{\beta(\cos\varphi - 1)}`.
 
-:Source: Geshkovski, Koubbi, Polyanskiy and Rigollet, arXiv:2410.06833, the figure of five tokens;
-    survey, section 5.2 and figure 2.
-:Run time: 1 s, ``python examples/five_tokens.py``
-:Look at: the plateau of two clusters, which lasts longer than all before it.
+:Source: Survey, section 5.2, equation (6) and figure 2; Geshkovski, Koubbi, Polyanskiy and
+    Rigollet, arXiv:2410.06833.
+:Run time: 2 s, ``python examples/five_tokens.py``
+:Look at: the plateaus, each far longer than all before it: time is logarithmic.
 """
 
 from pathlib import Path
 
 import numpy as np
 from report import Row, run_alone
+from scipy.integrate import quad
 
 import meanfield as mf
 from meanfield.plotting import theme
 
-BETA = 4.0
-ANGLES = (0.062197143764, 0.214322973423, 1.819122620804, 2.911071009455, -3.095248345473)
-TIMES = {4: 2.43089, 3: 3.72889, 2: 6.34850, 1: 329.51642}  # clusters left: when
-MERGED = float(np.arccos(0.9999))
+BETA, END = 40.0, 1e40
+ANGLES = (-2.2, -1.6, -0.6, 0.75, 2.3)
+LEVELS = {5: 0.2, 4: 0.28, 3: 0.44, 2: 0.52, 1: 1.0}  # clusters left: sum of squares of masses
+PAIR = 0.4, 0.6  # masses of the last two
+MET, MERGED = 1e-3, 1e-8
 
 
 def energy(tokens: mf.Tokens) -> float:
     """1 if all tokens are at one point."""
-    return float(np.exp(BETA * (tokens.x @ tokens.x.T - 1)).mean())
+    weights = np.exp(BETA * (tokens.x @ tokens.x.T - 1))
+    return float(tokens.masses @ weights @ tokens.masses)
+
+
+def time_of_a_pair(gap: float) -> float:
+    """How long two clusters of masses PAIR take from the angle `gap` until they have met."""
+    a, b = PAIR
+
+    def slowness(angle: float) -> float:
+        e = np.exp(BETA * (np.cos(angle) - 1))
+        return 1 / (np.sin(angle) * (a * e / (b + a * e) + b * e / (a + b * e)))
+
+    return quad(slowness, MET, gap, points=[0.9 * gap, 0.99 * gap], epsabs=0, epsrel=1e-10)[0]
 
 
 def run(out: Path) -> list[Row]:
     """Solve, draw five_tokens.png, compare."""
     tokens = mf.Tokens.on_circle(ANGLES)
-    t = np.concatenate([[0.0], np.geomspace(0.05, 600, 400)])
-    events = mf.merge_events(5, angle=MERGED)
-    model = mf.Transformer(mf.SA(BETA))
-    solution = mf.solve(model, tokens, (0, t[-1]), t_eval=t, events=events, rtol=1e-11)
+    t = np.concatenate([[0.0], np.geomspace(0.1, END, 800)])
+    model, events = mf.Transformer(mf.SA(BETA)), mf.merge_events(5, angle=MET)
+    solution = mf.solve(model, tokens, (0, END), t_eval=t, events=events, merge=MERGED, rtol=1e-10)
     times = [float(found[0]) for found in solution.t_events]
     draw(solution, times).savefig(out / "five_tokens.png")
-    between = [np.sqrt(a * b) for a, b in zip(times, [*times[1:], 600], strict=True)]
-    levels = [energy(solution[int(np.abs(solution.t - time).argmin())]) for time in between]
+    between = [np.sqrt(a * b) for a, b in zip([1.0, *times], [*times, END], strict=True)]
+    plateaus = [solution[int(np.abs(np.log(t[1:] / time)).argmin()) + 1] for time in between]
+    angles = np.sort(np.arctan2(*plateaus[3].x.T[::-1]))
+    last = time_of_a_pair(float(np.arccos(np.cos(angles[-1] - angles[0]))))
     return [
         *(
-            Row(f"time at which {left} are left", time, known, 1e-5, relative=True)
-            for (left, known), time in zip(TIMES.items(), times, strict=True)
+            Row(f"energy while {left} {'is' if left == 1 else 'are'} left", energy(state), level,
+                1e-3 if left == 5 else 1e-8)
+            for (left, level), state in zip(LEVELS.items(), plateaus, strict=True)
         ),
         *(
-            Row(f"energy while {left} are left", level, "", remark="shown")
-            for left, level in zip(TIMES, levels, strict=True)
+            Row(f"time at which {left} are left", time, "", remark="shown")
+            for left, time in zip((4, 3, 2), times, strict=False)
         ),
-        Row("energy at the end", energy(solution.final), 1.0, 1e-9),
-    ]
+        Row("time of the last merging", times[3], last, 1e-6, relative=True),
+    ]  # fmt: skip
 
 
 def draw(solution: mf.Solution, times: list[float]):
     """Angles and energy over logarithmic time."""
     with theme.style():
-        page = theme.figure(width=6.4, height=4.0)
-        top, bottom = page.subplots(2, 1, sharex=True, height_ratios=[1.2, 1])
-        angles = np.array([np.unwrap(np.arctan2(*state.x.T[::-1])) for state in solution])
-        angles = np.unwrap(angles, axis=0)
+        page = theme.figure(width=6.4, height=4.2)
+        top, bottom = page.subplots(2, 1, sharex=True, height_ratios=[1.1, 1])
+        shown = solution.t > 0
+        angles = np.array([np.arctan2(*state.x.T[::-1]) for state in solution])[shown]
         for i, colour in enumerate(theme.PALETTE[:5]):
-            top.semilogx(solution.t[1:], angles[1:, i], color=colour)
-        bottom.semilogx(solution.t[1:], [energy(state) for state in solution][1:], color=theme.INK)
+            top.semilogx(solution.t[shown], angles[:, i], color=colour)
+        energies = np.array([energy(state) for state in solution])[shown]
+        bottom.semilogx(solution.t[shown], energies, color=theme.INK)
         for ax in (top, bottom):
             for time in times:
                 ax.axvline(time, color=theme.FAINT, lw=0.7, dashes=(4, 3), zorder=0)
-        for left, time in zip(TIMES, times, strict=True):
-            bottom.text(time * 1.06, 0.06, f"{left}", fontsize=9, color=theme.INK)
-        top.set(ylabel=r"angle $\theta_i$")
-        bottom.set(xlabel=r"time $t$, and the number of clusters that are left", ylabel="energy",
-                   ylim=(0, 1.05), xlim=(0.05, 600))  # fmt: skip
+        for level in LEVELS.values():
+            bottom.axhline(level, color=theme.FAINT, lw=0.5, zorder=0)
+        for left, begin in zip(LEVELS, [solution.t[1], *times], strict=True):
+            top.text(begin * 1.6, 2.72, f"{left}", fontsize=9, color=theme.INK)
+        top.set(ylabel=r"angle $\theta_i$", ylim=(-2.6, 3.2))
+        top.set_title("number of clusters", loc="left", fontsize=9)
+        bottom.set(xlabel="time $t$", ylabel=r"energy, and $\sum_a m_a^2$",
+                   ylim=(0, 1.08), xlim=(solution.t[1], END))  # fmt: skip
+        page.suptitle(rf"Five tokens under SA, $\beta = {BETA:g}$")
     return page
 
 

@@ -30,10 +30,13 @@ The formulas are on the page [Equations](../theory/equations.md).
 - **not checked**: and why not.
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
-Scripts are in `validation/` of the project's source. One row's are run by its key:
+A row with a figure names the example that draws it.
+Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its
+key, which prints each claim with what is asked and measured; `QUICK=1` takes smaller sizes:
 
 ```sh
-make validate VALIDATE_ARGS="--row survey:theorem-5"
+python validation/long_context.py
+make validate QUICK=1 VALIDATE_ARGS="--row survey:theorem-7"
 ```
 
 *Asked* is a tolerance, *measured* the worst case in full, as on the page [Claims](claims.md), which
@@ -82,6 +85,9 @@ def _row(row: Row) -> str:
     ]
     lines += [f"- `{check}`" for check in row.checks if ":" not in check]
     lines += [""] if row.checks else []
+    if row.draws:
+        commands = ", ".join(f"`python examples/{script}`" for script in row.draws)
+        lines += [f"To draw it: {commands}\n"]
     if row.pages:
         names = (f"[{Path(page).stem.replace('_', ' ')}](../{page})" for page in row.pages)
         lines += [f"More: {', '.join(names)}\n"]

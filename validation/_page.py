@@ -9,8 +9,10 @@ from pathlib import Path
 from string import Template
 
 from _claims import Claim
-from _formulas import html_of
 from _pool import Outcome
+
+from meanfield.app.formulas import html_of
+from meanfield.app.literature import names_of
 
 __all__ = ["Run", "page"]
 
@@ -95,8 +97,16 @@ def _wrong(run: Run) -> str:
 
 
 def _claim(claim: Claim, outcome: Outcome, quick: bool) -> str:
-    cells = html_of(claim.text), html_of(claim.asked), _link(outcome), _verdict(outcome, quick)
+    text = html_of(claim.text)
+    text += "".join(f'<br><span class="faint">{escape(name)}</span>' for name in names_of(claim))
+    cells = text, html_of(claim.asked), html_of(claim.measured), _now(outcome), _link(outcome)
+    cells += (_verdict(outcome, quick),)
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _now(outcome: Outcome) -> str:
+    """The largest errors of this run, of all claims of the script together."""
+    return "<br>".join(map(escape, outcome.measured))
 
 
 def _link(outcome: Outcome) -> str:

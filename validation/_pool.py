@@ -46,6 +46,11 @@ class Outcome:
         return sum(int(number) for number in COMPARISONS.findall(self.output))
 
     @property
+    def measured(self) -> list[str]:
+        """The largest errors that the script has printed, each beside the one allowed."""
+        return [found[0] for found in LARGEST.finditer(self.output)]
+
+    @property
     def used(self) -> float:
         """The largest error, relative to the allowed one; nan if no error has been printed."""
         pairs = [(float(allowed), float(error)) for allowed, error in LARGEST.findall(self.output)]

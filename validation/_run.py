@@ -27,7 +27,7 @@ from _claims import Claim, Script, disagreements, read_claims, scripts_of
 from _literature import record, write_page
 from _page import Run, page
 from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
-from _progress import Progress, table
+from _progress import Progress, expected, of_claims, table
 
 from meanfield.app.doctor import doctor, in_words
 from meanfield.app.literature import VERDICTS, rows
@@ -76,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = chosen.out / "report.html"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(page(claims, run), encoding="utf-8")
+    if chosen.only or chosen.row:
+        print(f"\n{of_claims(claims, run.outcomes)}")
     print(f"\n{table(run.outcomes)}, in {run.seconds:.0f} s\nReport: {report}")
     if chosen.record:
         record(chosen.record, run)
@@ -94,7 +96,8 @@ def carry_out(
     cores = usable_cores()
     workers = min(chosen.workers or cores, max(len(scripts), 1))
     threads = max(1, cores // workers)
-    print(f"{len(scripts)} scripts, {workers} at a time, threads of each: {threads}", flush=True)
+    print(f"{len(scripts)} scripts, {workers} at a time, threads of each: {threads}.", end=" ")
+    print(expected(scripts, chosen.quick, workers), flush=True)
     began, start = datetime.now().astimezone(), time.perf_counter()
     ended, interrupted = gather(scripts, chosen, workers, threads)
     seconds = time.perf_counter() - start
@@ -159,7 +162,7 @@ def gather(
         quick=chosen.quick, time_limit=chosen.timeout,
     )  # fmt: skip
     try:
-        with closing(states), Progress(len(scripts)) as progress:
+        with closing(states), Progress(len(scripts), chosen.quick) as progress:
             for running, news in states:
                 ended |= {outcome.script.name: outcome for outcome in news}
                 progress.show(running, news)

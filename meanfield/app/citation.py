@@ -26,7 +26,8 @@ OURS = """\
 @software{{meanfield,
   title = {{meanfield: the mean-field dynamics of attention}},
   author = {{{{The meanfield developers}}}},
-  version = {{{version}}}
+  version = {{{version}}},
+  year = {{2026}}
 }}"""
 
 

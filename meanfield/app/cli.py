@@ -22,7 +22,13 @@ from typing import Any
 import click
 
 from ..core.checks import path_of
-from ..core.errors import MeanfieldError, StorageError, StorageWarning, UnresolvedWarning
+from ..core.errors import (
+    MeanfieldError,
+    SlowWarning,
+    StorageError,
+    StorageWarning,
+    UnresolvedWarning,
+)
 
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 MOVIES = (".mp4", ".gif")
@@ -37,6 +43,18 @@ class File(click.Path):
             return path_of("the name of a file", value)
         except (TypeError, ValueError) as error:
             self.fail(str(error), param, ctx)
+
+
+class Numbers(click.ParamType):
+    """Numbers between commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        try:
+            return [float(word) for word in value.split(",")]
+        except ValueError:
+            self.fail(f"expected numbers between commas, 0.1,0.5; got {value!r}", param, ctx)
 
 
 FILE = File()
@@ -141,7 +159,7 @@ def plain_warnings() -> Iterator[list[str]]:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        for category in (UnresolvedWarning, StorageWarning):
+        for category in (UnresolvedWarning, StorageWarning, SlowWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield shown
@@ -399,11 +417,11 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 
 @main.command()
 @click.argument("result", metavar="RUN.nc", type=FILE)
+@click.argument("figure", metavar="[FIGURE]", type=FILE, required=False)
 @click.option(
     "-o",
     "--output",
     metavar="FIGURE",
-    required=True,
     type=FILE,
     help="File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
 )
@@ -415,23 +433,54 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "Of a bifurcation diagram: order_parameter (default), free_energy, growth, 'moment 2', ...; "
     "of a phase diagram: relative. Of a sweep: the name of a variable.",
 )
-def plot(result: Path, output: Path, kind: str | None) -> None:
-    """Draw the figure, or the movie, of a result."""
+@click.option(
+    "--times",
+    metavar="T,T,...",
+    type=Numbers(),
+    help="Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
+    "histogram, map, orthographic, distribution, projection, ellipses.",
+)
+@click.option("--title", metavar="TEXT", help="Heading; by default the model, and none if empty.")
+def plot(
+    result: Path,
+    figure: Path | None,
+    output: Path | None,
+    kind: str | None,
+    times: list[float] | None,
+    title: str | None,
+) -> None:
+    """Draw the figure, or the movie, of a result: in the file FIGURE, or after -o."""
     from ..core.files import check_writable
     from ..results.files import load
 
+    if (figure is None) == (output is None):
+        raise MeanfieldError(
+            f"expected one file to draw in; got {'none' if figure is None else 'two'}. "
+            f"Use: meanfield plot {result} -o FIGURE.png"
+        )
+    output = figure if output is None else output
+    assert output is not None
     check_writable(output)
     output = output if output.suffix else output.with_suffix(".png")
     movie = output.suffix.lower() in MOVIES
-    if movie and kind is not None:
-        raise MeanfieldError(f"--kind is for figures; {output} is a movie: leave it out")
+    for name, value in {"--kind": kind, "--times": times}.items():
+        if movie and value is not None:
+            raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
     found: Any = load(result)
     drawn = [] if kind is None else [kind]
+    asked: dict[str, Any] = {"times": times, "title": title}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    if asked and not hasattr(found, "animate"):
+        names = " and ".join(f"--{name}" for name in asked)
+        raise MeanfieldError(f"{names}: expected a run; {result} is none. Leave it out")
     if movie and not hasattr(found, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
         with plain_warnings():
-            found.animate(output) if movie else found.plot(*drawn).savefig(output)
+            if movie:
+                found.animate(output, **asked)
+            else:
+                found.plot(*drawn, **asked).savefig(output)
     except (ValueError, TypeError, OSError) as error:  # no such kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")
@@ -508,14 +557,15 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
 
 
 @main.command()
-@click.argument("word", default="")
-def literature(word: str) -> None:
+@click.argument("words", metavar="[WORD]...", nargs=-1)
+def literature(words: tuple[str, ...]) -> None:
     """What the literature says, and what we found: the rows with WORD, or a list of all.
 
-    WORD is the key of a row, or stands anywhere in it.
+    WORD is the key of a row, or stands anywhere in it; several words stand next to each other.
     """
     from .literature import in_words, rows
 
+    word = " ".join(words)
     found = rows(word)
     if word:
         click.echo("\n\n".join(map(in_words, found)))

@@ -15,8 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
+from .formulas import plain
 
-__all__ = ["VERDICTS", "Claim", "Row", "in_words", "last_runs", "read_claims", "rows", "sources"]
+__all__ = [
+    "VERDICTS",
+    "Claim",
+    "Row",
+    "in_words",
+    "last_runs",
+    "names_of",
+    "read_claims",
+    "rows",
+    "sources",
+]
 
 HERE = Path(__file__).parent
 VERDICTS = HERE / "verdicts.json"
@@ -55,6 +66,8 @@ class Row:
     checks : sequence of str
         "script.py: first words of a claim", "script.py" for a script without such a line, or
         "examples/script.py".
+    draws : sequence of str
+        Scripts of examples/ that draw it, "five_tokens.py".
     pages : sequence of str
         Pages of the documentation, "limits.md".
     """
@@ -67,6 +80,7 @@ class Row:
     found: str
     correction: str = ""
     checks: Sequence[str] = ()
+    draws: Sequence[str] = ()
     pages: Sequence[str] = ()
 
     @property
@@ -172,8 +186,23 @@ def rows(word: str = "") -> list[Row]:
     return found
 
 
+def names_of(claim: Claim) -> list[str]:
+    """The rows that a claim checks: "survey, Theorem 7, long contexts"."""
+    return _checked().get(claim, [])
+
+
+@cache
+def _checked() -> dict[Claim, list[str]]:
+    names: dict[Claim, list[str]] = {}
+    for row in rows():
+        for claim in row.claims:
+            names.setdefault(claim, []).append(f"{row.source}, {row.title}")
+    return names
+
+
 def _has(row: Row, word: str) -> bool:
-    texts = (row.key, row.title, row.where, row.says, row.found, row.correction, *row.checks)
+    texts = (row.key, row.title, row.where, row.says, row.found, row.correction)
+    texts += (*row.checks, *row.draws)
     return any(word.casefold() in text.casefold() for text in texts)
 
 
@@ -183,20 +212,24 @@ def last_runs() -> dict[str, dict[str, Any]]:
 
 
 def in_words(row: Row) -> str:
-    """A row for a terminal, formulas as they are typed."""
+    """A row for a terminal."""
     lines = [f"{row.key}  {row.title} ({row.where}): {row.verdict}", "", row.says.strip()]
     if row.correction:
         lines += ["", f"Correction. {row.correction.strip()}"]
-    lines += ["", f"Found. {row.found.strip()}"]
+    lines += ["", f"{'Why not' if row.verdict == 'not checked' else 'Found'}. {row.found.strip()}"]
     runs = last_runs()
     for script in row.scripts:
         lines += ["", f"{_path(script)}{_when(runs.get(script))}"]
         named = [claim for claim in row.claims if claim.script == script]
         lines += [f"  - {c.text}\n    asked {c.asked}; measured {c.measured}" for c in named]
-    if any("/" not in script for script in row.scripts):
-        again = f'make validate VALIDATE_ARGS="--row {row.key}"'
-        lines += ["", f"To repeat it, within the source of the project: {again}"]
-    return "\n".join(lines)
+    alone = [f"  python validation/{script}" for script in row.scripts if "/" not in script]
+    if alone:
+        lines += ["", "To repeat it, within the source of the project, a script alone or all:"]
+        lines += [*alone, f'  make validate VALIDATE_ARGS="--row {row.key}"']
+    if row.draws:
+        lines += ["", "To draw it, within the source of the project:"]
+        lines += [f"  python examples/{script}" for script in row.draws]
+    return plain("\n".join(lines))
 
 
 def _path(script: str) -> str:
@@ -206,5 +239,5 @@ def _path(script: str) -> str:
 def _when(run: dict[str, Any] | None) -> str:
     if run is None:
         return ""
-    part = ", in part (quick)" if run["quick"] else ""
+    part = ", of smaller sizes alone, as of --quick" if run["quick"] else ""
     return f" (last run {run['date']}, meanfield {run['version']}: {run['verdict']}{part})"

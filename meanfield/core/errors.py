@@ -21,5 +21,9 @@ class UnresolvedWarning(UserWarning):
     """A density is not represented to the accuracy that was asked for."""
 
 
+class SlowWarning(UserWarning):
+    """A run takes many more steps than it would with an option that the message names."""
+
+
 class StorageWarning(UserWarning):
     """A checkpoint or compiled code could not be kept, locked or trusted; the run went on."""

@@ -25,6 +25,7 @@ PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, 
 PROBED_TIMES = 9  # at which they are looked at where parameters change with time
 ROUNDING = 1e-14  # relative, of multipliers
 SMALL = 0.1  # coefficients of a flux, relative to rtol
+FAST = 30.0  # rates beyond which a message says how short times are
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -418,7 +419,18 @@ class DensityMotion(Motion, moves=Density):
             "The density is not resolved by max_degree = "
             f"{at.stats['highest_degree']} modes after t = {at.t:g}. {raised} max_degree or, where "
             "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
-            "which needs no modes."
+            f"which needs no modes.{self._haste(at.t)}"
+        )
+
+    def _haste(self, t: float) -> str:
+        """What to say of a drift that is far faster than 1."""
+        rate = float(np.max(self.model.drift.rate(t)))
+        if rate < FAST:
+            return ""
+        return (
+            f" Under {self.model.drift!r} rates are up to {rate:.2g}: tokens move within times of "
+            f"about {1 / rate:.1g}, for which t_span and kappa have to be chosen (USA moves at a "
+            "speed of about e^beta, SA of about 1)."
         )
 
     def why_rejected(self, at: Failure) -> str:

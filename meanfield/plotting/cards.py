@@ -19,6 +19,7 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..states.contract import State
 from . import theme
+from .appearance import appearance_of
 from .registry import plot
 
 __all__ = ["card", "of_model", "of_result", "of_state", "portrait"]
@@ -60,19 +61,25 @@ def of_model(model: Transformer) -> str:
 
 
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
-    """A figure of a single state, as `plot` draws the only one of a run."""
-    from ..models import Kuramoto
+    """A figure of a single state, as `plot` draws the only one of a run, but without a time."""
+    return plot(alone(state), kind, **{"title": ""} | options)
 
-    alone = Solution(
+
+def alone(state: State) -> Solution:
+    """The state as the only one of a run, of which neither model nor time is shown."""
+    from ..models import Attention, Kuramoto
+
+    flat = appearance_of(state).flat(state)
+    return Solution(
         t=np.zeros(1),
         states=(state,),
-        model=Transformer(Kuramoto()),
+        model=Transformer(Attention(np.eye(state.dimension)) if flat else Kuramoto()),
         status="finished",
         message="",
         stats={},
         options={},
+        stored={"timeless": True},
     )
-    return plot(alone, kind, **{"title": ""} | options)
 
 
 def _pull(model: Transformer) -> Figure:

@@ -49,7 +49,11 @@ NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
 def bifurcation(
-    diagram: "Diagram", *, y: str | Sequence[str] | None = None, log: bool = False
+    diagram: "Diagram",
+    *,
+    y: str | Sequence[str] | None = None,
+    log: bool = False,
+    title: str | None = None,
 ) -> Figure:
     """A quantity of all stationary states against kappa or beta, with the special points.
 
@@ -63,6 +67,8 @@ def bifurcation(
         theirs is the first moment.
     log : bool
         Whether the parameter has a logarithmic axis.
+    title : str, optional
+        Heading; by default the drift, and none if it is "".
 
     Returns
     -------
@@ -95,6 +101,7 @@ def bifurcation(
             if kind in found
         ]
         panels[0].legend(handles=handles + shown, loc="best")
+        figure.suptitle(diagram.data.attrs["drift"] if title is None else title)
     return figure
 
 
@@ -106,7 +113,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
         places = data[diagram.parameter].values[here]
         _line(ax, places, values[here], data.growth.values[here], colour)
-    ax.margins(y=0.1)
+    ax.margins(y=0.14)  # room for names beneath the lowest line
     above = np.nanmin(values) < -np.nanmax(values)
     for onset in diagram.special("bifurcation", 0):
         value = _value_at(onset.state, y)

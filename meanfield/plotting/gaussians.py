@@ -12,12 +12,11 @@ from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from ..states import Gaussian
 from . import theme
-from .labels import distinct
 from .layouts import Panels, square, title_page
 from .points import circle
 from .registry import figure
 from .spaces import Flat, Plane
-from .times import drawn_count, is_logarithmic, spread, time_axis
+from .times import drawn_count, is_logarithmic, spread, time_axis, titles_of
 
 TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
@@ -110,7 +109,7 @@ def ellipses(
     if times is None and target.film is None:
         inside = _inside(outlines)
         shown, last = inside[spread([states[i] for i in inside], [()], count)], inside[-1]
-    *texts, beyond = distinct(solution.t[[*shown, min(last + 1, len(states) - 1)]])
+    *texts, beyond = titles_of(solution, np.array([*shown, min(last + 1, len(states) - 1)]))
     colours = theme.ordered_colours(len(shown)) if target.film is None else theme.PALETTE[:1]
     styles = {i: colours[k % len(colours)] for k, i in enumerate(shown)}
 
@@ -128,10 +127,11 @@ def ellipses(
         return
     ax.plot(*np.array([state.mean for state in states]).T, color=theme.FAINT, lw=0.8, zorder=1)
     for i, text in zip(shown, texts, strict=True):
-        draw(i)[0].set_label(f"$t = {text}$")
+        draw(i)[0].set_label(text)
     if last + 1 < len(states):
-        ax.plot([], [], " ", label=f"outside from\n$t = {beyond}$ on")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
+        ax.plot([], [], " ", label=f"outside from\n{beyond} on")
+    if any(texts):
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
 
 
 def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:

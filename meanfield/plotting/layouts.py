@@ -18,9 +18,9 @@ from matplotlib.figure import Figure, FigureBase
 from ..core.checks import as_given
 from ..results.solution import Solution
 from . import theme
-from .labels import Member, choose_members, describe_model, distinct, label_of_member
+from .labels import Member, choose_members, describe_model, label_of_member
 from .spaces import Chart
-from .times import drawn_count, pick_times, resolved_states
+from .times import drawn_count, pick_times, resolved_states, titles_of
 
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
@@ -154,7 +154,7 @@ def sheet_in(
 
 def titled(sheet: Panels, solution: Solution) -> Panels:
     """The sheet with the times of its columns, red where not resolved, and names of members."""
-    texts = [f"$t = {text}$" for text in distinct(solution.t[sheet.times])]
+    texts = titles_of(solution, sheet.times)
     resolved = resolved_states(solution)[sheet.times]
     for member, row in sheet.views:
         if member:

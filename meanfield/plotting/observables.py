@@ -27,17 +27,23 @@ from .indices import nodes_to_tell
 from .labels import Member, all_members, distinct, label_of_member, varying_parameters
 from .layouts import Panels, columns_for, finish, panels_in
 from .registry import figure
-from .times import drawn_count, is_logarithmic, time_axis
+from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
 BAND = (5.0, 50.0, 95.0)
+OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
 MOST_IN_LEGEND = 9
 
 
 def is_present(solution: Solution, name: str) -> bool:
-    """Whether a solution has this observable, with a finite value at some time."""
+    """Whether a solution has this observable, with a finite value at some time.
+
+    A state by itself has none that depends on a model.
+    """
     data = solution.observables
+    if name in OF_A_MODEL and is_timeless(solution):
+        return False
     if name == "moments":
         return "moment_re" in data
     return name in data and data[name].dtype.kind in "bif" and bool(np.isfinite(data[name]).any())
@@ -280,8 +286,9 @@ def _least_known(series: np.ndarray, noise: float) -> float:
 
 def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
     modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
+    marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
-        ax.plot(data["t"], values, label=f"$k = {k}$")
+        ax.plot(data["t"], values, label=f"$k = {k}$", **marker)
     ax.set_ylim(bottom=0)
     _key_above(ax)
 

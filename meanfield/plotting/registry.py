@@ -207,12 +207,15 @@ def options_for(draw: Draw, options: dict) -> dict:
 
 
 def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
-    """Raise TypeError for an option that is not known."""
+    """Raise TypeError for an option that is not known, which says what kinds of figures have it."""
     for name in options:
         if name not in known:
+            others = [kind for kind, draw in kinds_of(solution).items() if name in options_of(draw)]
+            elsewhere = f" These kinds have it: {', '.join(map(repr, others))}." if others else ""
+            closest = "." if others else nearest(name, known) or "."
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(known)}{nearest(name, known) or '.'}"
+                f"{', '.join(known)}{closest}{elsewhere}"
             )
 
 

@@ -99,6 +99,11 @@ class PaperFigure(Figure):
             super().savefig(buffer, format=kind, **options)
             write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getbuffer())
 
+    def suptitle(self, t, **options):
+        """A heading in the style of the package, also outside its context."""
+        with style():
+            return super().suptitle(t, **options)
+
     def _repr_png_(self) -> bytes:
         buffer = BytesIO()
         self.savefig(buffer, format="png", dpi=self.dpi)

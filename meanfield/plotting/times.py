@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..core.checks import boolean, fitting, real_array, whole_number
+from ..core.checks import as_given, boolean, fitting, real_array, whole_number
 from ..results.solution import Solution
 from . import theme
 from .appearance import appearance_of
 from .clusters import evenly
-from .labels import Member, label_logarithmic
+from .labels import Member, distinct, label_logarithmic
 
 NAME = "time $t$"
 FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
@@ -25,6 +25,18 @@ def resolved_states(solution: Solution) -> np.ndarray:
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
     return appearance_of(solution.final).resolved(solution)
+
+
+def is_timeless(solution: Solution) -> bool:
+    """Whether it is a state by itself, as `state.plot()` draws it, whose time is not known."""
+    return solution.stored.get("timeless", False)
+
+
+def titles_of(solution: Solution, shown: np.ndarray) -> list[str]:
+    """Saved times as titles, t = 0.5; nothing above a state by itself."""
+    if is_timeless(solution):
+        return [""] * len(shown)
+    return [f"$t = {text}$" for text in distinct(solution.t[shown])]
 
 
 def drawn_count(solution: Solution) -> int:
@@ -42,11 +54,16 @@ def pick_times(
     Raises
     ------
     ValueError
-        If a time lies outside the solution, or `count` is not positive.
+        If a time lies outside the solution, it is a state by itself, or `count` is not positive.
     """
     if times is None:
         count = whole_number("count", count)
         return story(solution, members, count)
+    if is_timeless(solution):
+        raise ValueError(
+            f"times = {as_given(times)}: a state by itself has no times. Leave `times` out, "
+            "or plot the run that it comes from."
+        )
     wanted = np.atleast_1d(real_array("times", times))
     begin, end = solution.t[0], solution.t[-1]
     slack = 1e-9 * max(abs(begin), abs(end))
@@ -122,6 +139,8 @@ def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bo
         ax.set_xlim(left=t[t > 0][0])
         label_logarithmic(ax.xaxis)
     ax.set_xlabel(NAME if named else "")
+    if is_timeless(solution):
+        ax.set(xticks=[], xlabel="")
 
 
 def hatch(ax: Axes, solution: Solution) -> None:

@@ -121,7 +121,14 @@ class Solution(Result):
         return len(self.states)
 
     def __getitem__(self, i: int) -> State:
-        return self.states[i]
+        try:
+            return self.states[i]
+        except TypeError:
+            raise TypeError(
+                f"run[{i!r}]: expected the number of a saved state, 0 to {len(self) - 1}; got "
+                f"{type(i).__name__}. The state saved nearest to a time t is "
+                "run[abs(run.t - t).argmin()]."
+            ) from None
 
     def __iter__(self) -> Iterator[State]:
         return iter(self.states)
@@ -278,7 +285,13 @@ class Solution(Result):
         "polar"; of characteristics there "trajectories", "distribution". Of tokens on the circle
         also "histogram" and "trajectories"; of those in higher dimension or in R^d "projection",
         "paths"; of tokens and of Gram "inner_products". Of a Gaussian "variances", in the plane
-        "ellipses" and "cone". See `plotting.plot`.
+        "ellipses" and "cone".
+
+        Options are those of the kind; a wrong one is answered with the kinds that have it:
+        `title` and `member` of all, `ax` of all but "overview"; `times=[0.1, 1]`, for which the
+        nearest saved states are shown, labelled by their own times, or `count`, of those that show
+        single times; `scale` of densities; `log_time` of those over time; `names` of "observables".
+        The page Draw a run has a table of them, and `plotting.plot` the rest.
         """
         from ..plotting import plot
 

@@ -22,7 +22,7 @@ from ..steppers.clock import Clock, restored, started
 from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
-from .merging import Merging
+from .merging import Merging, MergingHint, may_merge
 from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
 from .streams import random_state, restore_random
 
@@ -321,6 +321,8 @@ class FlowIntegration(Integration):
         self.policies = {}
         if arguments.merge is not None:
             self.policies["merging"] = Merging(y.shape[1], arguments.merge)
+        elif may_merge(motion):
+            self.policies["hint"] = MergingHint()
         if motion.detects_blow_up:
             self.policies["blow_up"] = BlowUp()
         if motion.implicit:

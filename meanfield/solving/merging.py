@@ -1,11 +1,13 @@
 """Merging: tokens that have collapsed onto each other, followed as one of all their mass."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..core.checks import fitting
+from ..core.errors import SlowWarning
 from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
@@ -13,6 +15,8 @@ from .policies import Policy
 HALVINGS = 52
 AT_ONCE = 1e-6  # of a step: times that differ by less are one
 NEAR = 0.1  # tokens farther apart are not one
+TOGETHER = 1e-8  # tokens that are closer are advised to merge
+MANY = 5000  # steps, each so many of which it is seen whether merging would save some
 
 
 def checked_distance(merge: float | None, motion: Motion) -> float | None:
@@ -31,6 +35,42 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
             "tokens[i]."
         )
     return merge
+
+
+def may_merge(motion: Motion) -> bool:
+    """Whether these are tokens that `merge` would be allowed for."""
+    if "merge" not in motion.options:
+        return False
+    return not (motion.model.drift.parts_tokens or motion.like.shape or motion.random)
+
+
+class MergingHint(Policy):
+    """Warns, once, of tokens that have collapsed and keep the steps of a long run short.
+
+    Tokens that are together attract each other at rates like e^beta under USA, and steps of an
+    explicit scheme are at most a few of these times, for ever.
+    """
+
+    memory = ()
+
+    def __init__(self):
+        self._steps, self._given = 0, False
+
+    def after_step(self, run: Any, code: int) -> None:
+        """Look at the tokens now and then."""
+        self._steps += 1
+        if self._given or self._steps % MANY or run.progress > 0.5:
+            return
+        if len(_links(run.rows.state_of(run.flow.x).x, TOGETHER)):
+            self._given = True
+            warnings.warn(
+                f"t = {run.t:.3g}, {100 * run.progress:.2g} % of the way, took {self._steps} "
+                f"steps. Tokens less than {TOGETHER:g} apart are followed one by one, which keeps "
+                "steps short. With solve(..., merge=1e-8) they become one, and steps grow; the "
+                "page docs/howto/merge.md has an example.",
+                SlowWarning,
+                stacklevel=2,
+            )
 
 
 class Merging(Policy):

@@ -19,6 +19,13 @@ def keys(text):
     return re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)
 
 
+def test_the_package_is_cited_with_the_version_and_year_of_its_file():
+    words = (PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8")
+    (number,) = re.findall(r"^version: (\S+)$", words, re.MULTILINE)
+    (year,) = re.findall(r"^date-released: (\d{4})-", words, re.MULTILINE)
+    assert f"version = {{{number}}},\n  year = {{{year}}}" in mf.citation()
+
+
 def test_a_run_cites_its_drift_its_scheme_and_the_package():
     model = mf.Transformer(mf.USA(1.0), 3.0)
     run = mf.solve(model, CIRCLE.von_mises(0, 1), (0, 0.1), scheme=mf.steppers.Krogstad)

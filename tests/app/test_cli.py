@@ -319,6 +319,27 @@ def test_plot_writes_figures_and_movies():
     assert Path("d.png").read_bytes() != Path("a.png").read_bytes()
 
 
+def test_plot_takes_times_a_title_and_the_file_without_o():
+    meanfield("solve", "run.toml", "--quiet")
+    drawn = "plot", "run.nc", "e.png", "--kind", "snapshots"
+    assert meanfield(*drawn, "--times", "0,0.5", "--title", "Two")[0] == "wrote e.png\n"
+    pictures = [Path("e.png").read_bytes()]
+    for more in (("--times", "0"), ("--title", "Two")):
+        meanfield(*drawn, *more)
+        pictures.append(Path("e.png").read_bytes())
+    assert len(set(pictures)) == 3
+    meanfield("plot", "run.nc", "-o", "e.gif", "--title", "Two")
+    refused = {
+        ("plot", "run.nc"): "expected one file to draw in; got none.*-o FIGURE.png",
+        ("plot", "run.nc", "a.png", "-o", "b.png"): "got two",
+        ("plot", "run.nc", "a.png", "--times", "0"): "'snapshots', 'polar'",
+        ("plot", "run.nc", "a.gif", "--times", "0"): "--times is for figures",
+        ("plot", "run.nc", "a.png", "--times", "soon"): "numbers between commas.*'soon'",
+    }
+    for words, message in refused.items():
+        assert re.search(message, meanfield(*words, code=2)[1].replace("\n", " ")), words
+
+
 def test_doctor_knows_every_dependency_and_names_what_is_missing(monkeypatch):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.match(r"[\w-]+", entry).group() for entry in project["dependencies"]}

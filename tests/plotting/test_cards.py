@@ -6,9 +6,12 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from drawings import words
 from PIL import Image
 
 import meanfield as mf
+from meanfield.plotting.cards import alone
+from meanfield.plotting.registry import kinds_of
 
 CIRCLE = mf.Circle(16)
 MU = CIRCLE.von_mises(0.0, 2.0)
@@ -64,6 +67,24 @@ def test_texts_are_escaped():
     run = mf.solve(MODEL, MU, t_span=(0, 0.1), t_eval=[0, 0.1])
     object.__setattr__(run, "message", "<script>")
     assert "<script>" not in run._repr_html_() and "&lt;script&gt;" in run._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["sphere", "gaussian"])
+def test_a_state_by_itself_is_drawn_without_a_time_or_an_energy(name):
+    """Neither is known of it: saved at t = 0.4, every panel said t = 0."""
+    state = STATES[name]
+    for kind in kinds_of(alone(state)):
+        try:
+            said = words(state.plot(kind))
+        except ValueError as refused:  # of what needs two times
+            assert "two saved times" in str(refused)
+            continue
+        assert not re.search(r"\bt =|time \$t|energy", said), kind
+
+
+def test_a_state_by_itself_has_no_times_to_choose_from():
+    with pytest.raises(ValueError, match="no times"):
+        STATES["sphere"].plot("map", times=[0.4])
 
 
 def test_a_kind_of_figure_that_a_state_does_not_have_is_refused():

@@ -1,6 +1,8 @@
 """Figures register themselves: those of a user's own, and of states that nobody described."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ import meanfield as mf
 from meanfield.dynamics.observables import QUANTITIES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
 from meanfield.plotting.pages import band
-from meanfield.plotting.registry import kinds_of
+from meanfield.plotting.registry import FIGURES, kinds_of, options_of
 
 TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])
 
@@ -140,3 +142,40 @@ def test_a_kind_of_another_module_is_not_replaced():
 
     with pytest.raises(ValueError, match=r"'polar' is already drawn by meanfield\.plotting"):
         figure("polar", mf.Tokens, mf.Circle)(foreign)
+
+
+# Options -----------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "draw.md"
+
+
+def kinds_with(option):
+    """The kinds of figures of the package that have an option, for some state."""
+    return {
+        kind
+        for kinds in FIGURES._entries.values()
+        for kind, draw in kinds.items()
+        if draw.__module__.startswith("meanfield.") and option in options_of(draw)
+    }
+
+
+@pytest.mark.parametrize(
+    "option", ["times", "log_time", "names", "bins", "density", "centre", "trails", "trace_one"]
+)
+def test_the_page_names_the_kinds_that_have_an_option(option):
+    (row,) = re.findall(rf"^\| `{option}=.*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(re.findall(r'`"(\w+)"`', row.split("|")[3])) == kinds_with(option)
+
+
+def test_an_option_of_another_kind_is_answered_with_that_kind():
+    sphere = mf.Sphere(16).von_mises_fisher([0, 0, 1], 1.0)
+    with pytest.raises(TypeError, match="These kinds have it: 'orthographic', 'map'") as said:
+        sphere.plot(times=[0.1])
+    assert "did you mean" not in str(said.value)
+    with pytest.raises(TypeError, match="did you mean times"):
+        sphere.plot("map", timse=[0.1])
+
+
+def test_headings_outside_the_style_have_its_font():
+    page = mf.plotting.theme.figure()
+    assert page.suptitle("Later").get_fontname() == "STIXGeneral"

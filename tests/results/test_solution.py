@@ -45,6 +45,8 @@ def test_a_solution_is_the_sequence_of_its_states(run):
     assert list(run) == list(run.states)
     with pytest.raises(IndexError):
         run[3]
+    with pytest.raises(TypeError, match=r"abs\(run\.t - t\)"):
+        run[0.1]
 
 
 def test_every_state_is_on_its_own_degree(run):

@@ -297,3 +297,13 @@ def test_errors_of_long_steps_do_not_ask_for_more_modes(scheme, outputs):
     options = {"t_eval": times, "rtol": 1e-10, "scheme": scheme}
     run = mf.solve(mf.Transformer(mf.USA(4.0)), mu0, (0, 0.25), **options)
     assert run.status == "finished" and run.stats["highest_degree"] == 1024
+
+
+@pytest.mark.parametrize(("drift", "fast"), [(mf.USA(8.0), True), (mf.SA(8.0), False)])
+def test_an_unresolved_run_says_how_fast_its_drift_is(drift, fast):
+    """USA moves at e^8: whoever asks for t = 1 does not see why it fails at t = 0.003."""
+    model, mu = mf.Transformer(drift, 40.0), mf.Circle(16).von_mises(0, 1.0)
+    with pytest.warns(mf.UnresolvedWarning):
+        run = mf.solve(model, mu, (0, 10), t_eval=[10], max_degree=16)
+    assert run.status == "unresolved"
+    assert ("3e+03: tokens move within times of about 0.0003" in run.message) == fast

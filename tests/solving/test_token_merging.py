@@ -1,11 +1,15 @@
 """When tokens merge: times located within steps, whatever outputs are asked for."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
 import meanfield as mf
-from meanfield.solving.merging import Merging
+from meanfield.dynamics.motion import motion_for
+from meanfield.solving import merging
+from meanfield.solving.merging import Merging, may_merge
 
 SA = mf.Transformer(mf.SA(4.0))
 TWO = mf.Tokens.on_circle([0.2, 1.2])
@@ -134,3 +138,32 @@ def test_a_steady_run_has_all_outputs_before_its_end():
     run = mf.solve(SA, TWO, (0, 100), t_eval=times, until="steady", steady_tolerance=1e-6)
     assert run.status == "steady" and run.t[-1] < 100
     assert run.t[:-1].tolist() == times[times < run.t[-1]].tolist()
+
+
+# The hint ----------------------------------------------------------------------------------------
+
+
+def hints(monkeypatch, **options):
+    """The warnings of a run of three tokens under USA, of which two collapse at once."""
+    monkeypatch.setattr(merging, "MANY", 50)
+    tokens = mf.Tokens.on_circle([0.0, 0.1, 3.0])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        mf.solve(mf.Transformer(mf.USA(5.0)), tokens, (0, 5), t_eval=[5], **options)
+    return [str(warning.message) for warning in said]
+
+
+def test_a_long_run_of_collapsed_tokens_hints_at_merging_once(monkeypatch):
+    (text,) = hints(monkeypatch)
+    assert "merge=1e-8" in text and "% of the way" in text
+
+
+def test_no_hint_where_tokens_merge_or_steps_are_given(monkeypatch):
+    assert hints(monkeypatch, merge=1e-8) == []
+    assert hints(monkeypatch, dt=0.01) == []
+
+
+def test_tokens_that_may_not_merge_have_no_hint():
+    attention = mf.Transformer(mf.Attention(np.eye(2), causal=True))
+    assert not may_merge(motion_for(TWO)(attention, TWO))
+    assert may_merge(motion_for(TWO)(SA, TWO))

@@ -3,13 +3,14 @@
 import re
 import sys
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from meanfield.app.cli import main
-from meanfield.app.literature import last_runs, rows, sources
+from meanfield.app.literature import last_runs, names_of, rows, sources
 from meanfield.core.errors import MeanfieldError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,7 @@ NUMBERED = {
 def literature(monkeypatch):
     """The file of validation/ that writes the page."""
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
-    names = ("_literature", "_page", "_pool", "_claims", "_formulas")
+    names = ("_literature", "_page", "_pool", "_claims")
     import _literature
 
     yield _literature
@@ -51,7 +52,9 @@ def test_every_equation_of_the_survey_is_named(number):
     assert any(f"({number})" in row.where for row in rows() if row.source == "survey")
 
 
-def test_no_row_is_empty_and_all_that_it_names_exists():
+def test_no_row_is_empty_and_all_that_it_names_exists(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    chapters = {name for chapter in import_module("chapters").CHAPTERS for name in chapter.examples}
     for row in rows():
         assert row.title and row.where and row.says.strip() and row.found.strip()
         assert row.verdict in VERDICTS
@@ -60,6 +63,8 @@ def test_no_row_is_empty_and_all_that_it_names_exists():
         assert len(row.claims) == sum(":" in check for check in row.checks)
         for script in row.scripts:
             assert (ROOT / ("" if "/" in script else "validation") / script).exists(), script
+        for example in row.draws:
+            assert example.removesuffix(".py") in chapters, row.key
         for page in row.pages:
             assert (ROOT / "docs" / page).exists(), page
         for key in re.findall(r"`(\w+:[\w.-]+)`", row.found):
@@ -94,9 +99,25 @@ def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
     assert '"quick": false' in path.read_text() and '"comparisons": 7' in path.read_text()
 
 
+def test_a_claim_names_the_rows_that_it_checks():
+    (claim,) = (c for c in rows("survey:theorem-7")[0].claims if "three limits" in c.text)
+    assert "survey, Theorem 7, long contexts" in names_of(claim)
+
+
+def test_every_figure_of_the_survey_has_an_example():
+    table = (ROOT / "examples/README.md").read_text(encoding="utf-8")
+    for number in range(1, 5):
+        (row,) = rows(f"survey:figure-{number}")
+        assert row.draws
+        for example in row.draws:
+            assert f"| figure {number} |" in table and f"`python examples/{example}`" in table
+
+
 def test_the_command_prints_rows():
     done = CliRunner().invoke(main, ["literature", "survey:theorem-6"])
     assert done.exit_code == 0 and "validation/pairing.py" in done.output
+    several = CliRunner().invoke(main, ["literature", "the", "staircase"])
+    assert "python examples/five_tokens.py" in several.output
     assert CliRunner().invoke(main, ["literature"]).output.count("\n") == len(rows())
     with pytest.raises(MeanfieldError, match="no row of the literature has 'xyzzy'"):
         rows("xyzzy")

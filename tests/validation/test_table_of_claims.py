@@ -1,6 +1,5 @@
 """The table of claims is read as it is shown, and scripts say what the runner needs to know."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,11 +14,10 @@ def parts(monkeypatch):
     """The files of validation/ that read claims and write formulas."""
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
     import _claims
-    import _formulas
     import _pool
 
-    yield _claims, _formulas, _pool
-    for name in ("_claims", "_formulas", "_pool"):
+    yield _claims, _pool
+    for name in ("_claims", "_pool"):
         sys.modules.pop(name, None)
 
 
@@ -46,31 +44,6 @@ def test_rows_that_are_not_claims_are_refused(parts, tmp_path, row, message):
         parts[0].read_claims(page)
 
 
-def test_no_command_of_a_formula_is_left_as_it_is(parts):
-    for claim in parts[0].read_claims(ROOT / "docs" / "reference" / "claims.md"):
-        for cell in (claim.text, claim.asked, claim.measured):
-            shown = parts[1].html_of(cell)
-            assert not re.search(r"[\\$`{}^]", shown), shown
-            for tag in ("sup", "sub", "i", "span", "code"):
-                assert shown.count(f"<{tag}>") + shown.count(f"<{tag} ") == shown.count(f"</{tag}>")
-
-
-@pytest.mark.parametrize(
-    ("markdown", "html"),
-    [
-        ("$10^{-8}$", "10<sup>−8</sup>"),
-        (r"$\frac{d-1}{2}$", "(<i>d</i>~−~1)/2"),
-        (r"$\sum_k\frac{2}{k^2}$", "∑<sub><i>k</i></sub>2/<i>k</i><sup>2</sup>"),
-        (r"$\dot s = -2s$", "<i>s\u0307</i>~=~−2<i>s</i>"),
-        (r"$2\log\tan(\varphi/2)$", "2~log~tan(<i>φ</i>/2)"),
-        (r"$\langle x_i, w\rangle$", "⟨<i>x</i><sub><i>i</i></sub>,~<i>w</i>⟩"),
-        (r"$a < b$ & *so*", "<i>a</i>~&lt;~<i>b</i></span> &amp; <em>so"),
-    ],
-)
-def test_formulas_are_shown_without_scripts(parts, markdown, html):
-    assert html.replace("~", "\N{NARROW NO-BREAK SPACE}") in parts[1].html_of(markdown)
-
-
 def test_a_script_says_which_options_it_takes_and_how_long(parts, tmp_path):
     path = tmp_path / "a.py"
     path.write_text(
@@ -80,9 +53,9 @@ def test_a_script_says_which_options_it_takes_and_how_long(parts, tmp_path):
     assert script.title == "This holds."
     assert script.takes("--quick") and not script.takes("--figure")
     assert (script.seconds(False), script.seconds(True)) == (60, 8)
-    assert parts[2].limit(script, quick=True) == 160
+    assert parts[1].limit(script, quick=True) == 160
     silent = parts[0].Script(tmp_path / "none.py")
-    assert silent.seconds(False) == float("inf") and parts[2].limit(silent, False) == 1800
+    assert silent.seconds(False) == float("inf") and parts[1].limit(silent, False) == 1800
 
 
 def test_slow_scripts_have_a_quick_version(parts):

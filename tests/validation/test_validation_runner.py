@@ -102,6 +102,25 @@ def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(projec
     assert "options --quick" in printed, "a script is asked for its quick version"
 
 
+def test_the_time_it_takes_is_said_and_what_was_measured(project, tmp_path):
+    """Those of chosen scripts, in words and beside what was asked; all are in the report."""
+    command = project({"holds": HOLDS.replace("# 3 s", "# 90 s")})
+    done = run(command, "--only", "holds")
+    assert (
+        "They take about 90 s, and longer when they first compile; with --quick about 1 s"
+        in done.stdout
+    )
+    assert "  - κ₀\n    asked 10⁻⁸; measured 0\n" in done.stdout
+    assert "  now: largest absolute error, allowed 1.0e-08: 2.0e-10" in done.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<td>largest absolute error, allowed 1.0e-08: 2.0e-10</td>" in page
+    quick = run(command, "--quick").stdout
+    assert (
+        "They take about 1 s, and longer when they first compile." in quick
+        and "now: largest" not in quick
+    )
+
+
 def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
     done = run(project({"holds": HOLDS, "fails": FAILS}))
     assert done.returncode == 1

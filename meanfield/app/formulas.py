@@ -1,9 +1,9 @@
-"""Markdown of a table cell, with formulas, as HTML that needs no script to be shown."""
+"""Markdown of a table cell, with formulas, as HTML that needs no script to be shown, or as text."""
 
 import re
-from html import escape
+from html import escape, unescape
 
-__all__ = ["html_of"]
+__all__ = ["html_of", "plain"]
 
 PIECE = re.compile(r"\$(?P<formula>[^$]+)\$|`(?P<code>[^`]+)`|\*(?P<stressed>[^*]+)\*")
 TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
@@ -11,17 +11,25 @@ TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
 GREEK = dict(
     zip(
         "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau "
-        "phi varphi chi psi omega Gamma Delta Sigma Phi Psi Omega".split(),
-        "αβγδεζηθκλμνξπρστφφχψωΓΔΣΦΨΩ",
+        "phi varphi varepsilon varrho chi psi omega Gamma Delta Theta Sigma Phi Psi Omega".split(),
+        "αβγδεζηθκλμνξπρστφφεϱχψωΓΔΘΣΦΨΩ",
         strict=True,
     )
 )
 SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
+SIGNS |= {"lceil": "⌈", "rceil": "⌉", "lfloor": "⌊", "rfloor": "⌋", "iint": "∬"}
 SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
 RELATIONS = {"leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "sim": "∼", "propto": "∝", "to": "→"}
-RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×"}
+RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×", "gg": "≫"}
 RELATIONS |= {sign: sign for sign in "=<>+"} | {"-": "−"}
 ACCENTS = {"dot": "\u0307", "hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
+UPRIGHT = {"mathrm", "operatorname", "mathbb"}
+SMALL = {
+    "sup": str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"),
+    "sub": str.maketrans("0123456789−", "₀₁₂₃₄₅₆₇₈₉₋"),
+}
+INDEX = re.compile(r"<(sup|sub)>((?:(?!<sup>|<sub>).)*?)</\1>")
+TAG = re.compile(r"</?(?:i|em|code|sup|sub|span)(?: [^>]*)?>")
 BLANK = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -43,6 +51,23 @@ def html_of(markdown: str) -> str:
             pieces.append(f"<em>{_text(found['stressed'])}</em>")
         at = found.end()
     return "".join(pieces) + _text(markdown[at:])
+
+
+def plain(markdown: str) -> str:
+    """The same as text for a terminal: indices and exponents as ρ_i, x^(1/2), or small digits."""
+    text = html_of(markdown).replace(BLANK, " ")
+    while found := INDEX.search(text):  # from the inside
+        text = text[: found.start()] + _small(*found.groups()) + text[found.end() :]
+    return unescape(TAG.sub("", text))
+
+
+def _small(kind: str, html: str) -> str:
+    """An exponent or an index, in digits of its own where it is a number."""
+    inside = TAG.sub("", html)
+    if re.fullmatch("[−0-9]+", inside):
+        return inside.translate(SMALL[kind])
+    sign = "^" if kind == "sup" else "_"
+    return sign + (inside if len(inside) == 1 else f"({inside})")
 
 
 def _text(markdown: str) -> str:
@@ -87,6 +112,8 @@ class _Formula:
             return f"√{_grouped(self._argument())}"
         if name in ACCENTS and token != name:
             return self._argument().replace("</i>", f"{ACCENTS[name]}</i>")
+        if name in UPRIGHT and token != name:
+            return re.sub("</?i>", "", self._argument())
         if name in GREEK and token != name:
             return f"<i>{GREEK[name]}</i>"
         if name in SIGNS and token != name:
