@@ -4,14 +4,15 @@ conditional W_1 the equation is not stable, in W_2 with Hardy's constant.
 SA, beta = 1, on the circle, t = 1; token i has the position (i - 1/2)/n.
 
 1. Four blocks of the sequence, averaged: E sum_k |m_k^n - m_k|^2/k^2 and E d_2(blocks)^2 ~ n^-1,
-   without noise and with. Each token by itself is a Dirac: E d_1 does not fall. Asked of exponents:
-   0.03, n = 64, 256, 1024; of d_1 at n = 256 and 64: a ratio of 1 to 0.1.
+   without noise and with. Asked of exponents: 0.03, n = 256, 1024, 4096. Each token by itself is a
+   Dirac, and E d_1 does not fall: at n = 256 and 64 a ratio of 1 to 0.1. Tokens are moved by
+   running means of e^{-ik theta}; they are those of the package to 1e-6.
 2. Tokens X_i coupled with the tokens Y_i that start with them in the field of the density:
    E|X_i - Y_i|^2, mean over s >= 0.2, ~ n^-1: 0.03.
 3. The same over all s. If the law does not depend on s, c_i = E|X_i - Y_i|^2 ~ c/i does not depend
    on n, as token i does not see those after it: the mean is (c log n + b)/n, with c = i c_i.
-   Asked: the exponent of c_i in i, -1 to 0.03, i = 32 to 1024; and the slope of n times the mean in
-   log n, c to 10 per cent.
+   Asked: the exponent of c_i in i, -1 to 0.03, i = 100 to 4096; and the slope of n times the mean
+   in log n, c to 15 per cent.
 4. Stability, p = 1: if slices differ at s < eps only, near the uniform state, then
    d_1(t)/d_1(0) = (1/eps) int_0^eps I_0(2 sqrt(T log(1/tau))) dtau, T = w t, with
    1 + T(1 + log(1/eps)) to first order: unbounded. Asked: 1e-4, relative, eps = 4^-1 to 4^-10. With
@@ -48,12 +49,13 @@ from scipy.special import i0, iv
 import meanfield as mf
 from meanfield.chaos.result import rate_of
 
-BETA, END, STEPS, BLOCKS = 1.0, 1.0, 10, 4
-MODEL = mf.Transformer(mf.SA(BETA), causal=True)
+BETA, END, STEPS, BLOCKS, MODES = 1.0, 1.0, 5, 4, np.arange(13)
+WEIGHTS = np.where(MODES, 2, 1) * iv(MODES, BETA)  # of e^{beta cos}
+TOGETHER = 2**18  # tokens of a batch
 
 
-def of_tokens(kappa=np.inf) -> mf.Transformer:
-    return mf.Transformer(mf.Attention(beta=BETA, causal=True), kappa)
+def masked(kappa=np.inf) -> mf.Transformer:
+    return mf.Transformer(mf.SA(BETA), kappa, causal=True)
 
 
 def by_position(s, theta):
@@ -64,66 +66,90 @@ def alike(s, theta):
     return 1 + 0.6 * np.cos(theta) + 0 * s
 
 
-def drawn(start, n: int, replicas: int, rng) -> mf.Tokens:
-    """Independent sets of tokens, (replicas, n, 2)."""
-    places = np.tile((np.arange(n) + 0.5) / n, replicas)
-    return mf.Tokens(start.drawn_at(places, rng).reshape(replicas, n, 2))
-
-
-def batches(start, n: int, replicas: int, rng):
-    """Tokens at the start and the end, in batches of about 2^27 pairs."""
-    size = min(replicas, max(1, 2**27 // n**2))
-    for _ in range(replicas // size):
-        tokens = drawn(start, n, size, rng)
-        yield (
-            tokens,
-            successful(mf.solve(of_tokens(), tokens, (0, END), t_eval=[END], rtol=1e-5)).final,
-        )
-
-
-class Field:
-    """The velocity of the density at positions (n,), at the times of the stages of Runge-Kutta."""
-
-    def __init__(self, start, places):
-        times = np.linspace(0, END, 2 * STEPS + 1)
-        run = successful(mf.solve(MODEL, start, (0, END), t_eval=times, rtol=1e-10))
-        weights = start.index.interpolation(places) @ start.index.influence(MODEL)
-        acting = [weights @ state.each[:, :17] for state in run]
-        k = np.arange(17)
-        self._modes = np.stack(acting) * np.where(k, 2, 1) * iv(k, BETA)
-        self.last = run.final
-
-    def velocity(self, stage: int, theta: np.ndarray) -> np.ndarray:
-        """Of points theta (replicas, n): g'/(beta g), g = int e^{beta cos} dnu."""
-        z, power, level, slope = np.exp(1j * theta), 1.0, 0.0, 0.0
-        for k in range(17):
-            term = self._modes[stage][:, k] * power
-            level, slope, power = level + term.real, slope - k * term.imag, power * z
-        return slope / (BETA * level)
-
-    def moved(self, theta: np.ndarray) -> np.ndarray:
-        h = END / STEPS
-        for j in range(STEPS):
-            a = self.velocity(2 * j, theta)
-            b = self.velocity(2 * j + 1, theta + h / 2 * a)
-            c = self.velocity(2 * j + 1, theta + h / 2 * b)
-            d = self.velocity(2 * j + 2, theta + h * c)
-            theta = theta + h / 6 * (a + 2 * b + 2 * c + d)
-        return theta
-
-
 def angles(tokens) -> np.ndarray:
     return np.arctan2(tokens.x[..., 1], tokens.x[..., 0])
 
 
-def coupled(start, n: int, replicas: int, rng) -> tuple[np.ndarray, np.ndarray, Field]:
+class Running:
+    """The velocity of causal tokens (replicas, n): means of e^{-ik theta} up to each."""
+
+    def __init__(self, n: int):
+        self._seen = np.arange(1, n + 1)
+
+    def mode(self, stage: int, k: int, power: np.ndarray) -> np.ndarray:
+        return power.conj().cumsum(axis=-1) / self._seen
+
+
+class Limit:
+    """The same of the density, at positions (n,), at the times of the stages of Runge-Kutta."""
+
+    def __init__(self, start, places):
+        times = np.linspace(0, END, 2 * STEPS + 1)
+        run = successful(mf.solve(masked(), start, (0, END), t_eval=times, rtol=1e-10))
+        weights = start.index.interpolation(places) @ start.index.influence(masked())
+        self._modes = [weights @ state.each for state in run]
+        self.last = run.final
+
+    def mode(self, stage: int, k: int, power: np.ndarray) -> np.ndarray:
+        return self._modes[stage][:, k]
+
+
+def velocity(acting, stage: int, theta: np.ndarray) -> np.ndarray:
+    """g'/(beta g), g = int e^{beta cos} dnu, by the modes of nu."""
+    z, power, level, slope = np.exp(1j * theta), np.ones_like(theta, dtype=complex), 0.0, 0.0
+    for k in MODES:
+        term = WEIGHTS[k] * acting.mode(stage, k, power) * power
+        level, slope, power = level + term.real, slope - k * term.imag, power * z
+    return slope / (BETA * level)
+
+
+def moved(acting, theta: np.ndarray) -> np.ndarray:
+    """At the time END, by the classical method of Runge and Kutta."""
+    h = END / STEPS
+    for j in range(STEPS):
+        a = velocity(acting, 2 * j, theta)
+        b = velocity(acting, 2 * j + 1, theta + h / 2 * a)
+        c = velocity(acting, 2 * j + 1, theta + h / 2 * b)
+        d = velocity(acting, 2 * j + 2, theta + h * c)
+        theta = theta + h / 6 * (a + 2 * b + 2 * c + d)
+    return theta
+
+
+def diffused(acting, theta: np.ndarray, kappa: float, rng, steps: int = 20) -> np.ndarray:
+    """At the time END, with noise, by Heun's method, of weak order 2."""
+    h = END / steps
+    for _ in range(steps):
+        kicks = np.sqrt(2 * h / kappa) * rng.standard_normal(theta.shape)
+        a = velocity(acting, 0, theta)
+        theta = theta + h / 2 * (a + velocity(acting, 0, theta + h * a + kicks)) + kicks
+    return theta
+
+
+def batches(start, n: int, replicas: int, rng):
+    """Angles of independent tokens at the start, (some, n)."""
+    size = max(1, min(replicas, TOGETHER // n))
+    for _ in range(replicas // size):
+        places = np.tile((np.arange(n) + 0.5) / n, size)
+        yield angles(mf.Tokens(start.drawn_at(places, rng))).reshape(size, n)
+
+
+def coupled(start, n: int, replicas: int, rng) -> tuple[np.ndarray, np.ndarray, Limit]:
     """|X_i - Y_i|^2 and the angles of X_i, (replicas, n)."""
-    field = Field(start, (np.arange(n) + 0.5) / n)
-    found = [
-        (angles(end), field.moved(angles(begin))) for begin, end in batches(start, n, replicas, rng)
-    ]
+    field, tokens = Limit(start, (np.arange(n) + 0.5) / n), Running(n)
+    found = [(moved(tokens, x), moved(field, x)) for x in batches(start, n, replicas, rng)]
     x, y = (np.concatenate(part) for part in zip(*found, strict=True))
     return np.abs(np.exp(1j * x) - np.exp(1j * y)) ** 2, x, field
+
+
+def check_tokens(report: Sampled, start) -> None:
+    """The running means are causal attention."""
+    x = next(batches(start, 100, 1, np.random.default_rng(2)))[0]
+    model = mf.Transformer(mf.Attention(beta=BETA, causal=True))
+    tokens = mf.Tokens.on_circle(x)
+    end = successful(mf.solve(model, tokens, (0, END), t_eval=[END], rtol=1e-9)).final
+    error = np.abs(end.x - mf.Circle.embed(moved(Running(100), x))).max()
+    report.compare("tokens - running means", "n = 100", "", predicted=0, measured=error,
+                   tolerance=1e-6)  # fmt: skip
 
 
 def of_moments(theta: np.ndarray, law) -> np.ndarray:
@@ -148,55 +174,60 @@ def of_transport(theta: np.ndarray, law) -> np.ndarray:
 def check_rates(report: Sampled, quick: bool) -> None:
     """1 and 2."""
     start = mf.Circle(32).indexed(by_position, mf.Positions(order=14))
-    sizes, rng = (64, 128, 256) if quick else (64, 256, 1024), np.random.default_rng(0)
-    replicas = (512, 256, 128) if quick else (4096, 2048, 512)
-    late, moments, transport, single = [], [], [], []
+    sizes, rng = (256, 1024) if quick else (256, 1024, 4096), np.random.default_rng(0)
+    replicas = (256, 256) if quick else (4096, 2048, 1024)
+    check_tokens(report, start)
+    late, moments, transport = [], [], []
     for n, count in zip(sizes, replicas, strict=True):
         errors, theta, field = coupled(start, n, count, rng)
         late.append(errors[:, n // 5 :].mean(axis=1))
         moments.append(of_moments(theta, field.last))
-        transport.append(of_transport(theta[:256], field.last))
-        if n <= 256:
-            sets = [mf.Tokens.on_circle(each) for each in theta[:20]]
-            gaps = [mf.conditional_wasserstein(x, field.last, 1, blocks=n).value for x in sets]
-            single.append(np.mean(gaps))
+        transport.append(of_transport(theta[: 128 if quick else 512], field.last))
         print(f"n = {n}: n E|X - Y|^2, s >= 0.2: {n * late[-1].mean():.4f}, of blocks: moments "
               f"{n * moments[-1].mean():.4f}, d_2^2 {n * transport[-1].mean():.4f}")  # fmt: skip
     report.rate("blocks, moments", "no noise", rate_of(sizes, moments), -1)
     report.rate("blocks, d_2^2", "no noise", rate_of(sizes, transport), -1)
     report.rate("coupling, s >= 0.2", "no noise", rate_of(sizes, late), -1)
-    numbers = {"predicted": 1, "measured": single[-1] / single[0], "tolerance": 0.1}
-    report.compare("ratio of d_1", f"single tokens, {single[0]:.3f}", "", **numbers)
+    check_single(report, start, rng)
     noisy, kappa = [], 4.0
-    masked = mf.Transformer(mf.SA(BETA), kappa, causal=True)
-    law = successful(mf.solve(masked, start, (0, END), t_eval=[END])).final
-    for n in sizes:
-        count = 128 if quick else 512
-        tokens = drawn(start, n, count, rng)
-        run = mf.solve(of_tokens(kappa), tokens, (0, END), t_eval=[END], dt=0.05, rng=rng)
-        noisy.append(of_moments(angles(successful(run).final), law))
+    law = successful(mf.solve(masked(kappa), start, (0, END), t_eval=[END])).final
+    for n, count in zip(sizes, (256, 256) if quick else (1024, 512, 512), strict=True):
+        ends = [diffused(Running(n), x, kappa, rng) for x in batches(start, n, count, rng)]
+        noisy.append(of_moments(np.concatenate(ends), law))
     report.rate("blocks, moments", f"kappa = {kappa:g}", rate_of(sizes, noisy), -1)
+
+
+def check_single(report: Sampled, start, rng) -> None:
+    """d_1 of tokens without blocks, mean of 10 sets."""
+    gaps = []
+    for n in (64, 256):
+        _, theta, field = coupled(start, n, 10, rng)
+        sets = [mf.Tokens.on_circle(each) for each in theta]
+        each = [mf.conditional_wasserstein(x, field.last, 1, blocks=n).value for x in sets]
+        gaps.append(np.mean(each))
+    numbers = {"predicted": 1, "measured": gaps[1] / gaps[0], "tolerance": 0.1}
+    report.compare("ratio of d_1", f"single tokens, {gaps[0]:.3f}", "", **numbers)
 
 
 def check_all_positions(report: Sampled, quick: bool) -> None:
     """3."""
     start = mf.Circle(32).indexed(alike, mf.Positions(order=4))
-    n, count = (256, 256) if quick else (1024, 512)
+    n, count = (512, 256) if quick else (4096, 1024)
     errors, _, _ = coupled(start, n, count, np.random.default_rng(1))
-    edges = np.unique(np.geomspace(32, n, 8).astype(int))
+    edges = np.unique(np.geomspace(100, n, 8).astype(int))
     places = [np.arange(a, b) for a, b in pairwise(edges)]
     middles = [1 / np.mean(1 / (i + 1)) for i in places]
     rate = rate_of(middles, [errors[:, i].mean(axis=1) for i in places])
-    report.rate("E|X_i - Y_i|^2 in i", f"i = 32 to {n}", rate, -1)
+    report.rate("E|X_i - Y_i|^2 in i", f"i = 100 to {n}", rate, -1)
     i = np.arange(1, n + 1)
-    constant = (errors[:, 31:] * i[31:]).mean()
-    sizes = np.array([32, 64, 128, 256, 512, 1024])
+    constant = (errors[:, 99:] * i[99:]).mean()
+    sizes = 2 ** np.arange(7, 13)
     sizes = sizes[sizes <= n]
     totals = errors.cumsum(axis=1).mean(axis=0)[sizes - 1]
     slope = np.polyfit(np.log(sizes), totals, 1)[0]
-    print("n times the mean over all s, n = 32, ...:", *(f"{x:.3f}" for x in totals))
+    print("n times the mean over all s, n = 128, ...:", *(f"{x:.3f}" for x in totals))
     report.compare("slope in log n", "all s", "", predicted=constant, measured=slope,
-                   tolerance=(0.5 if quick else 0.1) * constant)  # fmt: skip
+                   tolerance=(0.5 if quick else 0.15) * constant)  # fmt: skip
 
 
 def small(profile, index, size: float) -> mf.Indexed:
