@@ -255,7 +255,7 @@ class Positions(Index):
             begin = max(0.0, s - window)
             for piece in range(self.breaks.size - 1):
                 a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], s)
-                if b - a <= BESIDE:
+                if b - a <= BESIDE * s:
                     continue
                 tau = a + (b - a) * places
                 own = slice(first + piece * self.order, first + (piece + 1) * self.order)
