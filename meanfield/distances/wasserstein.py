@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
+from ..core.kinds import with_hints
 from ..spaces.circle import evaluate
 from ..states import Gaussian, Tokens
 from .distance import Distance
@@ -40,6 +41,7 @@ Found = tuple[Any, Any]  # distances and their errors
 Divided = Callable[[Any, int], Cells]  # a density and which member of it
 
 
+@with_hints
 def wasserstein(
     a: Any, b: Any, p: float = 2, *, cells: int = CELLS, up_to_rotation: bool = False
 ) -> Distance:
@@ -289,6 +291,7 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool):
 # Averages -----------------------------------------------------------------------------------
 
 
+@with_hints
 def sliced_wasserstein(
     a: Any, b: Any, p: float = 2, *, projections: int = 256, rng: Any = 0
 ) -> Distance:
@@ -380,6 +383,7 @@ def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
     return np.fft.rfft(law)[: degree + 1] / law.size
 
 
+@with_hints
 def conditional_wasserstein(
     a: Tokens, b: Tokens, p: float = 2, *, blocks: int | None = None
 ) -> Distance:
