@@ -18,7 +18,7 @@ class CheckpointError(StorageError):
 
 
 class UnresolvedWarning(UserWarning):
-    """A density is not represented to the accuracy that was asked for."""
+    """A density, or an energy, is not known to the accuracy that was asked for."""
 
 
 class SlowWarning(UserWarning):

@@ -72,7 +72,8 @@ class Call(Reading):
     in_python = True
 
     def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}.")
+        hint = nearest(found, known, "{}(...)") if isinstance(found, str) else ""
+        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}{hint or '.'}")
 
 
 class Form:
@@ -131,8 +132,11 @@ class Leaf(Form):
     known: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        if reading.in_python or (self is ANYTHING and not _is_reference(data)):
-            return self.accept(at, data)
+        if reading.in_python:
+            named = isinstance(data, str) and data in self.known
+            return self.accept(at, self.known[data] if named else data)
+        if self is ANYTHING and not _is_reference(data):
+            return data
         if isinstance(data, Mapping):
             return self._stored(data, at, reading)
         if self.known:
@@ -433,13 +437,54 @@ class Either(Form):
 # Words -------------------------------------------------------------------------------------------
 
 
-def nearest(name: str, known) -> str:
-    """ "; did you mean ...?", or nothing where no known name is near."""
+SYNONYMS = {
+    name: theirs
+    for names, theirs in {
+        # scipy
+        "atol tol tolerance": "rtol",
+        "step max_step first_step stepsize h": "dt",
+        "method solver stepper integrator": "scheme",
+        "dense_output ts saveat": "t_eval",
+        "y0 x0 u0 initial": "state",
+        "fun f": "model",
+        "rk45 rk23 dopri5 dop853 lsoda": "DormandPrince",
+        "etdrk4 etd": "Krogstad",
+        "euler": "Layers",
+        "observables callbacks": "observe",
+        "sensitivity sensitivities": "tangents",
+        "seed random_state generator random_seed": "rng",
+        "workers n_jobs num_workers pool processes": "executor",
+        "n_threads num_threads": "threads",
+        # PyTorch
+        "n_layers num_layers depth": "t_span",
+        "temperature inverse_temperature scale sharpness": "beta",
+        "is_causal mask": "causal",
+        "w_q wq query": "Q",
+        "w_k wk key": "K",
+        "w_v wv value": "V",
+        "w_o wo out_proj proj": "output",
+        "num_heads n_heads heads": "Q",
+        "norm layer_norm ln": "normalisation",
+        "mlp ffn": "feedforward",
+        "d dim d_model embed_dim ndim": "dimension",
+        "hidden_states embeddings points": "x",
+        "weight mass": "masses",
+        "norms lengths": "radii",
+        "diffusion sigma inverse_noise": "kappa",
+        "lmax l_max modes n_modes resolution size": "degree",
+    }.items()
+    for name in names.split()
+}  # of scipy and PyTorch for parameters and schemes of ours
+
+
+def nearest(name: str, known, written: str = "{}") -> str:
+    """ "; did you mean ...?", or nothing where no known name is near, nor means the same."""
     from difflib import get_close_matches
 
-    by_name = {str(other).lower(): str(other) for other in known}
-    near = get_close_matches(str(name).lower(), by_name, n=1, cutoff=0.5)
-    return f"; did you mean {by_name[near[0]]}?" if near else ""
+    given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
+    synonym = SYNONYMS.get(given, "").lower()
+    near = [synonym] if synonym in by_name else get_close_matches(given, by_name, n=1, cutoff=0.5)
+    return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
 
 
 def toml(value: Any) -> str:

@@ -137,6 +137,7 @@ class Kind(ABC):
             if isinstance(value, bool | int | float | str) and name not in parameters_of(cls):
                 hint = f"{name}: {type(value).__name__} = {value!r}"
                 raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
+        refuse_unknown(cls, _given, named)
         return super().__new__(cls)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -517,7 +518,7 @@ class KindOf(Form):
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
             fits = isinstance(data, self.base)
-            return data if fits else reading.expected(at, self.expected, data)
+            return data if fits else reading.expected(at, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
             names = self.in_files
@@ -617,6 +618,45 @@ def checked(function: Callable, given: Mapping[str, Any], *without: str) -> dict
     }
 
 
+@functools.cache
+def _names_of(target: Any) -> tuple[str, ...] | None:
+    """The names that a call may give; None if any."""
+    given = signature_of(target).parameters.values()
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in given):
+        return None
+    return tuple(one.name for one in given if one.kind is not inspect.Parameter.POSITIONAL_ONLY)
+
+
+def refuse_unknown(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise TypeError for a name that is no parameter of a function or class, with what it is."""
+    names = _names_of(target)
+    unknown = [] if names is None else [name for name in named if name not in names]
+    if names is None or not unknown:
+        return
+    name, title = unknown[0], target.__name__
+    names = tuple(other for other in names if other not in ("self", "cls"))
+    kinds = (type(one) if isinstance(one, Kind) else one for one in (*given, *named.values()))
+    kinds = (one for one in kinds if isinstance(one, type) and issubclass(one, Kind))
+    owner = next((kind.__name__ for kind in kinds if name in parameters_of(kind)), "")
+    if owner and "vary" in names:
+        hint = f'; to vary that of {owner}, write vary={{"{name}": (start, end)}}.'
+    else:
+        hint = f"; it is one of {owner}." if owner else nearest(name, names) or "."
+    listed = f" It takes {', '.join(names)}." if names else " It takes none."
+    raise TypeError(f"{title} has no parameter {name}{hint}{listed}")
+
+
+def with_hints(function: F) -> F:
+    """A function that says which parameter may be meant where a name is none of its own."""
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        refuse_unknown(function, given, named)
+        return function(*given, **named)
+
+    return cast(F, call)
+
+
 def checked_call(*without: str) -> Callable[[F], F]:
     """A function whose arguments are `checked` when it is called, `without` some of these names."""
 
@@ -626,6 +666,7 @@ def checked_call(*without: str) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def call(*given: Any, **named: Any) -> Any:
+            refuse_unknown(function, given, named)
             bound = signature.bind(*given, **named)
             bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
             return function(*bound.args, **bound.kwargs)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
+from ..core.kinds import with_hints
 from ..spaces import Density
 from .densities import DifferentiatedRun, check_differentiable, drift_of, names_of_kappa
 from .journal import EnsembleJournal, Journal, end_of
@@ -80,6 +81,7 @@ class Gradient:
         return f"Gradient({self.initial!r}, parameters {list(self.parameters)})"
 
 
+@with_hints
 def gradient(
     f: Functional | Callable[[np.ndarray], np.ndarray],
     run: "Solution",

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.checks import fitting, generator, whole_number
 from ..core.errors import MeanfieldError
+from ..core.kinds import with_hints
 from ..dynamics.motion import motion_for
 from ..spaces import Density
 from .adjoint import recorded
@@ -58,6 +59,7 @@ class LyapunovExponents:
         )
 
 
+@with_hints
 def lyapunov_exponents(
     run: "Solution", count: int = 1, *, renewals: int = 100, rng: Any = 0
 ) -> LyapunovExponents:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
+from ..core.kinds import with_hints
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
 from .measures import checked_pair
@@ -26,6 +27,7 @@ HALVINGS, RIDGE = 30, 1e-10
 SMALL = 500  # cells of a density
 
 
+@with_hints
 def sinkhorn_divergence(
     a: Any, b: Any, p: float = 2, *, blur: float = 0.1, cells: int = SMALL
 ) -> Distance:
@@ -121,7 +123,7 @@ def _cost(a: Points, b: Points, p: float, strength: float, curved: bool) -> tupl
             f"Sinkhorn's iteration has a marginal error of {off:.1e} after {ROUNDS} rounds, "
             f"expected {MARGINAL:.0e}. Use a larger blur.",
             UnresolvedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return float(a.masses @ f + b.masses @ g), float(off * (np.ptp(g) + strength))
 

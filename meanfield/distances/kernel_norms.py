@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import boolean, positive, whole_number
+from ..core.kinds import with_hints
 from ..lowlevel.compilation import njit
 from ..spaces import Circle, Geometry, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
@@ -37,6 +38,7 @@ BERNOULLI = {  # coefficients of B_2s, the lowest first
 }
 
 
+@with_hints
 def sobolev_distance(
     a: Any, b: Any, s: float = 1, *, degree: int | None = None, up_to_rotation: bool = False
 ) -> Distance:
@@ -119,6 +121,7 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known:
     return whole_number("degree", degree, most=MOST.get(a.dimension, LARGEST))
 
 
+@with_hints
 def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     """The maximum mean discrepancy of K(x, y) = exp(-beta |x - y|^2 / 2).
 

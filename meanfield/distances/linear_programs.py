@@ -112,7 +112,7 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
             f"The network simplex stopped {cost - bound:.1e} above its lower bound, at {cost:.3e}: "
             "the distance is between the two, as its error says.",
             UnresolvedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return Plan(cost, min(bound, cost), plan, v, scale)
 

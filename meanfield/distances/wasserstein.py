@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
+from ..core.kinds import with_hints
 from ..spaces.circle import evaluate
 from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
@@ -41,6 +42,7 @@ Found = tuple[Any, Any]  # distances and their errors
 Divided = Callable[[Any, int], Cells]  # a density and which member of it
 
 
+@with_hints
 def wasserstein(
     a: Any, b: Any, p: float = 2, *, cells: int = CELLS, up_to_rotation: bool = False
 ) -> Distance:
@@ -290,6 +292,7 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool):
 # Averages -----------------------------------------------------------------------------------
 
 
+@with_hints
 def sliced_wasserstein(
     a: Any, b: Any, p: float = 2, *, projections: int = 256, rng: Any = 0
 ) -> Distance:
@@ -381,6 +384,7 @@ def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
     return np.fft.rfft(law)[: degree + 1] / law.size
 
 
+@with_hints
 def conditional_wasserstein(
     a: Tokens | Indexed, b: Tokens | Indexed, p: float = 2, *, blocks: int | None = None
 ) -> Distance:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ..core.checks import real_array
+from ..core.checks import fitting, real_array
 from ..core.differences import derivative_at_zero
-from ..core.forms import ARRAY, FUNCTION, Array, Either, Leaf
+from ..core.forms import ARRAY, Array, Either, Leaf
 from ..core.kinds import KindOf
 from .drift import Drift
 from .parameters import GivenMatrix
@@ -55,11 +55,9 @@ SLOPES: dict[Callable, Callable] = {
     softplus: _softplus_slope,
     np.tanh: lambda x: 1 - np.tanh(x) ** 2,
 }
+NAMED = '"relu", "gelu", "softplus" or "tanh", or in Python a function'
 ACTIVATION = Leaf(
-    '"relu", "gelu", "softplus" or "tanh", or in Python a function',
-    FUNCTION.accept,
-    {},
-    ACTIVATIONS,
+    NAMED, lambda name, f: fitting(name, f, NAMED, callable(f), TypeError), {}, ACTIVATIONS
 )
 Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
 

@@ -271,8 +271,9 @@ class _ZonalSum(Sum, ZonalDrift):
         """The factors, with trailing axes, and parts, in the ensemble shape of the sum."""
         shape = self.shape
         for factor, part in self.terms:
-            values = part.parameters.items() if part.shape else ()
-            part = part.replace(**{n: np.broadcast_to(v, shape) for n, v in values})
+            if part.shape:
+                values = part.parameters.items()
+                part = part.replace(**{n: np.broadcast_to(v, shape) for n, v in values})
             c = np.broadcast_to(factor, shape)
             yield c.reshape(shape + (1,) * (t.ndim - len(shape))), part
 

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -10,8 +11,8 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import returned
-from ..core.errors import MeanfieldError
-from ..spaces.kernels import quadrature_multipliers, values_at
+from ..core.errors import MeanfieldError, UnresolvedWarning
+from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
 from .drift import Drift
 
 NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
@@ -126,9 +127,33 @@ class ZonalDrift(Drift):
     def potential(self, t: np.ndarray) -> np.ndarray:
         """W at inner products t (*shape, ...): the integral of `slope` from 0, unless overridden.
 
-        By a Gauss rule of 40 nodes, exact to rounding for smooth slopes.
+        By Chebyshev series on intervals of the angle, which follow kinks and jumps; they are made
+        once. With nan, and a warning, where the slope cannot be integrated to 1e-12.
         """
-        return t * (self.slope(t[..., None] * PLACES) @ SHARES)
+        values = np.empty(t.shape)
+        for index, integral in zip(np.ndindex(*self.shape), self._integrals, strict=True):
+            own = tuple(i if n > 1 else slice(None) for i, n in zip(index, self.shape, strict=True))
+            values[own] = np.nan if isinstance(integral, str) else integral(t[own])
+        return values
+
+    @cached_property
+    def _integrals(self) -> list[Primitive | str]:
+        """The integral of the slope of each member, or why there is none."""
+        found: list[Primitive | str] = []
+        for index in np.ndindex(*self.shape):
+            member = self.member(index)
+            try:
+                found.append(Primitive(member.slope))
+            except MeanfieldError as error:
+                found.append(f"the slope of {member!r}: {error}")
+        if missing := next((why for why in found if isinstance(why, str)), None):
+            warnings.warn(
+                f"Interaction energies are nan, as W is the integral of {missing}. Write "
+                f"{type(self).__name__}.potential(t), which is W.",
+                UnresolvedWarning,
+                stacklevel=4,
+            )
+        return found
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """`potential`; inner products beyond +-1 by rounding are taken for +-1."""
@@ -140,7 +165,11 @@ class ZonalDrift(Drift):
         return type(self).weight is not ZonalDrift.weight
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
-        return ""
+        if type(self).potential is not ZonalDrift.potential:
+            return ""
+        return next(
+            (f"W is the integral of {w}" for w in self._integrals if isinstance(w, str)), ""
+        )
 
     @property
     def gradient_flow(self) -> bool:  # type: ignore[override]
@@ -174,9 +203,15 @@ class ZonalDrift(Drift):
         return self._of_members(lambda drift: drift.weight, degree, dimension)
 
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
-        """Multipliers of W in the interaction energy, its additive constant included."""
+        """Multipliers of W in the interaction energy, its additive constant included.
+
+        That is nan where no potential is known.
+        """
         multipliers = self.attraction(degree, dimension)
-        multipliers[..., :1] = self._of_members(lambda drift: drift.potential_at, 0, dimension)
+        missing = self.why_no_potential(dimension)
+        multipliers[..., :1] = (
+            np.nan if missing else self._of_members(lambda drift: drift.potential_at, 0, dimension)
+        )
         return multipliers
 
     def _of_members(

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, generator, real_array
-from ..core.forms import Natural, Positive
+from ..core.forms import Natural, Positive, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..models.parameters import Place
 from ..models.transformer import Transformer
 from ..spaces.density import Density
 from ..states import State
-from ..steppers import Layers, Scheme, Splitting
+from ..steppers import SCHEMES, SPLITTINGS, Layers, Scheme, Splitting
 from .checkpoint import Keeper
 from .merging import checked_distance
 from .streams import Seeds, streams_of
@@ -77,8 +77,12 @@ class Arguments:
         self.rtol, self.max_steps = given["rtol"], given["max_steps"]
         if not 1e-13 <= self.rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
-        known = isinstance(scheme, Scheme | Splitting | None)
-        fitting("scheme", scheme, "one of meanfield.steppers.SCHEMES", known, TypeError)
+        if not isinstance(scheme, Scheme | Splitting | None):
+            names, where = [one.name for one in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
+            raise TypeError(
+                f"scheme must be one of the objects {', '.join(map(where.format, names))}; got "
+                f"scheme = {as_given(scheme)}{nearest(str(scheme), names, where) or '.'}"
+            )
         layer = dt if scheme is Layers else None
         self.start, self.times = times_of(given["t_span"], given["t_eval"], layer)
         if isinstance(state, State):

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
-from ..core.kinds import checked
+from ..core.kinds import checked, with_hints
 from ..derivatives.adjoint import recorded
 from ..derivatives.journal import EnsembleJournal, FlowJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
@@ -34,6 +34,7 @@ from .watching import EventWatch, asks_to_stop, checked_observables, observed
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
 
 
+@with_hints
 def solve(
     model: Transformer,
     state: State,
@@ -394,7 +395,7 @@ def _solution(arguments: Arguments, record: _Record) -> Solution:
     """What a run that has ended returns; it warns if there is need to."""
     end: Any = record.end
     if end["warning"]:
-        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=3)
+        warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)
     return Solution(
         t=np.array(record.times),
         states=tuple(record.states),

@@ -12,11 +12,21 @@ from ..lowlevel.legendre import gauss
 FEWEST = 128  # nodes of the first rule
 SMOOTH = 16  # nodes at which an interval is seen to be smooth
 NARROWEST = 1e-13  # angle at which bisection ends
+FEW_ROUNDINGS = 1e-15  # angle at which that for primitives ends
+EVEN = np.linspace(0, np.pi, SMOOTH + 1)  # angles between which multipliers begin to bisect
+GRADED = EVEN[1] * 2.0 ** -np.arange(1, 24)  # down to 1.5e-8, where cos is 1 less rounding
+ENDS = np.concatenate([[0.0], GRADED[::-1], EVEN[1:-1], np.pi - GRADED, [np.pi]])  # of primitives
 MOST_PIECES = 400  # intervals that are bisected at once
+MOST_OF_ONE = 4096  # for a primitive, which is made once
 ACCURACIES = (1e-15, 1e-13, 1e-11, 1e-9)  # of pieces, the first that needs few enough of them
+TIGHT = (1e-15, 1e-14, 1e-13)  # of pieces of a primitive
+UNCERTAIN = 1e-12  # error of a primitive that is accepted, relative to the integral of |f|
 ACCEPTED = 1e-9  # error of multipliers that is accepted in any case
 JUMP = 1e-6  # within the narrowest angle: that of a kernel which is not continuous
 FAR_APART = 100.0  # times the last changes of the rules: what pieces may change
+
+INSIDE = np.cos(np.pi * (np.arange(SMOOTH) + 0.5) / SMOOTH)  # Chebyshev nodes
+WITH_ENDS = np.cos(np.pi * np.arange(SMOOTH + 1) / SMOOTH)  # a jump beside an end is seen there
 
 FAR = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), and scipy's are not finite
 
@@ -206,8 +216,16 @@ def _in_pieces(
     an accuracy that is as high as their number allows. Errors are changes with more nodes. Error
     and jump are relative to the scale.
     """
+    from scipy.fft import dct
+
+    def series(low, high):
+        theta = _nodes(low, high, INSIDE)
+        values = values_at("kernel", kernel, np.cos(theta.ravel()), finite=True)
+        product = (values * _law_of_angle(theta.ravel(), dimension)).reshape(theta.shape)
+        return dct(product) / SMOOTH
+
     for accuracy in ACCURACIES:
-        ends = _intervals(kernel, dimension, accuracy * scale)
+        ends = _intervals(series, EVEN, accuracy * scale)
         if ends is not None:
             break
     else:
@@ -236,23 +254,23 @@ def _in_pieces(
 
 
 def _intervals(
-    kernel: Callable, dimension: int, accuracy: float
+    series: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    edges: np.ndarray,
+    accuracy: float,
+    narrowest: float = NARROWEST,
+    most: int = MOST_PIECES,
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Intervals of the angle on which a kernel is smooth, or that are narrow; None if too many."""
-    from scipy.fft import dct
+    """Intervals of the angle on which a function is smooth, or that are narrow; None if too many.
 
-    places = np.cos(np.pi * (np.arange(SMOOTH) + 0.5) / SMOOTH)
-    edges = np.linspace(0, np.pi, SMOOTH + 1)
+    `series` gives its Chebyshev coefficients (m, SMOOTH) on m intervals, from lower to upper ends.
+    """
     low, high, done = edges[:-1], edges[1:], []
     while low.size:
-        theta = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * places
-        values = values_at("kernel", kernel, np.cos(theta.ravel()), finite=True)
-        product = (values * _law_of_angle(theta.ravel(), dimension)).reshape(theta.shape)
-        last = np.abs(dct(product)[:, -4:]).max(axis=1) / SMOOTH
-        ready = (last * (high - low) <= accuracy) | (high - low < 2 * NARROWEST)
+        last = np.abs(series(low, high)[:, -4:]).max(axis=1)
+        ready = (last * (high - low) <= accuracy) | (high - low < 2 * narrowest)
         done.append((low[ready], high[ready]))
         low, high = low[~ready], high[~ready]
-        if low.size > MOST_PIECES:
+        if low.size > most:
             return None
         middle = (low + high) / 2
         low, high = np.append(low, middle), np.append(middle, high)
@@ -260,7 +278,97 @@ def _intervals(
     return first, last
 
 
+def _nodes(low: np.ndarray, high: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Nodes (m, k) of m intervals, at these places of [-1, 1]."""
+    return (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * places
+
+
 def _law_of_angle(theta: np.ndarray, dimension: int) -> np.ndarray:
     """The density of the angle between a fixed and a uniform point of S^(d-1), on (0, pi)."""
     size = lgamma(dimension / 2) - lgamma((dimension - 1) / 2) - log(pi) / 2
     return np.exp(size + (dimension - 2) * np.log(np.sin(theta)))
+
+
+# Primitives --------------------------------------------------------------------------------------
+
+
+class Primitive:
+    """The integral of a function of inner products from 0, of which it is the derivative.
+
+        F(t) = int_0^t f(s) ds = int_theta^(pi/2) f(cos a) sin(a) da,   t = cos(theta)
+
+    By Chebyshev series of degree 16 on intervals of the angle, which are bisected where f is not
+    smooth: at kinks, jumps, roots at t = +-1, and where it is steep. Values cost about 60 ns each,
+    whatever f costs.
+
+    Parameters
+    ----------
+    f : callable
+        f(t) for an array t in [-1, 1].
+
+    Raises
+    ------
+    MeanfieldError
+        If f is not finite somewhere, or too rough for an accuracy of 1e-12 times the integral of
+        |f|. The message begins with "it".
+    """
+
+    def __init__(self, f: Callable[[np.ndarray], np.ndarray]):
+        def series(low, high):
+            return _chebyshev_series(_integrand(f, low, high))
+
+        scale = np.diff(ENDS) @ np.abs(_integrand(f, ENDS[:-1], ENDS[1:])).mean(axis=1)
+        for accuracy in TIGHT:
+            ends = _intervals(series, ENDS, accuracy * scale, FEW_ROUNDINGS, MOST_OF_ONE)
+            if ends is not None:
+                break
+        else:
+            raise MeanfieldError(f"it varies too fast to be integrated to {accuracy:g}")
+        low, high = np.sort(ends)
+        half, found = (high - low) / 2, series(low, high)
+        integrals = np.polynomial.chebyshev.chebint(found, lbnd=-1, axis=1) * half[:, None]
+        reached = np.append(0.0, np.cumsum(integrals.sum(axis=1)))
+        left = np.abs(found[:, -4:]).max(axis=1) * half  # more in those too narrow to be bisected
+        if left.sum() > UNCERTAIN * np.abs(np.diff(reached)).sum():
+            place = np.cos(low[left.argmax()])
+            raise MeanfieldError(f"it is singular near {place:.6g}, and cannot be integrated")
+        self._edges, self._middle, self._half = np.append(low, np.pi), (low + high) / 2, half
+        self._series = -integrals.T
+        self._series[0] += reached[self._edges == np.pi / 2] - reached[:-1]
+
+    def __call__(self, t: np.ndarray) -> np.ndarray:
+        """F at inner products in [-1, 1]."""
+        theta = np.arccos(t)
+        piece = np.searchsorted(self._edges[1:-1], theta, side="right")
+        x = (theta - self._middle[piece]) / self._half[piece]
+        last, before, twice = np.zeros_like(x), np.zeros_like(x), 2 * x
+        for coefficients in self._series[:0:-1]:  # Clenshaw's; numpy's would take them all at once
+            last, before = coefficients[piece] + twice * last - before, last
+        return self._series[0][piece] + x * last - before
+
+
+def _integrand(f: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """f(cos theta) sin(theta) at nodes (m, SMOOTH + 1) of intervals of theta, ends included.
+
+    The rounded cosine belongs to another angle. Where f is steep that matters more than its own
+    rounding, and the slope of the interpolant makes up for it.
+    """
+    theta = _nodes(low, high, WITH_ENDS)
+    t = np.cos(theta)
+    with np.errstate(all="ignore"):
+        values = values_at("function", f, t.ravel()).reshape(t.shape)
+    if not np.isfinite(values).all():
+        raise MeanfieldError(f"it is not finite at {t[~np.isfinite(values)][0]:.17g}")
+    steepness = np.polynomial.chebyshev.chebder(_chebyshev_series(values), axis=1)
+    shift = (theta - np.arccos(t)) * 2 / (high - low)[:, None]
+    values = values + shift * np.polynomial.chebyshev.chebval(WITH_ENDS, steepness.T)
+    return values * np.sin(theta)
+
+
+def _chebyshev_series(values: np.ndarray) -> np.ndarray:
+    """Coefficients of the interpolants of values (m, SMOOTH + 1), as many."""
+    from scipy.fft import dct
+
+    series = dct(values, type=1) / SMOOTH
+    series[:, [0, -1]] /= 2
+    return series

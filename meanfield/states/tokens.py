@@ -20,6 +20,7 @@ from ..core.checks import (
 from ..core.errors import StorageError
 from ..core.files import read_numbers
 from ..core.forms import TEXT
+from ..core.kinds import with_hints
 from .contract import Held, State
 from .points import UNIT, Orthonormal, Points, check_unit, function_values, vectors_of
 
@@ -172,6 +173,7 @@ class Tokens(TokenSet):
     # Making them ---------------------------------------------------------------------------
 
     @classmethod
+    @with_hints
     def uniform(cls, n: int, d: int, *, rng, shape: int | Sequence[int] = ()) -> "Tokens":
         """n independent uniform tokens of S^(d-1), in each of `shape` replicas.
 
@@ -194,6 +196,7 @@ class Tokens(TokenSet):
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
     @classmethod
+    @with_hints
     def on_circle(cls, angles, masses=None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
         array = finite_array("angles", angles)
@@ -201,11 +204,13 @@ class Tokens(TokenSet):
         return cls(vectors_of(array[..., None]), masses)
 
     @classmethod
+    @with_hints
     def orthonormal(cls, n: int, d: int | None = None) -> "Tokens":
         """The first n basis vectors of R^d; d = n by default. ValueError unless 2 <= n <= d."""
         return cls(Orthonormal(n, d))
 
     @classmethod
+    @with_hints
     def from_file(cls, path, *, key: str | None = None, on_sphere: bool = True) -> "Tokens":
         """Tokens of equal masses from an array (n, d) in a .npy, .npz or .csv file.
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
-from meanfield.core.forms import Array, Index, Natural, NonNegative, Positive, Reading
+from meanfield.core.forms import Array, Index, Natural, NonNegative, Positive, Reading, nearest
 from meanfield.core.identity import digest
 from meanfield.core.kinds import Kind, KindOf, build, describe, parameters_of, schema
 
@@ -367,7 +367,7 @@ def test_a_default_without_an_annotation_is_no_parameter():
 
     with pytest.raises(TypeError, match=r"Halfway has no parameter b: write `b: float = 1\.0`"):
         Halfway(b=2.0)
-    with pytest.raises(TypeError, match="unexpected keyword argument"):
+    with pytest.raises(TypeError, match="Halfway has no parameter c"):
         Halfway(c=2.0)
 
 
@@ -380,3 +380,58 @@ def test_files_are_not_told_of_kinds_that_need_a_function(family, needs):
         build(family, {"kind": "Unheard"})
     assert needs not in str(caught.value) and f"{family.__name__}.{needs}" not in schema(family)
     assert needs in KindOf(family).expected  # in Python
+
+
+class Expo(mf.ZonalDrift):
+    """W' = exp(a t) (1 + c t)."""
+
+    a: float
+    c: float
+
+    def slope(self, t):
+        return np.exp(self.a * t) * (1 + self.c * t)
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda: mf.SA(temperature=2.0), "SA has no parameter temperature; did you mean beta"),
+        (lambda: mf.Attention(W_Q=1.0), "no parameter W_Q; did you mean Q"),
+        (lambda: mf.Attention(is_causal=True), "is_causal; did you mean causal"),
+        (
+            lambda: mf.Transformer(mf.SA(1.0), normalization=mf.PreLN()),
+            "did you mean normalisation",
+        ),
+        (
+            lambda: mf.Tokens.uniform(4, 3, seed=0),
+            "uniform has no parameter seed; did you mean rng",
+        ),
+        (lambda: mf.sweep(abs, {"b": [1]}, workers=2), "workers; did you mean executor"),
+        (lambda: mf.wasserstein(0, 0, cels=2), "wasserstein has no parameter cels.* cells"),
+        (
+            lambda: mf.branches(mf.USA, mf.Circle(8), (1, 2), bta=(1, 2)),
+            "bta; did you mean beta",
+        ),
+        (
+            lambda: mf.phase_diagram(Expo(1.0, 2.0), mf.Circle(8), a=(1, 2)),
+            r'to vary that of Expo, write vary=\{"a": \(start, end\)\}',
+        ),
+        (lambda: Expo(1.0, 2.0, e=1.0), r"Expo has no parameter e\. It takes a, c"),
+        (lambda: mf.Kuramoto(beta=2.0), "It takes none"),
+        (lambda: mf.Attention(weights="softmax"), r"did you mean Softmax\(...\)"),
+        (lambda: mf.FeedForward([[1.0]], [[1.0]], activation="silu"), '"gelu"'),
+    ],
+)
+def test_wrong_names_of_parameters_are_told_the_nearest_and_what_others_call_them(call, meant):
+    with pytest.raises(TypeError, match=meant):
+        call()
+
+
+def test_a_name_of_another_library_counts_only_where_its_meaning_is_a_parameter():
+    assert nearest("atol", ["rtol", "dt"]) == "; did you mean rtol?"
+    assert nearest("temperature", ["radius", "kappa"]) == ""
+
+
+def test_activations_have_names_in_python_too():
+    named, function = (mf.FeedForward([[1.0]], [[1.0]], activation=f) for f in ("tanh", np.tanh))
+    assert named == function

@@ -176,9 +176,16 @@ def test_bounds_of_the_degree_fit_together(bounds):
     )
 
 
-@pytest.mark.parametrize("scheme", ["Krogstad", 4], ids=repr)
-def test_a_scheme_is_an_object(scheme):
-    refused("scheme must be one of meanfield.steppers.SCHEMES; got", scheme=scheme)
+@pytest.mark.parametrize(
+    ("scheme", "meant"),
+    [
+        ("Krogstad", "did you mean mf.steppers.Krogstad"),
+        ("RK45", "did you mean mf.steppers.DormandPrince"),
+        (4, "got scheme = 4"),
+    ],
+)
+def test_a_scheme_is_an_object(scheme, meant):
+    refused(f"scheme must be one of .*mf.steppers.DormandPrince.*.*{meant}", scheme=scheme)
 
 
 # Stopping and keeping ----------------------------------------------------------------------
@@ -227,7 +234,11 @@ def test_the_time_between_checkpoints_is_not_negative(tmp_path, every):
 
 
 def test_a_misspelt_option_is_refused():
-    refused("unexpected keyword argument 'rtoll'", rtoll=1e-8)
+    refused("no parameter rtoll; did you mean rtol", rtoll=1e-8)
+    refused("no parameter atol; did you mean rtol", atol=1e-8)
+    refused("no parameter dense_output; did you mean t_eval", dense_output=True)
+    refused("no parameter max_step; did you mean dt", max_step=0.1)
+    refused("no parameter observables; did you mean observe", observables={})
 
 
 def test_what_is_kept_with_a_result_must_be_plain_data():
