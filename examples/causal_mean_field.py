@@ -8,10 +8,10 @@ densities :math:`\mu_s`, one for each position s in [0, 1], with
 .. math:: v_s(x) = P_x \int_0^s\! \int e^{\beta\langle x, y\rangle} y\, d\mu_\tau(y)\, d\tau
     \Big/ \int_0^s\! \int e^{\beta\langle x, y\rangle}\, d\mu_\tau(y)\, d\tau .
 
-A position near s = 0 sees few others, which have hardly moved: the beginning of the sequence decides
-where the rest gathers. Where all positions begin with the same density they all move as without a mask,
-exactly. The uniform state is unstable here, so that what chance has put into the first tokens grows:
-the longer they move, the more of them it takes to follow the densities.
+A position near s = 0 sees few others, which have hardly moved: the beginning of the sequence
+decides where the rest gathers. Where all positions begin with the same density they all move as
+without a mask, exactly. The uniform state is unstable here, so that what chance has put into the
+first tokens grows: the longer they move, the more of them it takes to follow the densities.
 
 :Source: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (masked attention).
 :Run time: 15 s, ``python examples/causal_mean_field.py``
@@ -51,7 +51,7 @@ def run(out: Path) -> list[Row]:
     masked = mf.solve(MODEL, same, (0, END), **fixed).final
     unmasked = mf.solve(MODEL.replace(causal=None), one_law, (0, END), **fixed).final
     return [
-        Row("blocks of tokens and of densities, over a sample's", gap.value / floor.value, 1.0, 1.0),
+        Row("distance of blocks, over that of a sample", gap.value / floor.value, 1.0, 1.0),
         Row("one law at all positions: difference from unmasked",
             float(np.abs(masked.each - unmasked.coefficients).max()), 0.0, 1e-13),
         Row("masses of positions", float(np.abs(path.final.mass - 1).max()), 0.0, 1e-13),
@@ -72,7 +72,9 @@ def draw(path: mf.Solution, tokens: mf.Solution):
             image = ax.pcolormesh(theta, s, values, vmin=0, vmax=top, cmap="Greys", rasterized=True)
             angles = np.arctan2(x.x[some, 1], x.x[some, 0])
             ax.plot(angles, (some + 0.5) / N, ".", ms=1.0, color=theme.PALETTE[1], rasterized=True)
-            ax.set(title=f"$t = {t:g}$", xlabel=r"angle $\theta$", xlim=(-np.pi, np.pi), ylim=(0, 1))
+            ax.set(
+                title=f"$t = {t:g}$", xlabel=r"angle $\theta$", xlim=(-np.pi, np.pi), ylim=(0, 1)
+            )
             ax.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
         axes[0].set_ylabel("position $s$")
         page.colorbar(image, ax=axes, label=r"density $\mu_s(\theta)$")

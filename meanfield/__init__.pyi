@@ -96,10 +96,7 @@ from .models import scalings as scalings
 from .models.common_noise import CommonMatrix as CommonMatrix
 from .models.common_noise import CommonRotations as CommonRotations
 from .models.common_noise import CommonTranslations as CommonTranslations
-from .models.influence import Causal as Causal
 from .models.influence import Frequency as Frequency
-from .models.influence import Lorentzian as Lorentzian
-from .models.influence import OfIndex as OfIndex
 from .models.noise import Anisotropic as Anisotropic
 from .models.noise import Isotropic as Isotropic
 from .models.noise import MultiplicativeIto as MultiplicativeIto

@@ -93,7 +93,9 @@ def test_later_positions_change_nothing_before():
     other = CIRCLE.indexed(lambda s, t: np.where(s < 0.5, law(s, t), 1 + 0.5 * np.sin(t)), index)
     steps = {"dt": 0.05, "min_degree": 16, "max_degree": 16}
     model = mf.Transformer(mf.USA(2.0), 5.0, causal="mean")
-    finals = [mf.solve(model, mu, (0, T), **steps).final for mu in (CIRCLE.indexed(law, index), other)]
+    finals = [
+        mf.solve(model, mu, (0, T), **steps).final for mu in (CIRCLE.indexed(law, index), other)
+    ]
     np.testing.assert_array_equal(finals[0].each[:6], finals[1].each[:6])
     assert np.abs(finals[0].each[6:] - finals[1].each[6:]).max() > 0.1
 
@@ -161,7 +163,7 @@ def test_without_coupling_oscillators_turn_and_diffuse():
 
 
 def test_classes_against_moments_of_kuramoto():
-    """z_k' = i k omega z_k - k^2/kappa z_k + (k/2)(h z_(k-1) - conj(h) z_(k+1)), h = sum J w z_1."""
+    """z_k' = (i k omega - k^2/kappa) z_k + (k/2)(h z_(k-1) - conj(h) z_(k+1)), h = sum J w z_1."""
     index, K = mf.Classes([-0.5, 1.0], [0.25, 0.75]), 24
     J = np.array([[2.0, 1.0], [-0.5, 3.0]])
     mu = CIRCLE.indexed(lambda w, t: 1 + 0.3 * np.cos(t) + 0.2 * w * np.sin(t), index)

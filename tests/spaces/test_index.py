@@ -144,15 +144,15 @@ def test_positions_are_refused(given, words):
 
 
 def test_classes_are_refused():
-    for given in (([1.0, 0.0],), ([0.0, 1.0], [0.5, 0.6]), ([0.0, 1.0], [1.0, 0.0])):
-        with pytest.raises(ValueError, match="values|shares"):
-            mf.Classes(*given)
+    for wrong in (([1.0, 0.0],), ([0.0, 1.0], [0.5, 0.6]), ([0.0, 1.0], [1.0, 0.0])):
+        with pytest.raises(ValueError, match=r"values|shares"):
+            mf.Classes(*wrong)
 
 
 def test_graded_pieces_become_shorter_towards_0():
     index = mf.Positions.graded(4, 2.0, 3)
     np.testing.assert_allclose(index.breaks, [0, 1 / 8, 1 / 4, 1 / 2, 1])
     assert len(index) == 12
-    for given in ({"ratio": 1.0}, {"pieces": 0}):
-        with pytest.raises(ValueError, match="ratio|pieces"):
-            mf.Positions.graded(**given)
+    for wrong in ({"ratio": 1.0}, {"pieces": 0}):
+        with pytest.raises(ValueError, match=r"ratio|pieces"):
+            mf.Positions.graded(**wrong)

@@ -34,7 +34,7 @@ def test_slices_are_densities(made):
 
 
 def test_the_marginal_is_the_mean(made):
-    space, f, mu = made
+    _, _, mu = made
     np.testing.assert_allclose(
         mu.marginal().coefficients, mu.weights @ mu.slices.coefficients, atol=1e-15
     )
@@ -45,14 +45,14 @@ def test_the_marginal_is_the_mean(made):
 
 
 def test_values_belong_to_the_grid(made):
-    space, f, mu = made
+    _, _, mu = made
     values = mu.values.reshape(len(mu.index), -1)
     np.testing.assert_allclose(values[3], mu.slices[3].values, atol=1e-14)
     np.testing.assert_allclose(mu.geometry.to_coefficients(mu.values), mu.coefficients, atol=1e-14)
 
 
 def test_tokens_have_the_law_of_their_position():
-    """Means of cos over thirds of the sequence, within four standard errors; in any run the same."""
+    """Means over thirds of the sequence, within four standard errors; in any run the same."""
     mu = CIRCLE.indexed(
         lambda s, t: 1 + 0.9 * np.cos(t - 3 * s), mf.Positions([0, 0.5, 1], 7, sink=0.2)
     )
@@ -142,8 +142,10 @@ def test_what_a_product_is_not():
     for call in (
         lambda: mf.Characteristics(mu),
         lambda: mu.geometry.sample(mu.coefficients, 3, None),
-        lambda: mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0))
-        and mf.solve(mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0)), mu, (0, 1)),
+        lambda: (
+            mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0))
+            and mf.solve(mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0)), mu, (0, 1))
+        ),
     ):
         with pytest.raises(mf.MeanfieldError):
             call()
