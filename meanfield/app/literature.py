@@ -201,8 +201,8 @@ def _checked() -> dict[Claim, list[str]]:
 
 
 def _has(row: Row, word: str) -> bool:
-    texts = (row.key, row.title, row.where, row.says, row.found, row.correction)
-    texts += (*row.checks, *row.draws)
+    texts = [row.key, row.title, row.where, row.says, row.found, row.correction]
+    texts += [*row.checks, *row.draws]
     return any(word.casefold() in text.casefold() for text in texts)
 
 
