@@ -45,6 +45,7 @@ SHARE = "share of pairs"
 HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
 DEEPEST = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
 EXPONENT = 0.4
+LOW = 2.4  # inches of a figure in which a bar is shorter than its label
 NAMES = ("auto", "linear", "log", "power")
 
 
@@ -162,10 +163,13 @@ def density_bar(target: Panels, image: Any, scale: Scale, label: str) -> None:
     Its label is broken where it would be longer than the bar is high.
     """
     rows, note = target.rows * (1 + target.upright), scale.note
+    low = rows == 1 and target.figure.bbox.height < LOW * target.figure.dpi
+    if low:
+        note = note.replace(" (", "\n(")
     if rows == 1:
         note = note.replace(" (power", "\n(power").replace(" exponent", "\nexponent")
     extend = "min" if scale.cut else "neither"
-    style = {"extend": extend, "aspect": 26 * rows, "pad": 0.02}
+    style = {"extend": extend, "aspect": (13 if low else 26) * rows, "pad": 0.02}
     bar = target.figure.colorbar(image, ax=target.axes, label=label + note, **style)
     if scale.low < 1.0 < scale.high:
         bar.ax.axhline(1.0, color="white", linewidth=2.4)

@@ -202,3 +202,17 @@ def test_an_mp4_has_one_frame_for_each_state(single, tmp_path):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     path = single.animate(tmp_path / "movie.mp4", dpi=50)
     assert imageio_ffmpeg.count_frames_and_secs(str(path))[0] == len(single.t)
+
+
+def test_the_bar_beside_a_low_row_of_maps_is_as_wide_as_others_and_holds_its_label():
+    sphere = mf.Sphere(24).von_mises_fisher([0, 0, 1], 2.0)
+    page = sphere.plot("map", scale="log")
+    wide = page.figure.get_figheight() >= 2.4
+    run = mf.solve(mf.Transformer(mf.Kuramoto(), 5.0), sphere, (0, 0.2), t_eval=[0, 0.1, 0.2])
+    row = run.plot("map", scale="log")
+    row.draw_without_rendering()
+    (bar,) = (ax for ax in row.axes if ax.get_label() == "<colorbar>")
+    label = bar.yaxis.label.get_window_extent()
+    assert wide and row.get_figheight() < 2.4
+    assert label.y0 >= 0 and label.y1 <= row.bbox.y1
+    assert bar.get_window_extent().width / row.dpi > 0.08
