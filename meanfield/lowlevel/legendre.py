@@ -41,6 +41,26 @@ def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
     return np.sqrt(squares)
 
 
+def racah(k: int, x: np.ndarray) -> np.ndarray:
+    """Racah's harmonics C_km = Y_km / sqrt(2k + 1) at unit vectors (..., 3): complex (..., k + 1).
+
+        sqrt(l^2 - m^2) C_lm = (2l - 1) z C_(l-1)m - sqrt((l - 1)^2 - m^2) C_(l-2)m
+
+    from C_mm = (1 3 ... (2m-1) / (2 4 ... 2m))^(1/2) (x + iy)^m, which is stable; without the
+    phase (-1)^m of Condon and Shortley. C_k0 is Legendre's polynomial of z.
+    """
+    m, z = np.arange(k + 1), x[..., 2, None]
+    steps = np.sqrt((2 * m[1:] - 1) / (2 * m[1:])) * (x[..., 0] + 1j * x[..., 1])[..., None]
+    begin = np.concatenate([np.ones((*x.shape[:-1], 1)), np.cumprod(steps, axis=-1)], axis=-1)
+    current, before = np.where(m == 0, begin, 0), np.zeros_like(begin)
+    for l in range(1, k + 1):
+        lower, inner = m < l, np.maximum((l - 1) ** 2 - m**2, 0)
+        root = np.sqrt(np.where(lower, l**2 - m**2, 1))
+        following = ((2 * l - 1) * z * current - np.sqrt(inner) * before) / root
+        current, before = np.where(lower, following, np.where(m == l, begin, 0)), current
+    return current
+
+
 @lru_cache(maxsize=32)
 def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights, of sum 1, of <x, e> for x uniform on S^(d-1), from 1 to -1.

@@ -120,7 +120,10 @@ class PostLN(Normalisation):
 
 
 class PreLN(Normalisation):
-    """Pre-LN: x' = P A / r, r' = <x, A>; a layer is h <- h + step A(N(h)), h = r x."""
+    """Pre-LN: x' = P A / r, r' = <x, A>; a layer is h <- h + step A(N(h)), h = r x.
+
+    Tokens without radii begin with r = 1: `Tokens.from_hidden` keeps the lengths of hidden states.
+    """
 
     has_radii = True
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,24 @@ from ..core.kinds import Kind
 UNIT = 1e-9
 
 
-def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT) -> None:
+DIVIDE = "Divide nonzero ones by their norms first: x / np.linalg.norm(x, axis=-1, keepdims=True)."
+ROUNDINGS = 16  # of numbers below double precision, by which lengths of unit vectors may be off
+
+
+def unit_vectors(who: str, given: Any, advice: str = DIVIDE) -> np.ndarray:
+    """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
+
+    Those of float32 and float16 have length 1 up to the rounding of these, and are divided by
+    their lengths in double precision; their directions are the same.
+    """
+    x, own = real_array("x", given), getattr(given, "dtype", None)
+    coarse = isinstance(own, np.dtype) and own.kind == "f" and own.itemsize < x.itemsize
+    tolerance = ROUNDINGS * float(np.finfo(own).eps) if coarse else UNIT
+    check_unit(who, x, tolerance, advice)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True) if coarse else x
+
+
+def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT, advice: str = DIVIDE) -> None:
     """Raise ValueError unless all rows of x, (..., d), have length 1; `who` expects them."""
     error = np.abs(np.linalg.norm(x, axis=-1) - 1)
     if (error <= tolerance).all():
@@ -27,8 +45,8 @@ def check_unit(who: str, x: np.ndarray, tolerance: float = UNIT) -> None:
     where = np.unravel_index(error.argmax(), error.shape)
     place = f" at index {', '.join(map(str, where))}" if where else ""
     raise ValueError(
-        f"{who} expects unit vectors; the worst length is off by {error[where]:.2g}{place}. Divide "
-        "nonzero ones by their norms first: x / np.linalg.norm(x, axis=-1, keepdims=True)."
+        f"{who} expects unit vectors; the worst length is off by {error[where]:.2g}{place}. "
+        f"{advice}"
     )
 
 

@@ -21,8 +21,9 @@ from ..core.errors import StorageError
 from ..core.files import read_numbers
 from ..core.forms import TEXT
 from ..core.kinds import with_hints
+from ..lowlevel.legendre import racah
 from .contract import Held, State
-from .points import UNIT, Orthonormal, Points, check_unit, function_values, vectors_of
+from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
 
 if TYPE_CHECKING:
     from ..spaces.density import Density
@@ -65,13 +66,21 @@ class TokenSet(State):
         """The cluster of every token of a single set, see `dynamics.observables.cluster_labels`."""
 
 
+ADVICE = (
+    "Tokens.from_hidden(h) divides hidden states by their lengths, and keeps these as radii, which "
+    "Pre-LN and its relatives need. Without them: x / np.linalg.norm(x, axis=-1, keepdims=True)."
+)
+
+
 class Tokens(TokenSet):
     """n points of the unit sphere of R^d, or of R^d, with masses; or many independent such sets.
 
     Parameters
     ----------
     x : array, shape (*replicas, n, d)
-        Unit vectors, d >= 2; any vectors, d >= 1, if not `on_sphere`.
+        Unit vectors, d >= 2; any vectors, d >= 1, if not `on_sphere`. Unit vectors of float32 or
+        float16 have length 1 to the rounding of these, and are divided by their lengths once more
+        in double precision. `from_hidden` takes hidden states of any length.
     masses : array, shape (*replicas, n) or (n,), optional
         Masses >= 0 of sum 1; by default 1/n each.
     radii : array, shape (*replicas, n) or (n,), optional
@@ -84,7 +93,8 @@ class Tokens(TokenSet):
     ------
     TypeError, ValueError
         For another shape, values that are not finite, vectors that are not of unit length
-        (to 1e-9), masses that are negative or do not sum to 1 (to 1e-9), radii <= 0.
+        (to 1e-9, or 16 roundings of float32), masses that are negative or do not sum to 1 (to
+        1e-9), radii <= 0.
     """
 
     x: Annotated[np.ndarray, Held("position of a token", ("token", "component"))]
@@ -102,13 +112,13 @@ class Tokens(TokenSet):
     ):
         on_sphere = boolean("on_sphere", on_sphere)
         x = x.draw() if isinstance(x, Points) else x
-        x = real_array("x", x) if on_sphere else finite_array("x", x)
+        given, x = x, real_array("x", x) if on_sphere else finite_array("x", x)
         least = 2 if on_sphere else 1
         wanted = f"(n, d) with d >= {least}, or (*replicas, n, d)"
         fits = x.ndim >= 2 and min(x.shape) >= 1 and x.shape[-1] >= least
         fitting("x.shape", x.shape, wanted, fits)
         if on_sphere:
-            check_unit("Tokens (x, unless on_sphere=False)", x)
+            x = unit_vectors("Tokens (x, unless on_sphere=False)", given, ADVICE)
         if radii is not None and not on_sphere:
             raise ValueError("Only tokens on the sphere have radii; in R^d x has its lengths.")
         self._set(x=x, masses=checked_masses(masses, x.shape[:-1]), on_sphere=on_sphere)
@@ -142,6 +152,28 @@ class Tokens(TokenSet):
             return np.tensordot(self.masses, values, axes=1)
         weights = self.masses.reshape(self.masses.shape + (1,) * (values.ndim - self.masses.ndim))
         return (weights * values).sum(axis=len(self.shape))
+
+    def moment(self, k: int) -> np.ndarray:
+        """The moment of degree k, as `Density.moment` has it.
+
+        int e^{ik theta} dmu on the circle, (*replicas,); on S^2 int conj(C_km) dmu for
+        m = 0, ..., k with Racah's harmonics, (*replicas, k + 1).
+
+        Raises
+        ------
+        ValueError, TypeError
+            In other dimensions, which have no such basis, and in R^d; for a k < 0 on S^2.
+        """
+        if not self.on_sphere or self.dimension > 3:
+            raise ValueError(
+                f"Moments are known of tokens on the circle and on S^2; got {self!r}. Take "
+                "expect(lambda x: ...) of the function that you need."
+            )
+        k = whole_number("k", k, least=-(2**63) if self.dimension == 2 else 0)
+        if self.dimension == 2:
+            angles = np.arctan2(self.x[..., 1], self.x[..., 0])
+            return (self.masses * np.exp(1j * k * angles)).sum(axis=-1)
+        return np.asarray(self.expect(lambda x: np.conj(racah(k, x))))
 
     @property
     def directed_masses(self) -> np.ndarray:
@@ -194,6 +226,37 @@ class Tokens(TokenSet):
         check_memory(f"n = {n} tokens of R^{d}", (*replicas, 5 * n, d), "n, d or shape")
         x = generator(rng).standard_normal((*replicas, n, d))
         return cls(x / np.linalg.norm(x, axis=-1, keepdims=True))
+
+    @classmethod
+    @with_hints
+    def from_hidden(cls, h, masses=None) -> "Tokens":
+        """Tokens in the directions of hidden states, whose lengths are the radii.
+
+            x = h / |h|,  radii = |h|
+
+        Models with Pre-LN, Mix-LN or Peri-LN divide by the radii; others need Tokens(x), without.
+        RMSNorm gives vectors of length sqrt(d) in place of x: the factor belongs into matrices.
+
+        Parameters
+        ----------
+        h : array, (*replicas, n, d)
+            Of any precision; lengths and directions are computed in double precision.
+        masses : array, optional
+            As of `Tokens`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `Tokens`; and for hidden states that are 0, which have no direction.
+        """
+        h = finite_array("h", h)
+        fitting("h.shape", h.shape, "(n, d) or (*replicas, n, d), d >= 2", h.ndim >= 2)
+        scale = np.abs(h).max(axis=-1, keepdims=True)  # whose squares may overflow, and underflow
+        if not scale.all():
+            where = ", ".join(map(str, np.argwhere(scale[..., 0] == 0)[0]))
+            raise ValueError(f"h has no direction at index {where}, where it is 0: leave it out.")
+        lengths = np.linalg.norm(h / scale, axis=-1, keepdims=True)
+        return cls(h / scale / lengths, masses, (scale * lengths)[..., 0])
 
     @classmethod
     @with_hints
