@@ -13,6 +13,7 @@ import numpy as np
 from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
 from ..core.kinds import with_hints
 from ..spaces.circle import evaluate
+from ..spaces.index import Positions
 from ..spaces.indexed import Indexed
 from ..states import Gaussian, Tokens
 from .distance import Distance
@@ -36,6 +37,7 @@ CLOSE = {True: 1e-6, False: 1e-3}  # relative gap to the bound, p = 2 and others
 MARGIN = 0.05  # least distance of a new rotation from the ends of its interval, relative
 LATITUDES = 24  # beyond the degree: nodes of the integral along a meridian
 TOGETHER = 16  # great circles
+FINER = 4  # nodes on a piece that a second rule in s has more
 LEVELS = 1e-15  # rounding of levels
 
 Found = tuple[Any, Any]  # distances and their errors
@@ -397,8 +399,8 @@ def conditional_wasserstein(
     ----------
     a, b : Tokens or Indexed
         Single sets in one space, in the order of their sequences, of equal or different lengths;
-        or densities that are indexed by positions. Of two of these a_s and b_s are compared at the
-        nodes of a. Tokens are compared with densities in blocks: a single token is a Dirac,
+        or `Indexed` densities with the same law of the index, compared at each value of it.
+        Tokens are compared with densities in blocks: a single token is a Dirac,
         whose distance from a density does not become small as n grows.
     p : float
         From 1 to 20.
@@ -447,12 +449,28 @@ def conditional_wasserstein(
 
 
 def _of_slices(a: Any, b: Any, p: float) -> Distance:
-    """Between densities that are indexed by positions, at the nodes of the first."""
+    """Between densities with the same index; of positions, on the pieces of both.
+
+    Its error is that of slices, and the difference between rules of two orders in s.
+    """
     for name, state in (("a", a), ("b", b)):
         wanted = "Indexed densities, as the other state is, where there are no blocks"
         fitting(name, state, wanted, isinstance(state, Indexed), TypeError)
-    gaps = wasserstein(a.slices, b.at_position(a.positions), p)
-    return _mean_of(gaps, p, a.weights)
+    first, second = a.index, b.index
+    positions = isinstance(first, Positions) and isinstance(second, Positions)
+    same = first.sink == second.sink if positions else first == second
+    fitting("b", second, f"densities of an index like {first!r}, with the same law", same)
+    if not positions:
+        return _mean_of(wasserstein(a.slices, b.slices, p), p, a.weights)
+    breaks, order = np.union1d(first.breaks, second.breaks), max(first.order, second.order)
+    found = []
+    for more in (0, FINER):
+        rule = Positions(breaks, order + more, first.sink)
+        slices = [state.at_position(rule.nodes) for state in (a, b)]
+        found.append(_mean_of(wasserstein(slices[0], slices[1], p), p, rule.weights))
+    coarse, fine = found
+    gap = abs(float(fine.value) - float(coarse.value))
+    return Distance(fine.value, float(fine.error) + gap, "along the sequence")
 
 
 def _mean_of(gaps: Distance, p: float, weights: np.ndarray) -> Distance:

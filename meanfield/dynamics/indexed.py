@@ -43,7 +43,8 @@ class IndexedEvolution(DensityEvolution):
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         geometry: Any = self.geometry
         space, count = geometry.space, len(self._influence)
-        model, members = model.replace(drift=self._nodes), self.members * count
+        model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N
+        members = self.members * count
         if model.is_zonal:
             drift, degrees = model.zonal, (space.degree, space.dimension)
             below = drift.normaliser(*degrees)
@@ -81,7 +82,12 @@ class IndexedMotion(DensityMotion, moves=Indexed):
                 f"Indexed densities move under a drift and isotropic noise; this model has "
                 f"{', '.join(refused)} too: leave it out."
             )
-        if model.frequency is not None and model.drift is not None and self.like.dimension != 2:
+        if any(getattr(part, "causal", False) for _, part in model.drift.terms):
+            raise MeanfieldError(
+                "Of Indexed densities the model is causal, Transformer(..., causal=True), and not "
+                "the drift: give Attention without causal=."
+            )
+        if model.frequency is not None and self.like.dimension != 2:
             raise MeanfieldError("frequency turns points of the circle; use Circle(degree).")
         if not self.plain.is_zonal:
             check_fields(self.plain, product.space)
@@ -99,10 +105,16 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         betas = None if causal is None else causal.betas(index.nodes)
         if betas is None:
             return drift
+        drift = self.model.drift
         if "beta" not in drift.described:
             raise ValueError(
                 f"causal has a beta for each position, and {drift!r} has no parameter beta: use "
                 "SA(beta), USA(beta) or a drift of your own that has one."
+            )
+        if np.ndim(drift.beta):
+            raise ValueError(
+                "causal has a beta for each position, in place of that of the drift, which is an "
+                f"ensemble {drift.beta.shape}: give one of them."
             )
         return drift.replace(beta=np.tile(betas, members))
 

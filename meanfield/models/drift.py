@@ -39,6 +39,8 @@ class Drift(Kind, family=True):
         Whether it depends on inner products alone, see `as_zonal`.
     normalised : bool
         Whether v[c mu] = v[mu] for all c > 0, as where sums are divided by that of the weights.
+    interacts : bool
+        Whether v[mu] depends on the measure mu.
     why_no_density : str
         Why densities cannot follow it, in words; empty if they can.
     why_not_causal : str
@@ -52,6 +54,7 @@ class Drift(Kind, family=True):
     constant: ClassVar[bool] = True
     is_zonal: ClassVar[bool] = False
     normalised: ClassVar[bool] = False
+    interacts: ClassVar[bool] = True
     why_no_density: ClassVar[str] = ""
     why_not_causal: ClassVar[str] = ""
 

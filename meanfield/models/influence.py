@@ -95,6 +95,8 @@ class _CausalForm(Form):
             return Causal(data)  # type: ignore[arg-type]
         if isinstance(data, str) and data != "Causal":
             return reading.expected(at, self.expected, data, ("mean", "sum"))
+        if reading.in_python and not isinstance(data, Causal):
+            return reading.expected(at, self.expected, data)
         return KindOf(Causal).read(data, at, reading)
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +107,7 @@ class _CausalForm(Form):
 CausalOrWord = Annotated[Any, _CausalForm()]
 
 
-COUPLING = Either((FUNCTION, ARRAY))
+COUPLING = Either((ARRAY, FUNCTION))
 Coupling = Annotated[Any, COUPLING]
 
 

@@ -117,7 +117,7 @@ class Pointwise(Drift):
     A class of one's own needs `__call__`, which is f.
     """
 
-    normalised = True
+    normalised, interacts = True, False
 
     @abstractmethod
     def __call__(self, x: np.ndarray) -> np.ndarray:

@@ -294,7 +294,8 @@ class Density(State):
         wanted = "of one ensemble shape"
         fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
-        found = cls(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+        kind = type(fine[0])
+        found = kind(fine[0].geometry, np.stack([density.coefficients for density in fine]))
         return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
 
     @classmethod

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, real_array, returned
+from ..core.checks import check_memory, fitting, real, real_array, returned, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
 
 FEW = 5  # nodes on a piece
+HERMITE = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
+DYADIC = 4.0 ** -np.arange(18)  # edges of pieces, towards a node, on which a decay is integrated
+DECAYED = 1e-10  # relative, of integrals with a decay by two rules
 MORE = 24  # nodes of the quadrature of a decay, beyond those of the densities
 BESIDE = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
 
@@ -85,7 +88,8 @@ class Index(Kind, family=True):
         if model.coupling is None:
             return np.broadcast_to(self.weights, (len(self),) * 2).copy()
         J = self._coupling(model.coupling)
-        if model.drift.normalised and not ((J >= 0).all() and (J.sum(axis=1) > 0).all()):
+        divided = any(part.normalised and part.interacts for _, part in model.drift.terms)
+        if divided and not ((J >= 0).all() and (J.sum(axis=1) > 0).all()):
             raise ValueError(
                 f"Under {model.drift!r} attention is divided by the sum of its weights, so that "
                 "coupling must be >= 0, and not all 0 for any index; its least value is "
@@ -127,7 +131,9 @@ class Positions(Index):
     order : int
         Nodes on each piece.
     sink : float
-        Mass in [0, 1) of an atom at s = 0, the attention sink. It has a node of its own.
+        Mass in [0, 1) of an atom at s = 0, the attention sink. It has a node of its own. The
+        window, decay and beta of `Causal` go by s, of which the sink has none, whereas tokens have
+        places by mass: with a sink the two are different models.
 
     Raises
     ------
@@ -151,8 +157,10 @@ class Positions(Index):
     @classmethod
     def graded(cls, pieces: int = 6, ratio: float = 4.0, order: int = 12, **options: Any) -> Any:
         """Pieces that become shorter towards s = 0 by a ratio: for laws that vary there."""
-        fitting("ratio", ratio, "a number > 1", ratio > 1)
-        fitting("pieces", pieces, "a whole number >= 1", pieces >= 1)
+        pieces = whole_number("pieces", pieces)
+        real("ratio", ratio, "a number > 1", lambda number: 1 < number < np.inf)
+        least = float(ratio) ** (1 - pieces)
+        fitting("pieces", pieces, "fewer, or a smaller ratio", least > np.finfo(float).tiny)
         breaks = np.concatenate([[0.0], float(ratio) ** np.arange(1 - pieces, 1)])
         return cls(breaks, order, **options)
 
@@ -246,9 +254,32 @@ class Positions(Index):
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
+        found = self._seen(causal, self.order)
+        if causal.decay is not None:  # by two rules
+            found, coarse = (self._seen(causal, self.order + more) for more in (2 * MORE, MORE))
+            error = np.abs(found - coarse).max() / np.abs(found).max()
+            if not error <= DECAYED:
+                raise ValueError(
+                    "causal: decay cannot be integrated, two rules differ by "
+                    f"{error:.1g} of the largest weight. It has to be smooth: a jump is a window."
+                )
+        if mean:
+            seen = found.sum(axis=1, keepdims=True)
+            if not (seen > 0).all():
+                s = self.nodes[np.argmin(seen)]
+                raise ValueError(
+                    f"causal: position {s:g} sees nothing: decay is 0, or the window too short."
+                )
+            found /= seen
+        return found
+
+    def _seen(self, causal: Any, order: int) -> np.ndarray:
+        """The integrals of `causal`, by a rule of some order on each piece.
+
+        With a decay, which may be steep, on shorter and shorter pieces towards s.
+        """
         found, first = np.zeros((len(self),) * 2), 1 if self.sink else 0
-        q = self.order + (MORE if causal.decay is not None else 0)
-        x, gauss = np.polynomial.legendre.leggauss(q)
+        x, gauss = np.polynomial.legendre.leggauss(order)
         places, gauss = (1 + x) / 2, gauss / 2
         window = np.inf if causal.window is None else causal.window
         for i, s in enumerate(self.nodes):
@@ -257,18 +288,16 @@ class Positions(Index):
                 a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], s)
                 if b - a <= BESIDE * s:
                     continue
-                tau = a + (b - a) * places
+                edges = np.array([a, b])
+                if causal.decay is not None:
+                    edges = np.unique(np.append(b - (b - a) * DYADIC, b))
+                lengths = np.diff(edges)[:, None]
+                tau = (edges[:-1, None] + lengths * places).ravel()
                 own = slice(first + piece * self.order, first + (piece + 1) * self.order)
-                w = (1 - self.sink) * (b - a) * gauss * causal.weights(s - tau)
-                found[i, own] += w @ self._lagrange(piece, tau)
+                w = (lengths * gauss).ravel() * causal.weights(s - tau)
+                found[i, own] += (1 - self.sink) * w @ self._lagrange(piece, tau)
             if self.sink and s <= window:
                 found[i, 0] = self.sink * causal.weights(np.array([s]))[0]
-        if mean:
-            seen = found.sum(axis=1, keepdims=True)
-            if not (seen > 0).all():
-                s = self.nodes[np.argmin(seen)]
-                raise ValueError(f"causal: position {s:g} sees nothing, as decay is 0 there.")
-            found /= seen
         return found
 
 
@@ -319,7 +348,7 @@ class NormalIndex(Index):
     width : float
         Standard deviation, > 0.
     count : int
-        Nodes.
+        Nodes, at most 300.
     centre : float
         Mean of the index.
     """
@@ -329,6 +358,9 @@ class NormalIndex(Index):
     width: Positive
     count: Natural = 32
     centre: float = 0.0
+
+    def validate(self) -> None:
+        fitting("count", self.count, f"at most {HERMITE} nodes", self.count <= HERMITE)
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:

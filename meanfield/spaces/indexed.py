@@ -165,6 +165,12 @@ class Indexed(Density):
         "weight": "share of the index",
     }
 
+    def __init__(self, geometry: Any, coefficients: Any):
+        product = isinstance(geometry, IndexedSpace)
+        wanted = "a product of a space and an index: use circle.indexed(f, index)"
+        fitting("geometry", geometry, wanted, product, TypeError)
+        super().__init__(geometry, coefficients)
+
     @classmethod
     def computed(cls, coefficients: Any, space: Geometry, index: Index | None = None) -> "Indexed":
         product = space if index is None else IndexedSpace(space, index)
@@ -205,8 +211,8 @@ class Indexed(Density):
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
         """Densities of one space, one for each node of an index."""
         stacked = Density.stack(densities)
-        count, wanted = len(stacked), f"{len(index)} densities, one for each node"
-        fitting("densities", f"{count} of them", wanted, count == len(index))
+        wanted = f"{len(index)} single densities, one for each node"
+        fitting("densities", stacked.shape, wanted, stacked.shape == (len(index),))
         space = IndexedSpace(stacked.geometry, index)
         return cls(space, space.joined(stacked.coefficients))
 

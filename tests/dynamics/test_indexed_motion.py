@@ -205,7 +205,7 @@ REFUSED = {
     "noise": mf.Transformer(mf.SA(1.0), 2.0, noise=mf.Anisotropic(np.eye(2)), causal=True),
     "reaction": mf.Transformer(mf.USA(1.0), reaction=1.0, causal="mean"),
     "Lorentzian": mf.Transformer(mf.Kuramoto(), frequency=mf.Lorentzian(1.0)),
-    "hardmax": mf.Transformer(mf.Hardmax(), causal=True),
+    "hardmax": mf.Transformer(mf.Hardmax()),
 }
 
 
@@ -246,3 +246,28 @@ def test_unresolved_in_the_index_is_said():
     jump = CIRCLE.indexed(lambda s, t: 1 + 0.5 * np.sign(s - 0.4) * np.cos(t))
     with pytest.warns(mf.UnresolvedWarning, match="index"):
         mf.solve(mf.Transformer(mf.SA(1.0), 5.0, causal=True), jump, (0, 0.1))
+
+
+def test_members_of_attention_with_matrices():
+    """An ensemble of beta and kappa under a drift that is not zonal."""
+    mu = CIRCLE.indexed(law, mf.Positions(order=4))
+    betas, kappas = np.array([0.5, 3.0]), np.array([2.0, 8.0])
+    K = np.array([[1, 0.5], [-0.3, 0.8]])
+    both = mf.solve(
+        mf.Transformer(mf.Attention(1.0, K, 1.0, betas), kappas, causal=True), mu, (0, T)
+    )
+    for i in range(2):
+        one = mf.Attention(1.0, K, 1.0, betas[i])
+        alone = mf.solve(mf.Transformer(one, kappas[i], causal=True), mu, (0, T))
+        np.testing.assert_array_equal(both.final[i].coefficients, alone.final.coefficients)
+
+
+def test_what_is_causal_is_the_model():
+    inner = mf.Attention(1.0, 1.0, 1.0, 2.0, causal=True)
+    with pytest.raises(mf.MeanfieldError, match="without causal="):
+        mf.solve(mf.Transformer(inner, 5.0, causal=True), MU, (0, 1))
+    given = mf.Transformer(mf.USA([1.0, 2.0]), 5.0, causal=mf.Causal("mean", beta=lambda s: 1 + s))
+    with pytest.raises(ValueError, match="ensemble"):
+        mf.solve(given, MU, (0, 1))
+    with pytest.raises(TypeError, match="mean"):
+        mf.Transformer(mf.USA(1.0), causal=1)

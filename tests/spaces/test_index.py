@@ -156,3 +156,32 @@ def test_graded_pieces_become_shorter_towards_0():
     for wrong in ({"ratio": 1.0}, {"pieces": 0}):
         with pytest.raises(ValueError, match=r"ratio|pieces"):
             mf.Positions.graded(**wrong)
+
+
+def test_steep_decays_are_integrated_or_refused():
+    index = mf.Positions(order=4)
+    steep = mf.Causal("sum", decay=lambda u: 1e5 * np.exp(-1e5 * u))
+    np.testing.assert_allclose(index.causal(steep, False).sum(axis=1), 1, atol=1e-9)
+    for decay in (lambda u: (u < 0.3).astype(float), lambda u: 1e13 * np.exp(-1e13 * u)):
+        with pytest.raises(ValueError, match="decay"):
+            index.causal(mf.Causal("sum", decay=decay), False)
+
+
+def test_positions_far_nearer_to_0_than_rounding_see_what_is_before_them():
+    index = mf.Positions.graded(30, 4.0, 4)
+    seen = index.causal(mf.Causal("mean"), True)
+    np.testing.assert_allclose(seen.sum(axis=1), 1, atol=1e-12)
+    with pytest.raises(ValueError, match="window"):
+        mf.Positions(order=4).causal(mf.Causal("mean", window=1e-18), True)
+
+
+def test_couplings_of_sums_with_a_part_that_is_divided():
+    index = mf.Classes([0.0, 1.0])
+    model = mf.Transformer(mf.SA(2.0) + mf.USA(1.0), coupling=-np.eye(2))
+    with pytest.raises(ValueError, match="coupling"):
+        index.influence(model)
+
+
+def test_more_nodes_than_a_hermite_rule_has():
+    with pytest.raises(ValueError, match="count"):
+        mf.NormalIndex(1.0, 400)

@@ -112,7 +112,7 @@ def test_slices_make_one():
     index = mf.Classes([0.0, 1.0])
     mu = mf.Indexed.of_slices(index, [CIRCLE.uniform(), CIRCLE.von_mises(0, 1)])
     np.testing.assert_allclose(mu.moment(1)[1], CIRCLE.von_mises(0, 1).moment(1))
-    with pytest.raises(ValueError, match="2 densities"):
+    with pytest.raises(ValueError, match="2 single densities"):
         mf.Indexed.of_slices(index, [CIRCLE.uniform()])
 
 
@@ -166,3 +166,36 @@ def test_laws_of_files():
     m = CIRCLE.von_mises(0, 1).moment(1)
     np.testing.assert_allclose(mu.at_position([0.25, 0.75]).moment(1), [m / 2, m], atol=1e-14)
     assert mu.index.breaks.tolist() == [0, 0.5, 1]
+
+
+def test_stacks_of_any_kind_are_indexed():
+    mu = CIRCLE.indexed(lambda s, t: 1 + 0.3 * s * np.cos(t))
+    assert type(mf.Density.stack([mu, mu])) is mf.Indexed
+    with pytest.raises(TypeError, match="index"):
+        mf.Indexed(CIRCLE, CIRCLE.uniform().coefficients)
+
+
+def test_conditional_distances():
+    """Symmetric within their errors, between pieces and orders; refused for other laws."""
+
+    def f(s, t):
+        return 1 + 0.9 * np.cos(t - s)
+
+    a = CIRCLE.indexed(lambda s, t: 1 + 0.5 * np.cos(t - s / 2))
+    b = CIRCLE.indexed(lambda s, t: 1 + 0.5 * np.cos(t - s))
+    coarse = CIRCLE.indexed(lambda s, t: 1 + 0.5 * np.cos(t - s), mf.Positions([0, 0.3, 1], 8))
+    there, back = mf.conditional_wasserstein(a, coarse), mf.conditional_wasserstein(coarse, a)
+    assert there.value == pytest.approx(back.value, abs=there.error + back.error)
+    assert there.value == pytest.approx(mf.conditional_wasserstein(a, b).value, abs=1e-7)
+    turned = a.rotate(0.2)
+    assert mf.conditional_wasserstein(a, turned).value <= 0.2 + 1e-9
+    one, other = mf.Positions(sink=0.5), mf.Positions()
+    for pair in (
+        (CIRCLE.indexed(f, one), CIRCLE.indexed(f, other)),
+        (CIRCLE.indexed(f, mf.Classes([0.0, 1.0])), CIRCLE.indexed(f, other)),
+        (CIRCLE.indexed(f, mf.NormalIndex(1.0, 4)), CIRCLE.indexed(f, mf.NormalIndex(2.0, 4))),
+    ):
+        with pytest.raises(ValueError, match="index"):
+            mf.conditional_wasserstein(*pair)
+    classes = CIRCLE.indexed(f, mf.Classes([0.0, 1.0]))
+    assert mf.conditional_wasserstein(classes, classes).value < 1e-7
