@@ -178,8 +178,14 @@ class Solution(Result):
         times = f"t = {self.t[0]:g} ... {self.t[-1]:g} ({len(self)} states)"
         return (
             f"Solution of {self.model!r}\n  status   {self.status}{flag}\n  message  {self.message}"
-            f"\n  times    {times}\n  final    {self.final!r}"
+            f"\n  times    {times}\n  steps    {self._steps}\n  final    {self.final!r}"
         )
+
+    @property
+    def _steps(self) -> str:
+        """How many steps there were, in words; of an ensemble, of all members."""
+        taken, rejected = (int(np.sum(self.stats.get(n, 0))) for n in ("steps", "rejected"))
+        return f"{taken} ({rejected} rejected)"
 
     # Measured ------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ FAILURES = {
     BLOWN_UP: "blow-up",
     CANCELLED: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
+LONG_ENOUGH = 50  # rejected steps that tell something of the drift
+ROUGH = "More steps were rejected than accepted: the drift seems discontinuous. Give dt."
 CUT_SHORT = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
 STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
 BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
@@ -241,9 +243,11 @@ class Integration(ABC):
         failed = stuck and cause != "blow-up"
         doubt = None if failed else self.motion.doubt(state, t, at)
         remark = self.motion.remark(state)
+        most_rejected = stats["rejected"] > np.maximum(stats["steps"], LONG_ENOUGH)
+        rough = ROUGH if np.any(most_rejected) else ""  # of any replica
         return {
             "status": STATUS.get(cause, cause),
-            "message": " ".join(filter(None, (text, doubt, remark))),
+            "message": " ".join(filter(None, (text, doubt, remark, rough))),
             "warning": text if failed else doubt,
             "stats": stats | {"rate_of_change": self.rate},
         }

@@ -272,3 +272,27 @@ def test_numbers_beyond_all_measure_are_refused_like_others():
         mf.solve(MODEL, START, (0, 1), min_degree=10**30)
     with pytest.raises(TypeError, match="k must be a whole number"):
         START.moment(1.0)
+
+
+# What the end says -------------------------------------------------------------------------
+
+
+class ThresholdSlope(mf.ZonalDrift):
+    """Tokens attract each other within 60 degrees."""
+
+    def slope(self, t):
+        return (t > 0.5) * 1.0
+
+
+def test_a_run_of_many_rejected_steps_says_what_may_be_the_reason():
+    model, tokens = mf.Transformer(ThresholdSlope()), mf.Tokens.uniform(40, 3, rng=0)
+    run = mf.solve(model, tokens, (0, 2), rtol=1e-8)
+    assert run.stats["rejected"] > run.stats["steps"] and "discontinuous. Give dt" in run.message
+    assert f"steps    {run.stats['steps']} ({run.stats['rejected']} rejected)" in repr(run)
+    fixed = mf.solve(model, tokens, (0, 2), dt=0.01)
+    assert "discontinuous" not in fixed.message and "200 (0 rejected)" in repr(fixed)
+
+
+def test_steps_of_an_ensemble_are_those_of_all_its_members():
+    run = mf.solve(mf.Transformer(mf.SA([1.0, 4.0]), 5.0), START, (0, 1))
+    assert f"steps    {run.stats['steps'].sum()} (" in repr(run)
