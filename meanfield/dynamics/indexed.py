@@ -105,18 +105,18 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         betas = None if causal is None else causal.betas(index.nodes)
         if betas is None:
             return drift
-        drift = self.model.drift
-        if "beta" not in drift.described:
+        own: Any = self.model.drift
+        if "beta" not in own.described:
             raise ValueError(
-                f"causal has a beta for each position, and {drift!r} has no parameter beta: use "
+                f"causal has a beta for each position, and {own!r} has no parameter beta: use "
                 "SA(beta), USA(beta) or a drift of your own that has one."
             )
-        if np.ndim(drift.beta):
+        if np.ndim(own.beta):
             raise ValueError(
                 "causal has a beta for each position, in place of that of the drift, which is an "
-                f"ensemble {drift.beta.shape}: give one of them."
+                f"ensemble {own.beta.shape}: give one of them."
             )
-        return drift.replace(beta=np.tile(betas, members))
+        return own.replace(beta=np.tile(betas, members))
 
     def turning(self, geometry: Any) -> np.ndarray | None:
         """-i k omega for each slice, in the coefficients int e^(-ik theta) dmu_s."""

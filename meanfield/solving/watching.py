@@ -138,7 +138,7 @@ def observed(observe: Observables, run: Solution) -> Arrays:
                 f"observe[{name!r}] failed at {len(failures)} of {len(run)} times, where its "
                 f"values are nan; first {failures[0]}.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         found[name] = axes_of(name, shape, run.shape), values
     return found

@@ -75,6 +75,7 @@ class Transport:
 
     compiled: Any
     dtype: Any = complex
+    pairs: bool = False
 
     def __init__(
         self, attraction: Any, normaliser: Any, members: int, modes: int, pairs: bool = False

@@ -620,7 +620,14 @@ def calls():
 
 
 NOT_CALLED = {
-    *("CheckpointError", "ConfigError", "MeanfieldError", "StorageError", "StorageWarning"),
+    *(
+        "CheckpointError",
+        "ConfigError",
+        "MeanfieldError",
+        "StorageError",
+        "StorageWarning",
+        "SlowWarning",
+    ),
     *(
         "UnresolvedWarning",
         "Distance",

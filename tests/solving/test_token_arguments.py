@@ -49,7 +49,7 @@ def test_ensembles_must_broadcast():
 
 @pytest.mark.parametrize("options", [{"min_degree": 8}, {"max_degree": 8}])
 def test_tokens_have_no_modes(options):
-    refused("degree is for Density; Tokens has none", **options)
+    refused("degree is for Density and Indexed; Tokens has none", **options)
 
 
 def test_engines_are_objects_that_fit():
