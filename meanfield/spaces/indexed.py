@@ -314,7 +314,7 @@ class Indexed(Density):
         Raises
         ------
         ValueError
-            If n < 1, for an ensemble, or if a density is negative somewhere.
+            If n < 1, for an ensemble, or if a density is negative, at a node or between nodes.
         """
         if self.shape:
             raise ValueError("Sample the members of an ensemble one by one: state[i].sample(n).")
@@ -342,8 +342,14 @@ class Indexed(Density):
             for j in np.unique(node):
                 mine = node == j
                 points[mine] = self.space.sample(self.each[j], int(mine.sum()), rng)
-            values = np.maximum(self._values_at(points, weights[left]), 0.0)
-            accepted = rng.random(left.size) * (values[:, 1]) <= values[:, 0]
+            values = self._values_at(points, weights[left])
+            lowest = float((values[:, 0] / values[:, 1]).min())
+            if lowest < -COMPUTED:
+                raise ValueError(
+                    f"A density between nodes is negative, {lowest:.2g} of those at the nodes: it "
+                    "varies too fast in the index. Use more nodes."
+                )
+            accepted = rng.random(left.size) * values[:, 1] <= values[:, 0]
             found[left[accepted]] = points[accepted]
             left = left[~accepted]
         raise MeanfieldError(

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from meanfield.dynamics import IndexedMotion
 
 CIRCLE = mf.Circle(16)
 T = 0.5
@@ -115,6 +116,21 @@ def test_members_have_the_bits_that_they_have_alone():
         model = mf.Transformer(mf.USA(betas[i]), kappas[i], causal="mean")
         alone = mf.solve(model, mu, (0, T))
         np.testing.assert_array_equal(both.final[i].coefficients, alone.final.coefficients)
+
+
+def test_velocities_of_an_ensemble_are_those_of_its_members():
+    mu = CIRCLE.indexed(law, mf.Positions(order=4))
+    K = np.array([[1, 0.5], [-0.3, 0.8]])
+    betas = np.array([0.5, 3.0])
+    for drift in (mf.USA, lambda beta: mf.Attention(1.0, K, 1.0, beta)):
+
+        def velocity(beta, state, drift=drift):
+            model = mf.Transformer(drift(beta), 5.0, causal="mean")
+            return IndexedMotion(model, state).velocity(state.coefficients)
+
+        both = velocity(betas, mf.Indexed.stack([mu, mu]))
+        for beta, found in zip(betas, both, strict=True):
+            np.testing.assert_allclose(found, velocity(beta, mu), atol=1e-13)
 
 
 def test_resumed_bit_for_bit(tmp_path):

@@ -79,6 +79,12 @@ def test_tokens_of_a_polynomial_with_negative_weights():
     assert chi2 < 19 + 4 * np.sqrt(2 * 19)
 
 
+def test_tokens_are_not_drawn_from_what_is_negative_between_nodes():
+    mu = CIRCLE.indexed(lambda s, t: 1 + np.sign(s - 0.5) * np.cos(t), mf.Positions(order=4))
+    with pytest.raises(ValueError, match="between nodes"):
+        mu.sample(500, rng=0)
+
+
 def test_saved_and_loaded(made, tmp_path):
     _, _, mu = made
     model = mf.Transformer(mf.SA(1.0), 4.0, causal=True)
