@@ -351,8 +351,8 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
     base = [] if known is not None else [pulling]
     together = np.concatenate([*base, *moved])
-    left = np.concatenate([du, np.broadcast_to(u, du.shape)], axis=1)
-    right = np.concatenate([np.broadcast_to(u, du.shape), du], axis=1)
+    both = np.concatenate([du, np.broadcast_to(u, du.shape), du], axis=1)
+    left, right = both[:, : 2 * len(u)], both[:, len(u) :]
     size, blocks = len(pulling), -(-n // BLOCK)
     summed, levels = found[1 - len(base) :], np.zeros((2, n))
 
