@@ -87,7 +87,7 @@ def test_the_uniform_state():
     model = mf.Transformer(mf.USA(beta=1.0), kappa=2.0)
     options = {"dt": 0.1, "min_degree": space.degree, "max_degree": space.degree}
     run = mf.solve(model, space.uniform(), (0, 20), t_eval=[20], **options)
-    found = mf.lyapunov_exponents(run, 2, renewals=20)
+    found = mf.lyapunov_exponents(run, 2, renewals=10)
     assert np.abs(found.late - (iv(1, 1.0) - 0.5)).max() < 1e-6
 
 

@@ -85,8 +85,7 @@ def brute_force(kind, b, x, masses):
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-@pytest.mark.parametrize("b", [-1.5, 2.0])
-@pytest.mark.parametrize("n, d", [(20, 2), (20, 3), (20, 5), (3000, 2), (3000, 3), (3000, 5)])
+@pytest.mark.parametrize("b, n, d", [(-1.5, 20, 2), (2.0, 20, 5), (2.0, 700, 2), (-1.5, 700, 3)])
 def test_all_pairs(kind, b, n, d):
     x, masses = tokens("clustered", n, d)
     engine, (velocity, whole, energy) = DirectSums(kind(b)), brute_force(kind, b, x[0], masses[0])
@@ -97,7 +96,7 @@ def test_all_pairs(kind, b, n, d):
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
-@pytest.mark.parametrize("n, d", [(20, 2), (20, 3), (3000, 2), (3000, 3)])
+@pytest.mark.parametrize("n, d", [(20, 2), (700, 2), (700, 3)])
 def test_modes(kind, configuration, n, d):
     x, masses = tokens(configuration, n, d)
     for b in (-1.5, 2.0):

@@ -68,8 +68,10 @@ def banner_colours(figure, run):
     return [text.get_color() for text in found]
 
 
-@pytest.mark.parametrize("run", ["single", "softmax", "ensemble"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [*((kind, "ensemble") for kind in KINDS), ("overview", "single"), ("observables", "softmax")],
+)
 def test_every_kind_is_drawn_and_labelled(kind, run, request):
     figure = request.getfixturevalue(run).plot(kind)
     assert room(figure) > 0.7

@@ -27,15 +27,15 @@ SPACES = {
     "gram": type(None),
 }
 KINDS = {
-    "circle": ["trajectories", "spacetime", "polar", "histogram", "inner_products", "observables"],
-    "sphere": ["orthographic", "map", "inner_products", "projection", "paths"],
-    "high": ["inner_products", "projection", "paths"],
-    "line": ["trajectories", "observables"],
-    "plane": [],
-    "flat": ["inner_products", "projection", "paths"],
-    "gram": ["inner_products", "histogram"],
+    "circle": ["overview", "trajectories", "spacetime", "polar", "histogram", "observables"],
+    "sphere": ["orthographic", "map", "inner_products"],
+    "high": ["overview", "projection", "paths"],
+    "line": ["overview", "trajectories"],
+    "plane": ["overview"],
+    "flat": ["overview", "inner_products", "projection"],
+    "gram": ["overview", "histogram"],
 }
-DRAWN = [(name, kind) for name, kinds in KINDS.items() for kind in ["overview", *kinds]]
+DRAWN = [(name, kind) for name, kinds in KINDS.items() for kind in kinds]
 TIMES = np.linspace(0, 12, 7)
 # Two groups, of which one lies across pi, and the last token takes its own way.
 ANGLES = np.concatenate([0.3 * np.arange(-3, 4), np.pi + 0.3 * np.arange(-2, 3), [1.7]])

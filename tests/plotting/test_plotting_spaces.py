@@ -31,8 +31,10 @@ def test_in_high_dimension_only_angles_with_mass_are_shown():
     assert ax.get_ylim()[1] < 4  # not the rounding beyond
 
 
-@pytest.mark.parametrize("kind", ["overview", "spacetime", "snapshots", "observables"])
-@pytest.mark.parametrize("kappa", [6.0, [5.0, 6.0]], ids=["single", "ensemble"])
+@pytest.mark.parametrize(
+    ("kind", "kappa"),
+    [("overview", 6.0), ("spacetime", [5.0, 6.0]), ("snapshots", [5.0, 6.0]), ("observables", 6.0)],
+)
 def test_every_kind_is_drawn(kind, kappa, tmp_path):
     path = tmp_path / "figure.png"
     run(8, kappa, t_eval=[0, 0.5, 1]).plot(kind).savefig(path, dpi=40)

@@ -52,8 +52,10 @@ def best_seen(density):
     return appearance_of(density).best_seen_from(density)
 
 
-@pytest.mark.parametrize("run", ["single", "ensemble", "one_time"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "run"),
+    [*((kind, "ensemble") for kind in KINDS), ("overview", "single"), ("map", "one_time")],
+)
 def test_every_kind_is_drawn_and_labelled(kind, run, request):
     figure = request.getfixturevalue(run).plot(kind)
     assert "USA" in words(figure)

@@ -379,7 +379,7 @@ def test_damage_is_refused_or_harmless(attack, kind, intact, loader, tmp_path):
     damages = BYTES + (EDITS if kind in RESULTS else [])
     others = [other for other in ("circle", "ensemble", "tokens", "study") if other != kind]
     first = KINDS.index(kind) * 7  # so that in the suite each damage is tried on some kind
-    for i in range(attack.rounds(4, 75)):
+    for i in range(attack.rounds(3, 75)):
         chance = random.Random(f"{kind} {i}")
         damage = damages[(first + i) % len(damages)]
         path = tmp_path / f"damaged{i}"
@@ -398,7 +398,7 @@ def test_damaged_arrays_are_refused_or_read(attack, kind, intact, loader, tmp_pa
     original = intact(kind)
     shutil.copy(original.with_name("numbers.toml"), tmp_path / "numbers.toml")
     path = tmp_path / original.name
-    for i in range(attack.rounds(6, 60)):
+    for i in range(attack.rounds(4, 60)):
         shutil.copy(original, path)
         damage = BYTES[i % len(BYTES)]
         did = damage(path, random.Random(f"{kind} {i}"), None)

@@ -54,10 +54,9 @@ def test_events_and_outputs_within_implicit_steps():
     np.testing.assert_allclose(run[2].cov, alone.final.cov, rtol=1e-6)
 
 
-@pytest.mark.parametrize("seed", [5, 33])
-def test_a_run_in_which_rounding_shortens_steps_ends_soon(seed, tmp_path):
+def test_a_run_in_which_rounding_shortens_steps_ends_soon(tmp_path):
     """Not after 28000 steps."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(5)
     d, heads = int(rng.integers(2, 6)), int(rng.integers(1, 3))
     matrices = rng.standard_normal((3, heads, d, d))
     G = rng.standard_normal((d, d))
