@@ -31,6 +31,7 @@ def fit(
     steps: int = 5,
     test_replicas: int = 32,
     verdict: bool = True,
+    hold: bool = True,
     rng: Any = 0,
     progress: bool | None = None,
 ) -> Fit:
@@ -64,8 +65,10 @@ def fit(
     test_replicas : int
         Of each layer, >= 16, for variances and the test of fit.
     verdict : bool
-        Whether to test the fit, and to predict layers and texts that are held out: the last third of
-        the layers, and of the texts.
+        Whether to test the fit.
+    hold : bool
+        Whether to fit again without the last third of the layers, and of the texts, and to predict
+        them. Without a verdict they are not.
     rng : numpy.random.Generator or seed
         Of replicas and bootstrap.
     progress : bool, optional
@@ -95,7 +98,7 @@ def fit(
     fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
     steps = whole_number("steps", steps)
     test_replicas = whole_number("test_replicas", test_replicas, least=16)
-    boolean("verdict", verdict)
+    hold = boolean("verdict", verdict) and boolean("hold", hold)
     transitions = transitions_of(layers, random)
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
     unrelated = abs(cosines.mean()) < SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
@@ -111,12 +114,13 @@ def fit(
         if chosen.noise:
             found = equations.estimate()
             many = Equations(chosen, transitions, test_replicas, steps, told)
-            variance, goodness = variance_and_goodness(many, found, random)
+            found, variance, tested = variance_and_goodness(many, found, random, replicas)
+            goodness = tested if verdict else None
         else:
             found = least_squares_flow(chosen, transitions, equations.first_guess())
             variance, goodness = found.variance, None
-            train, held = split(transitions)
-        if verdict and train and held and not unrelated:
+        train, held = split(transitions)
+        if hold and train and held and not unrelated:
             part = Equations(chosen, train, replicas, steps, told)
             trained = (
                 part.estimate(found.point).point
@@ -124,8 +128,7 @@ def fit(
                 else least_squares_flow(chosen, train, found.point).point
             )
             ahead = tuple(predictions(chosen, trained, train, held, 16, steps, random))
-    result = Fit(chosen, found, equations, variance, goodness if verdict else None, ahead,
-                 bool(unrelated))  # fmt: skip
+    result = Fit(chosen, found, equations, variance, goodness, ahead, bool(unrelated))
     if result.status != "fitted":
         untold = f": they do not tell {result.untold}" if result.untold else ""
         warnings.warn(

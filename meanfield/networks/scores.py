@@ -240,18 +240,17 @@ class Equations:
             step = np.linalg.pinv(slope) @ value
             step /= max(1.0, np.abs(step / scale).max() / LONGEST)
             after = self._within(point + step)
-            try:
-                new = _sum(self.terms(after, anchor)[0])
-            except MeanfieldError:  # too far: the model cannot be followed there
-                after = self._within(point + step / 8)
-                new = _sum(self.terms(after, anchor)[0])
             step = after - point
             if not step.any():
                 break
-            if new @ precision @ new > 0.25 * (value @ precision @ value):
-                slope = self.sensitivity(after, anchor, errors)
-            else:
-                slope = slope + np.outer(value - new - slope @ step, step) / (step @ step)
+            try:
+                new = _sum(self.terms(after, anchor)[0])
+                if new @ precision @ new > 0.25 * (value @ precision @ value):
+                    slope = self.sensitivity(after, anchor, errors)
+                else:
+                    slope = slope + np.outer(value - new - slope @ step, step) / (step @ step)
+            except MeanfieldError:  # the model cannot be followed there: as good as no root
+                break
             point, value = after, new
         return point, slope, False
 

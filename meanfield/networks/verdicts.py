@@ -6,7 +6,7 @@ on the residuals of one half of the tokens predicts for the other half.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,9 +80,12 @@ class Prediction:
 
 
 def variance_and_goodness(
-    equations: Equations, found: Estimate, rng: np.random.Generator
-) -> tuple[np.ndarray, Goodness | None]:
-    """The variance of the equations under the model, by new replicas, and the test of fit."""
+    equations: Equations, found: Estimate, rng: np.random.Generator, replicas: int
+) -> tuple[Estimate, np.ndarray, Goodness]:
+    """With new replicas: a better estimate, the variance of the equations, and the test of fit.
+
+    The estimate, a root for its own `replicas`, takes the step of Newton's method to that for all.
+    """
     from scipy.stats import chi2, f
 
     point, family = found.point, equations.family
@@ -94,12 +97,15 @@ def variance_and_goodness(
         for one, seed in zip(equations.transitions, again, strict=True)
     ]
     rows, scores, observed, layers, variance = [], [], [], [], np.zeros((p, p))
+    value_of_new = np.zeros(p)
     drawn = replicas_of(family.at(point), fresh, count, equations.steps, pairs=False)
     for terms, (one, y) in zip(found.terms, drawn, strict=True):
         x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
         h = equations.scores(point, x, y).sum(axis=1)
         covariance = np.atleast_2d(np.cov(h.T))
         variance += covariance
+        seen_score = equations.scores(point, one.x[None], one.y[None]).sum(axis=(0, 1))
+        value_of_new += seen_score - h.mean(axis=0)
         scores.append(h - h.mean(axis=0))
         value = terms.sum(axis=0)
         layers.append(value @ np.linalg.pinv(covariance * (1 + 1 / count)) @ value)
@@ -127,7 +133,14 @@ def variance_and_goodness(
         by_layers = float(chi2.sf(logs, 2 * len(layers)))
     off = dict(zip(STATISTICS, (total / np.sqrt(np.diag(covariance))).tolist(), strict=True))
     both = min(1.0, 2 * min(by_statistics, by_layers))
-    return variance, Goodness(both, by_statistics, by_layers, off)
+    goodness = Goodness(both, by_statistics, by_layers, off)
+    if not found.converged:
+        return found, variance, goodness
+    part = count / (count + replicas)
+    step = np.linalg.pinv(found.sensitivity) @ value_of_new * part
+    simulation = part**2 * variance / count + (1 - part) ** 2 * found.simulation
+    better = replace(found, point=found.point + step, simulation=simulation)
+    return better, variance, goodness
 
 
 def residuals(family: Family, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -144,7 +157,10 @@ def _total(found: Estimate) -> np.ndarray:
 def _statistics(
     x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """The statistics (R, 6) of residuals `left` at x (n, d) and of next layers y (R, n, d)."""
+    """The statistics (R, 6) of residuals `left` at x (n, d) and of next layers y (R, n, d).
+
+    Positive ones by their logarithms, whose laws are closer to normal.
+    """
     n, d = x.shape
     squares = (left**2).sum(axis=-1)
     scale = np.sqrt(squares.mean(axis=1) / (d - 1))[:, None, None]
@@ -156,9 +172,9 @@ def _statistics(
     columns = [
         _learned(x, noise, x),
         _learned(features - features.mean(axis=0), noise, x),
-        n * (squares**2).sum(axis=1) / squares.sum(axis=1) ** 2,
-        (mean**2).sum(axis=-1),
-        (second**2).sum(axis=(-1, -2)),
+        np.log((squares**2).sum(axis=1) / squares.sum(axis=1) ** 2),
+        np.log((mean**2).sum(axis=-1)),
+        np.log((second**2).sum(axis=(-1, -2)) - 1 / d),
         np.einsum("rnd,nd->r", noise, pull),
     ]
     return np.stack(columns, axis=1)
