@@ -37,17 +37,18 @@ def fit(
 ) -> Fit:
     """Infer the parameters of a flow from the tokens of consecutive layers.
 
-    Layer l + 1 is the model's state at the time T from layer l. With noise, estimating equations are
-    solved whose mean is that of the model's own replicas: see `networks.scores`. Without noise, the
-    sum of the squared angles between the model's tokens and the real ones is least.
+    Layer l + 1 is the model's state at the time T from layer l. With noise, estimating equations
+    are solved whose mean is that of the model's own replicas: a score of a simpler model, less its
+    mean. Without noise, the sum of the squared angles between the model's tokens and the real ones
+    is least.
 
     Parameters
     ----------
     layers : array (L + 1, n, d), list of such arrays, or trace
-        Hidden states of the tokens before the first layer and after each, of one text or of several.
+        Hidden states of the tokens before the first layer and after each, of one text or several.
         Of a trace its `hidden`. Their directions are used, their lengths are not.
     family : class of drifts or function
-        `mf.SA`, `mf.USA`, any class of drifts with parameters, or a function of numbers that returns
+        `mf.SA`, `mf.USA`, any class of drifts with parameters, or a function of numbers that gives
         a drift or a model without noise, as ``lambda beta, a: mf.SA(beta) + a * field``. Parameters
         with a default are not fitted. A factor of the whole drift, as a scalar value matrix, and
         the time enter only as their product: hold the time.

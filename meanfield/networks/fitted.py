@@ -254,7 +254,9 @@ class Fit:
             )
         elif self.goodness is not None:
             worst = max(self.goodness.deviations.items(), key=lambda item: abs(item[1]))
-            found = "The layers are no flow of this family" if self.rejected else "No sign against it"
+            found = (
+                "The layers are no flow of this family" if self.rejected else "No sign against it"
+            )
             detail = f"p = {self.goodness.p_value:.2g}; {worst[0]}: {worst[1]:+.1f} standard errors"
             words.append(f"{found} ({detail}).")
         for one in self.predictions:
@@ -268,7 +270,10 @@ class Fit:
     def __repr__(self) -> str:
         rows = [f"Fit of {self.family.name} to {len(self.transitions)} layers: {self.status}"]
         table = zip(
-            self.family.labels, self.family.values(self.estimate.point), self.interval(), strict=True
+            self.family.labels,
+            self.family.values(self.estimate.point),
+            self.interval(),
+            strict=True,
         )
         rows += [f"  {name:8} {value:.4g} [{a:.4g}, {b:.4g}]" for name, value, (a, b) in table]
         return "\n".join([*rows, f"  {self.verdict}"])

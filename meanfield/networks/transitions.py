@@ -140,8 +140,12 @@ class Draws:
 
 
 def replicas_of(
-    point: Point, transitions: Sequence[Transition], replicas: int, steps: int,
-    *, pairs: bool = True,
+    point: Point,
+    transitions: Sequence[Transition],
+    replicas: int,
+    steps: int,
+    *,
+    pairs: bool = True,
 ) -> Iterator[tuple[Transition, np.ndarray]]:
     """Each transition with independent next layers (replicas, n, d) under a model with noise.
 

@@ -154,9 +154,7 @@ def _total(found: Estimate) -> np.ndarray:
     return np.sum([terms.sum(axis=0) for terms in found.terms], axis=0)
 
 
-def _statistics(
-    x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
+def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The statistics (R, 6) of residuals `left` at x (n, d) and of next layers y (R, n, d).
 
     Positive ones by their logarithms, whose laws are closer to normal.
@@ -255,7 +253,9 @@ def predictions(
         low = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         intervals = [np.quantile(draws["flow"] / draws[key], low) for key in ("nothing", "linear")]
         pairs = [(float(a), float(b)) for a, b in intervals]
-        found.append(Prediction(name, rms["flow"], rms["nothing"], rms["linear"], *pairs, distances))
+        found.append(
+            Prediction(name, rms["flow"], rms["nothing"], rms["linear"], *pairs, distances)
+        )
     return found
 
 
