@@ -111,7 +111,8 @@ class Family:
 
     def at(self, point: np.ndarray) -> Point:
         """The model at a point."""
-        values, used = {}, 0
+        values: dict[str, Any] = {}
+        used = 0
         for name in self.names:
             if name in self._fixed:
                 values[name] = self._fixed[name][()]

@@ -97,8 +97,8 @@ class Fit:
     def bootstrap(self, over: str = "tokens", draws: int = 1000, *, rng: Any = 0) -> np.ndarray:
         """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
 
-        Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations, and
-        takes the step of Newton's method from the estimate.
+        Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
+        and takes the step of Newton's method from the estimate.
         """
         from ..core.checks import generator
 
@@ -194,7 +194,7 @@ class Fit:
 
     @property
     def untold(self) -> str | None:
-        """The combination of parameters that the data do not tell, in words; None if all are told."""
+        """The combination of parameters that the data do not tell, in words, or None."""
         directions = self.directions
         relative, direction = directions[0]
         flat = not self.family.noise and directions[-1][0] * np.sqrt(SINGULAR) < relative
@@ -255,7 +255,7 @@ class Fit:
         elif self.goodness is not None:
             worst = max(self.goodness.deviations.items(), key=lambda item: abs(item[1]))
             found = (
-                "The layers are no flow of this family" if self.rejected else "No sign against it"
+                "The layers are no flow of this family" if self.rejected else "Nothing rejects it"
             )
             detail = f"p = {self.goodness.p_value:.2g}; {worst[0]}: {worst[1]:+.1f} standard errors"
             words.append(f"{found} ({detail}).")

@@ -11,17 +11,16 @@ if TYPE_CHECKING:
 
 
 def of_fit(found: "Fit") -> "Figure":
-    """Profiles are left to `Fit.profile`: intervals, the test of fit, and errors held out."""
-    import matplotlib.pyplot as plt
+    """Parameters with intervals, the test of fit, and errors held out."""
+    from ..plotting.theme import figure, style
 
-    from ..plotting import theme
-
-    with theme():
-        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.2))
+    with style():
+        page = figure(width=11, height=3.2)
+        left, middle, right = page.subplots(1, 3)
         labels, interval = found.family.labels, found.interval()
         values = found.family.values(found.estimate.point)
         scale = np.where(values == 0, 1, np.abs(values))
-        for k, label in enumerate(labels):
+        for k in range(len(labels)):
             left.plot(interval[k] / scale[k], [k, k], "-", color="C0")
             left.plot(values[k] / scale[k], k, "o", color="C0")
             left.annotate(f"{values[k]:.3g}", (values[k] / scale[k], k + 0.15))
@@ -40,5 +39,4 @@ def of_fit(found: "Fit") -> "Figure":
                   ylabel="angle, radians", title="predictions")  # fmt: skip
         if found.predictions:
             right.legend()
-        figure.tight_layout()
-    return figure
+    return page

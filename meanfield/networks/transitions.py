@@ -160,8 +160,8 @@ def replicas_of(
             y = motion.strang(y, 0.0, point.time / steps, draws)
         if not np.isfinite(y).all():
             raise MeanfieldError(
-                f"Replicas of {point.noisy} are not finite after the time {point.time:g} in {steps} "
-                "steps: begin elsewhere, with start=, or take more steps."
+                f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "
+                f"{steps} steps: begin elsewhere, with start=, or take more steps."
             )
         yield from zip(batch, y.reshape(len(batch), replicas, *batch[0].x.shape), strict=True)
 

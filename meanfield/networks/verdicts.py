@@ -252,10 +252,9 @@ def predictions(
         rms = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
         low = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
         intervals = [np.quantile(draws["flow"] / draws[key], low) for key in ("nothing", "linear")]
-        pairs = [(float(a), float(b)) for a, b in intervals]
-        found.append(
-            Prediction(name, rms["flow"], rms["nothing"], rms["linear"], *pairs, distances)
-        )
+        first, second = ((float(a), float(b)) for a, b in intervals)
+        errors = rms["flow"], rms["nothing"], rms["linear"]
+        found.append(Prediction(name, *errors, first, second, distances))
     return found
 
 
@@ -282,7 +281,7 @@ def _linear_map(train: Sequence[Transition]) -> np.ndarray:
         return unit + np.linalg.solve(gram + size * unit, x.T @ (y - x))
 
     errors = [
-        sum((angles(_unit(b[0] @ learned(*a, penalty)), b[1]) ** 2).sum()
+        sum((angles(_unit(b[0] @ learned(a[0], a[1], penalty)), b[1]) ** 2).sum()
             for a, b in (parts, parts[::-1]))
         for penalty in LINEAR
     ]  # fmt: skip

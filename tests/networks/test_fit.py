@@ -1,4 +1,4 @@
-"""Fits of flows to layers: what made the layers is found again, and what no flow made is rejected."""
+"""Fits of flows to layers: what made them is found again, and what no flow made is rejected."""
 
 import numpy as np
 import pytest
