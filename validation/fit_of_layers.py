@@ -12,7 +12,7 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
    v_i the velocity of token i; the ratio T/kappa is known to that observer. The ratio of the
    standard error that fits state to the bound, in the mean, is asked to be at most 1.2, and so is
    that of the root mean square error over repetitions, within two of its standard errors.
-3. 95 % intervals, n = 40, d = 3, 4 layers, beta = 2, T = 0.5, kappa = 100, new tokens in each
+3. 95 % intervals, n = 120, d = 3, 4 layers, beta = 2, T = 0.5, kappa = 100, new tokens in each
    repetition: they cover in 93 to 97 % of 1000 repetitions; quick, within 2.6 standard errors more.
 4. The test of fit rejects these true flows in 5 % of the cases, within 3 standard errors and 1.5 %.
    Layers that are no flow, of 60 tokens in d = 4, are rejected in 95 % of the cases or more:
@@ -92,7 +92,7 @@ def large(seed: int, kappa: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def small(seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """Which intervals cover, by model and by tokens, and whether the flow is rejected."""
-    x = mf.Tokens.uniform(40, 3, rng=5000 + seed).x
+    x = mf.Tokens.uniform(120, 3, rng=5000 + seed).x
     layers = layers_of(x, SMALL["beta"], SMALL["kappa"], 4, seed)
     found = quiet(layers, rng=seed, hold=False)
     true = np.array([SMALL[name] for name in found.family.labels])
