@@ -9,7 +9,7 @@ from meanfield.networks import fit
 TRUE = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
 
 
-def layers(kappa=np.inf, seed=0, n=40, d=3, count=3):
+def layers(kappa=np.inf, seed=0, n=24, d=3, count=2):
     """Tokens that SA moves from layer to layer."""
     rng, found = np.random.default_rng(seed), [mf.Tokens.uniform(n, d, rng=seed).x]
     model = mf.Transformer(mf.SA(TRUE["beta"]), kappa=kappa)
