@@ -18,7 +18,7 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
    Layers that are no flow, of 60 tokens in d = 4, are rejected in 95 % of the cases or more:
    independent layers, permuted tokens, layers turned by a rotation each, a ReLU network.
 
-    python validation/fit_of_layers.py [--quick] [--figure FILE.png]    # 900 s, 50 s quick
+    python validation/fit_of_layers.py [--quick] [--figure FILE.png]    # 1800 s, 60 s quick
 
 --quick has one repetition of the second part, at kappa = 100, 24 of the third, 2 of the last.
 Exit code 1 on failure.
