@@ -90,6 +90,14 @@ CHAPTERS = (
         "Beyond the survey",
         "From tokens to their mean field, Gaussians without normalisation, derivatives of runs, "
         "and the hidden states of a real Transformer.",
-        ("chaos", "gaussian", "covariances", "growing_gaussians", "derivatives", "minilm"),
+        (
+            "chaos",
+            "gaussian",
+            "covariances",
+            "growing_gaussians",
+            "derivatives",
+            "minilm",
+            "fit_of_layers",
+        ),
     ),
 )

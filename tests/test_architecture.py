@@ -29,7 +29,7 @@ ROOMS = [
     {"solving"},
     {"distances"},
     {"sweeps"},
-    {"chaos", "bifurcation"},
+    {"chaos", "bifurcation", "networks"},
     {"plotting"},
     {"app", "testing"},
     {"explore"},
@@ -45,6 +45,7 @@ LATE = {
     "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},
+    "networks": {"plotting"},
     "app": {"explore"},
 }  # their methods import when called
 

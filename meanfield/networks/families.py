@@ -1,0 +1,162 @@
+"""Families of models that are fitted: what their parameters are called, and the model at a point.
+
+A point is a vector of free numbers. `time` and `kappa`, which are positive, are in it by their
+logarithms, parameters of the drift as they are.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.checks import as_given, fitting, positive, real, real_array
+from ..core.kinds import parameters_of
+from ..models import Drift
+from ..models.transformer import Transformer
+
+ABSENT = inspect.Parameter.empty
+OF_LAYERS = ("time", "kappa")
+
+
+class Point(NamedTuple):
+    """A member of a family.
+
+    Attributes
+    ----------
+    model : Transformer
+        Without noise.
+    time, kappa : float
+        Time per layer and noise, kappa = inf for none.
+    """
+
+    model: Transformer
+    time: float
+    kappa: float
+
+    @property
+    def noisy(self) -> Transformer:
+        """The model with its noise."""
+        return self.model.replace(kappa=self.kappa)
+
+
+class Family:
+    """A drift class, or a function of numbers, with the start of each and what is held fixed.
+
+    Attributes
+    ----------
+    labels : list of str
+        Names of the free numbers, "v[0]" for those of an array.
+    start : ndarray
+        The point where a fit begins.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For families, names and values that do not fit.
+    """
+
+    def __init__(
+        self, family: Any, start: Mapping[str, Any], fixed: Mapping[str, Any], noise: bool
+    ):
+        wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
+        fitting("family", family, wanted, callable(family), TypeError)
+        self._make: Callable[..., Any] = family
+        given = _names(family)
+        known = [*given, *OF_LAYERS]
+        for name, values in (("start", start), ("fixed", fixed)):
+            fitting(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
+            for key in values:
+                fitting(f"a name in {name}", key, f"one of {', '.join(known)}", key in known)
+        both = set(start) & set(fixed)
+        fitting("start and fixed", sorted(both), "of different parameters", not both)
+        self.names, self.name = given, getattr(family, "__name__", "a family")
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
+        self._free: list[str] = []
+        self.labels: list[str] = []
+        numbers: list[float] = []
+        for name in given:
+            if name in self._fixed:
+                continue
+            value = real_array(f"start[{name!r}]", start.get(name, 1.0))
+            self._free.append(name)
+            self._shapes[name] = value.shape
+            numbers += list(value.ravel())
+            indices = [",".join(map(str, index)) for index in np.ndindex(*value.shape)]
+            self.labels += [f"{name}[{i}]" if i else name for i in indices]
+        self.drifts = len(numbers)
+        self.noise = noise
+        if "time" in self._fixed:
+            positive("fixed['time']", fixed["time"])
+        else:
+            self.labels.append("time")
+            numbers.append(np.log(positive("start['time']", start.get("time", 0.5))))
+        fitting("kappa", fixed.get("kappa"), "left out where noise=False",
+                noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
+        if noise and "kappa" in self._fixed:
+            real("fixed['kappa']", fixed["kappa"], "a finite number > 0; for none give noise=False",
+                 lambda k: 0 < k < np.inf)  # fmt: skip
+        elif noise:
+            self.labels.append("kappa")
+            numbers.append(np.log(positive("start['kappa']", start.get("kappa", 100.0))))
+        self.start = np.array(numbers)
+        fitting("free parameters", self.labels, "one at least", len(self.labels) > 0)
+        self.at(self.start)
+
+    @property
+    def logarithmic(self) -> np.ndarray:
+        """Which of the free numbers are logarithms."""
+        return np.array([label in OF_LAYERS for label in self.labels])
+
+    def at(self, point: np.ndarray) -> Point:
+        """The model at a point."""
+        values: dict[str, Any] = {}
+        used = 0
+        for name in self.names:
+            if name in self._fixed:
+                values[name] = self._fixed[name][()]
+                continue
+            shape = self._shapes[name]
+            size = int(np.prod(shape))
+            part = point[used : used + size].reshape(shape)
+            values[name] = part if shape else float(part)
+            used += size
+        made = self._make(**values)
+        if isinstance(made, Drift):
+            made = Transformer(made)
+        wanted = "a family of drifts, or of mf.Transformer"
+        fitting("family", made, wanted, isinstance(made, Transformer), TypeError)
+        if made.noisy or made.shape:
+            raise ValueError(
+                f"family must give single models without noise; got {as_given(made)}. The noise "
+                "kappa is a parameter of the fit: hold it with fixed={'kappa': ...}."
+            )
+        rest = dict(zip(self.labels[self.drifts :], np.exp(point[self.drifts :]), strict=True))
+        time = float(rest.get("time", self._fixed.get("time", np.nan)))
+        kappa = float(rest.get("kappa", self._fixed.get("kappa", np.inf)))
+        return Point(made, time, kappa if self.noise else np.inf)
+
+    def values(self, point: np.ndarray) -> np.ndarray:
+        """The parameters themselves, without logarithms."""
+        return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, point, 0)), point)
+
+    def point(self, values: np.ndarray) -> np.ndarray:
+        """The inverse of `values`."""
+        return np.where(self.logarithmic, np.log(np.where(self.logarithmic, values, 1)), values)
+
+    def holding(self, index: int, number: float) -> Callable[[np.ndarray], np.ndarray]:
+        """A map from the other free numbers to a point in which number `index` is held."""
+        return lambda others: np.insert(others, index, number)
+
+
+def _names(family: Any) -> list[str]:
+    """The parameters of a family, without those of a class that have a default."""
+    if isinstance(family, type) and issubclass(family, Drift):
+        return list(parameters_of(family))
+    given = inspect.signature(family).parameters.values()
+    plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    ok = all(p.kind in plain for p in given) and not {p.name for p in given} & {*OF_LAYERS}
+    wanted = "a function of named numbers, none of them called time or kappa, which fit adds itself"
+    fitting("family", family, wanted, ok)
+    return [p.name for p in given if p.default is ABSENT]

@@ -1,0 +1,141 @@
+"""Fit a flow to the layers of a network, and try to falsify it."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import boolean, fitting, generator, whole_number
+from ..core.errors import UnresolvedWarning
+from ..models import SA
+from ..solving.progress import Progress
+from .families import Family
+from .fitted import Fit
+from .scores import Equations, least_squares_flow
+from .transitions import transitions_of
+from .verdicts import predictions, split, variance_and_goodness
+
+EVALUATIONS = 40  # that a fit takes, about
+SEEN = 4.0  # standard errors of the mean cosine between a layer and the next
+
+
+def fit(
+    layers: Any,
+    family: Any = SA,
+    *,
+    start: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    noise: bool = True,
+    replicas: int = 8,
+    steps: int = 5,
+    test_replicas: int = 32,
+    verdict: bool = True,
+    hold: bool = True,
+    rng: Any = 0,
+    progress: bool | None = None,
+) -> Fit:
+    """Infer the parameters of a flow from the tokens of consecutive layers.
+
+    Layer l + 1 is the model's state at the time T from layer l. With noise, estimating equations
+    are solved whose mean is that of the model's own replicas: a score of a simpler model, less its
+    mean. Without noise, the sum of the squared angles between the model's tokens and the real ones
+    is least.
+
+    Parameters
+    ----------
+    layers : array (L + 1, n, d), list of such arrays, or trace
+        Hidden states of the tokens before the first layer and after each, of one text or several.
+        Of a trace its `hidden`. Their directions are used, their lengths are not.
+    family : class of drifts or function
+        `mf.SA`, `mf.USA`, any class of drifts with parameters, or a function of numbers that gives
+        a drift or a model without noise, as ``lambda beta, a: mf.SA(beta) + a * field``. Parameters
+        with a default are not fitted. A factor of the whole drift, as a scalar value matrix, and
+        the time enter only as their product: hold the time.
+    start : dict, optional
+        Where the search begins; 1 for parameters of the family, 0.5 for "time", 100 for "kappa".
+        Arrays are fitted entry by entry.
+    fixed : dict, optional
+        Parameters that are held: of the family, "time" or "kappa".
+    noise : bool
+        Whether tokens have noise, with a kappa that is fitted.
+    replicas : int
+        Of each layer, even, >= 4. They add a part of about 1/replicas to variances, or less.
+    steps : int
+        Of replicas in each layer; their bias falls as its square.
+    test_replicas : int
+        Of each layer, >= 16, for variances and the test of fit.
+    verdict : bool
+        Whether to test the fit.
+    hold : bool
+        Whether to fit again without the last third of the layers, and of the texts, and to predict
+        them. Without a verdict they are not.
+    rng : numpy.random.Generator or seed
+        Of replicas and bootstrap.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
+
+    Returns
+    -------
+    Fit
+        `parameters`, `interval`, `profile`, `rejected`, `verdict`, `model`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For layers that are none, and parameters that the family has not.
+    MeanfieldError
+        For models that tokens on the sphere cannot follow.
+
+    Warns
+    -----
+    UnresolvedWarning
+        If the layers do not tell some combination of parameters, which it names, or if no root of
+        the estimating equations is found.
+    """
+    random = generator(rng)
+    chosen = Family(family, start or {}, fixed or {}, boolean("noise", noise))
+    replicas = whole_number("replicas", replicas, least=4)
+    fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
+    steps = whole_number("steps", steps)
+    test_replicas = whole_number("test_replicas", test_replicas, least=16)
+    hold = boolean("verdict", verdict) and boolean("hold", hold)
+    transitions = transitions_of(layers, random)
+    cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
+    unrelated = abs(cosines.mean()) < SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
+    done = [0]
+    with Progress("fitting", progress) as bar:
+
+        def told() -> None:
+            done[0] += 1
+            bar.show(min(0.99, done[0] / EVALUATIONS), f"fitting, {done[0]} evaluations")
+
+        ahead: tuple = ()
+        equations = Equations(chosen, transitions, replicas, steps, told)
+        if chosen.noise:
+            found = equations.estimate()
+            many = Equations(chosen, transitions, test_replicas, steps, told)
+            found, variance, tested = variance_and_goodness(many, found, random, replicas)
+            goodness = tested if verdict else None
+        else:
+            found = least_squares_flow(chosen, transitions, equations.first_guess())
+            variance, goodness = found.variance, None
+        train, held = split(transitions)
+        if hold and train and held and not unrelated:
+            part = Equations(chosen, train, replicas, steps, told)
+            trained = (
+                part.estimate(found.point).point
+                if chosen.noise
+                else least_squares_flow(chosen, train, found.point).point
+            )
+            ahead = tuple(predictions(chosen, trained, train, held, 16, steps, random))
+    result = Fit(chosen, found, equations, variance, goodness, ahead, bool(unrelated))
+    if result.status != "fitted":
+        untold = f": they do not tell {result.untold}" if result.untold else ""
+        warnings.warn(
+            f"The fit to these layers is {result.status}{untold}. Hold a parameter with fixed=, "
+            "give more texts, or another family.",
+            UnresolvedWarning,
+            stacklevel=2,
+        )
+    return result

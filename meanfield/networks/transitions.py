@@ -1,0 +1,179 @@
+"""Transitions between layers: the tokens of one layer and of the next, and the model's replicas."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import as_given, finite_array, fitting
+from ..core.errors import MeanfieldError
+from ..dynamics.tokens import TokenMotion
+from ..states import Tokens
+from ..steppers import Strang
+from .families import Point
+
+SIMPSON = np.array([1, 4, 1]) / 6
+IN_MEMORY = 2**22  # numbers of replicas that are moved at one time
+
+
+@dataclass(frozen=True, eq=False)
+class Transition:
+    """The tokens of a layer and of the next.
+
+    Attributes
+    ----------
+    x, y : ndarray, (n, d)
+        Unit vectors before and after.
+    text, layer : int
+        Whose, and which layer x is.
+    seed : numpy.random.SeedSequence
+        Of its replicas.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    text: int
+    layer: int
+    seed: np.random.SeedSequence
+
+    def with_next(self, y: np.ndarray) -> "Transition":
+        """The same start with another layer after it."""
+        return Transition(self.x, y, self.text, self.layer, self.seed)
+
+
+def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
+    """All transitions of texts (L + 1, n, d), by text and layer; directions only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For layers that are none, zero vectors among them.
+    """
+    hidden = getattr(layers, "hidden", layers)
+    many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
+    texts = list(hidden) if many and np.ndim(hidden[0]) == 3 else [hidden]
+    seed = int(rng.integers(2**63))
+    found: list[Transition] = []
+    for k, given in enumerate(texts):
+        h = finite_array("layers", given)
+        wanted = "of shape (L + 1, n, d), with L >= 1, n >= 2 and d >= 2, or a list of such texts"
+        fits = h.ndim == 3 and h.shape[0] >= 2 and h.shape[1] >= 2 and h.shape[2] >= 2
+        fitting("layers", given, wanted, fits)
+        lengths = np.linalg.norm(h, axis=-1, keepdims=True)
+        if not lengths.all():
+            raise ValueError("layers has hidden states that are 0 and have no direction.")
+        x = h / lengths
+        found += [
+            Transition(x[l], x[l + 1], k, l, np.random.SeedSequence([seed, k, l]))
+            for l in range(len(x) - 1)
+        ]
+    dimensions = sorted({one.x.shape[1] for one in found})
+    if len(dimensions) > 1:
+        raise ValueError(f"layers must have texts of one dimension d; got {as_given(dimensions)}.")
+    return found
+
+
+# Geometry of the sphere --------------------------------------------------------------------------
+
+
+def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The tangent vector at x that leads to y, of length the angle between them."""
+    middle, along = chord(x, y)
+    return carried(along, middle, x)
+
+
+def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The middle of the great circle from x to y, and the way from x to y as a vector there."""
+    both, apart = x + y, y - x
+    long = np.linalg.norm(both, axis=-1, keepdims=True)
+    short = np.linalg.norm(apart, axis=-1, keepdims=True)
+    angle = 2 * np.arctan2(short, long)
+    long = np.where(long > 0, long, np.nan)
+    return both / long, apart * np.where(short > 0, angle / np.where(short > 0, short, 1), 1.0)
+
+
+def carried(vector: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Parallel transport of tangent vectors along the great circles from start to end."""
+    along = (vector * end).sum(axis=-1, keepdims=True)
+    return vector - along / (1 + (start * end).sum(axis=-1, keepdims=True)) * (start + end)
+
+
+def angles(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Angles between unit vectors."""
+    apart, both = np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1)
+    return 2 * np.arctan2(apart, both)
+
+
+# How a model moves tokens ------------------------------------------------------------------------
+
+
+def velocity(point: Point, x: np.ndarray) -> np.ndarray:
+    """The velocities of tokens (R, n, d)."""
+    return TokenMotion(point.model, Tokens(x)).velocity(x, 0.0)
+
+
+def mean_velocity(point: Point, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The velocity along the great circles from x to y, at their middles, by Simpson's rule."""
+    middle, _ = chord(x, y)
+    ends = [carried(velocity(point, end), end, middle) for end in (x, y)]
+    return SIMPSON[0] * ends[0] + SIMPSON[1] * velocity(point, middle) + SIMPSON[2] * ends[1]
+
+
+class Draws:
+    """Normal numbers for many transitions, replicas in pairs of opposite sign.
+
+    Each transition has its own generator, so that its numbers depend on nothing else. Without
+    `pairs` all replicas are independent.
+    """
+
+    def __init__(self, seeds: Sequence[np.random.SeedSequence], replicas: int, pairs: bool):
+        self._sources = [np.random.default_rng(seed) for seed in seeds]
+        self._drawn, self._pairs = replicas // 2 if pairs else replicas, pairs
+
+    def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        found = []
+        for source in self._sources:
+            normals = source.standard_normal((self._drawn, *shape[1:]))
+            found += [normals, -normals] if self._pairs else [normals]
+        return np.concatenate(found)
+
+
+def replicas_of(
+    point: Point,
+    transitions: Sequence[Transition],
+    replicas: int,
+    steps: int,
+    *,
+    pairs: bool = True,
+) -> Iterator[tuple[Transition, np.ndarray]]:
+    """Each transition with independent next layers (replicas, n, d) under a model with noise.
+
+    The random numbers are the same for all points. Steps are those of `steppers.Strang`, of weak
+    order 2.
+    """
+    for batch in _batches(transitions, replicas):
+        y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
+        motion = TokenMotion(point.noisy, Tokens(y), scheme=Strang)
+        draws: Any = Draws([one.seed for one in batch], replicas, pairs)
+        for _ in range(steps):
+            y = motion.strang(y, 0.0, point.time / steps, draws)
+        if not np.isfinite(y).all():
+            raise MeanfieldError(
+                f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "
+                f"{steps} steps: begin elsewhere, with start=, or take more steps."
+            )
+        yield from zip(batch, y.reshape(len(batch), replicas, *batch[0].x.shape), strict=True)
+
+
+def _batches(transitions: Sequence[Transition], replicas: int) -> Iterator[list[Transition]]:
+    """Transitions with equally many tokens, as many as memory takes well."""
+    batch: list[Transition] = []
+    for one in transitions:
+        most = max(1, IN_MEMORY // (replicas * one.x.size))
+        if batch and (one.x.shape != batch[0].x.shape or len(batch) >= most):
+            yield batch
+            batch = []
+        batch.append(one)
+    if batch:
+        yield batch

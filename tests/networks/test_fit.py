@@ -1,0 +1,88 @@
+"""Fits of flows to layers: what made them is found again, and what no flow made is rejected."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.networks import fit
+
+TRUE = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
+
+
+def layers(kappa=np.inf, seed=0, n=24, d=3, count=2):
+    """Tokens that SA moves from layer to layer."""
+    rng, found = np.random.default_rng(seed), [mf.Tokens.uniform(n, d, rng=seed).x]
+    model = mf.Transformer(mf.SA(TRUE["beta"]), kappa=kappa)
+    options = {"rtol": 1e-10} if np.isinf(kappa) else {"dt": 0.05, "rng": rng}
+    for _ in range(count):
+        run = mf.solve(model, mf.Tokens(found[-1]), (0, TRUE["time"]), progress=False, **options)
+        found.append(run.final.x)
+    return np.array(found)
+
+
+def test_layers_without_noise_give_beta_and_time_to_1e_minus_8():
+    found = fit(3.0 * layers(), noise=False)  # lengths do not count
+    assert found["beta"] == pytest.approx(2.0, rel=1e-8)
+    assert found["time"] == pytest.approx(0.5, rel=1e-8)
+    assert found.status == "fitted"
+    assert not found.rejected
+    assert found.predictions[0].over_nothing[1] < 0.01
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return fit(layers(TRUE["kappa"], seed=3), rng=0)
+
+
+def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
+    low, high = noisy.interval(0.9973).T
+    true = [TRUE[name] for name in noisy.family.labels]
+    assert (low < true).all() and (true < high).all()
+    assert (noisy.interval(0.5)[:, 0] > low).all()
+    assert not noisy.rejected
+    assert noisy.profile("beta", [noisy["beta"]])[0] < 0.5 < noisy.profile("beta", [5.0])[0]
+    assert "beta" in repr(noisy)
+    assert noisy.model.kappa == pytest.approx(noisy["kappa"])
+
+
+def test_a_turned_system_has_the_same_fit_to_rounding():
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    first, second = (fit(x, noise=False, verdict=False) for x in (layers(), layers() @ turn))
+    np.testing.assert_allclose(first.estimate.point, second.estimate.point, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
+def test_turns_between_layers_are_rejected():
+    angle = 0.5
+    turn = np.eye(3)
+    turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+    x = layers(TRUE["kappa"], seed=1)
+    turned = np.array([one @ np.linalg.matrix_power(turn, k) for k, one in enumerate(x)])
+    assert fit(turned, fixed={"time": 0.5}, hold=False).rejected
+
+
+def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
+    def family(beta, factor):
+        return factor * mf.SA(beta)
+
+    with pytest.warns(mf.UnresolvedWarning, match=r"factor.*time"):
+        found = fit(layers(), family, noise=False, verdict=False)
+    assert found.status == "not identified"
+    assert found["factor"] * found["time"] == pytest.approx(0.5, rel=1e-6)
+    assert fit(layers(), family, fixed={"time": 0.5}, noise=False)["factor"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "word"),
+    [
+        (np.ones((2, 5)), {}, "layers"),
+        (np.zeros((2, 5, 3)), {}, "direction"),
+        (np.ones((2, 5, 3)), {"start": {"gamma": 1.0}}, "beta"),
+        (np.ones((2, 5, 3)), {"replicas": 5}, "replicas"),
+        (np.ones((2, 5, 3)), {"fixed": {"time": -1.0}}, "time"),
+        ([np.ones((2, 5, 3)), np.ones((2, 5, 4))], {}, "dimension"),
+    ],
+)
+def test_what_is_no_problem_is_refused(given, options, word):
+    with pytest.raises(ValueError, match=word):
+        fit(given, **options)

@@ -1,0 +1,211 @@
+"""Claim: `networks.fit` finds the flow that moved tokens from layer to layer, says how well, and
+rejects layers that no flow made.
+
+Tokens start uniform and are moved by SA for the time T in each layer, with steps of T/20.
+
+1. Without noise, n = 500, d = 16, 6 layers, beta = 4, T = 0.5: both to 1e-6, relative.
+2. With noise, the same tokens, kappa = 20, 100, 1000: standard errors of beta and T are compared
+   with the Cramer-Rao bound of an observer who sees tokens at all times,
+
+       information of (beta, T) = 1/(2 T/kappa) int sum_i |d(T v_i)/d(beta, T)|^2 ds,   s in [0, 1],
+
+   v_i the velocity of token i; the ratio T/kappa is known to that observer. The ratio of the
+   standard error that fits state to the bound, in the mean, is asked to be at most 1.2, and so is
+   that of the root mean square error over repetitions, within two of its standard errors.
+3. 95 % intervals, n = 120, d = 3, 4 layers, beta = 2, T = 0.5, kappa = 100, new tokens in each
+   repetition: they cover in 93 to 97 % of 1000 repetitions; quick, within 2.6 standard errors more.
+4. The test of fit rejects these true flows in 5 % of the cases, within 3 standard errors and 1.5 %.
+   Layers that are no flow, of 60 tokens in d = 4, are rejected in 95 % of the cases or more:
+   independent layers, permuted tokens, layers turned by a rotation each, a ReLU network.
+
+    python validation/fit_of_layers.py [--quick] [--figure FILE.png]    # 1800 s, 60 s quick
+
+--quick has one repetition of the second part, at kappa = 100, 24 of the third, 2 of the last.
+Exit code 1 on failure.
+"""
+
+import argparse
+import sys
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import numpy as np
+from _report import Report
+from scipy.linalg import expm
+
+import meanfield as mf
+from meanfield.dynamics.tokens import TokenMotion
+from meanfield.networks import fit
+from meanfield.plotting import theme
+
+BETA, T, LAYERS = 4.0, 0.5, 6
+SMALL = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
+STEPS = 20
+PROCESSES = 2
+
+
+def layers_of(x, beta: float, kappa: float, count: int, seed: int) -> np.ndarray:
+    """Tokens x and those after each of `count` layers."""
+    rng, found = np.random.default_rng(seed), [x]
+    model = mf.Transformer(mf.SA(beta), kappa=kappa)
+    options = {"rtol": 1e-10} if np.isinf(kappa) else {"dt": T / STEPS, "rng": rng}
+    for _ in range(count):
+        run = mf.solve(model, mf.Tokens(found[-1]), (0, T), progress=False, **options)
+        found.append(run.final.x)
+    return np.array(found)
+
+
+def bound(x: np.ndarray, kappa: float, seed: int) -> np.ndarray:
+    """Standard errors of (beta, T) of the observer of all times, on one path of the tokens."""
+    information, rng = np.zeros((2, 2)), np.random.default_rng(seed)
+    model, change = mf.Transformer(mf.SA(BETA), kappa=kappa), 1e-4
+
+    def velocity(beta: float, y: np.ndarray) -> np.ndarray:
+        tokens = mf.Tokens(y[None])
+        return TokenMotion(mf.Transformer(mf.SA(beta)), tokens).velocity(tokens.x, 0.0)
+
+    for _ in range(LAYERS * STEPS):
+        by_beta = (velocity(BETA + change, x) - velocity(BETA - change, x)) / (2 * change)
+        J = np.stack([T * by_beta, velocity(BETA, x)]).reshape(2, -1)
+        information += J @ J.T * kappa / (2 * T) / STEPS
+        run = mf.solve(model, mf.Tokens(x), (0, T / STEPS), dt=T / STEPS, rng=rng, progress=False)
+        x = run.final.x
+    return np.sqrt(np.diag(np.linalg.inv(information)))
+
+
+def quiet(layers, **options):
+    """A fit, whose warnings are in its status."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mf.UnresolvedWarning)
+        return fit(layers, progress=False, **options)
+
+
+def large(seed: int, kappa: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Errors of beta and T, the standard errors that the fit states, and the bound."""
+    x = mf.Tokens.uniform(500, 16, rng=1).x
+    found = quiet(layers_of(x, BETA, kappa, LAYERS, seed), rng=seed, verdict=False)
+    table = found.parameters
+    values, errors = (table[name].values[:2] for name in ("value", "error"))
+    return values - [BETA, T], errors, bound(x, kappa, 1000 + seed)
+
+
+def small(seed: int) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Which intervals cover, by model and by tokens, and whether the flow is rejected."""
+    x = mf.Tokens.uniform(120, 3, rng=5000 + seed).x
+    layers = layers_of(x, SMALL["beta"], SMALL["kappa"], 4, seed)
+    found = quiet(layers, rng=seed, hold=False)
+    true = np.array([SMALL[name] for name in found.family.labels])
+    covered = [
+        (a <= true) & (true <= b) for a, b in (found.interval(by=k).T for k in ("model", "tokens"))
+    ]
+    return covered[0], covered[1], bool(found.rejected)
+
+
+def no_flow(kind: str, seed: int) -> bool:
+    """Whether layers that are no flow are rejected."""
+    rng = np.random.default_rng(seed)
+    x = mf.Tokens.uniform(60, 4, rng=seed).x
+    layers = layers_of(x, 2.0, 100.0, 4, seed)
+    if kind == "independent layers":
+        layers = mf.Tokens.uniform(60, 4, rng=seed, shape=5).x
+    elif kind == "permuted tokens":
+        layers = np.array([rng.permutation(layer) for layer in layers])
+    elif kind == "turned layers":
+        A = rng.standard_normal((4, 4))
+        turn = expm(0.2 * (A - A.T))
+        layers = np.array([x @ np.linalg.matrix_power(turn, k) for k, x in enumerate(layers)])
+    else:
+        first, second = rng.standard_normal((2, 4, 4))
+        found = [x]
+        for _ in range(4):
+            z = found[-1] + 0.3 * np.maximum(found[-1] @ first, 0) @ second
+            found.append(z / np.linalg.norm(z, axis=1, keepdims=True))
+        layers = np.array(found)
+    return bool(quiet(layers, rng=seed, hold=False).rejected)
+
+
+def check_exact(report: Report, n: int) -> None:
+    """Without noise."""
+    x = mf.Tokens.uniform(n, 16, rng=1).x
+    found = quiet(layers_of(x, BETA, np.inf, LAYERS, 0), noise=False, verdict=False)
+    for name, true in (("beta", BETA), ("time", T)):
+        report.compare("no noise", name, predicted=true, measured=found[name], tolerance=1e-6,
+                       relative=True)  # fmt: skip
+
+
+def check_bound(report: Report, pool, kappa: float, repetitions: int) -> tuple:
+    """Against the bound: the part of a ratio that is above 1.2 is asked to be 0."""
+    drawn = list(pool.map(partial(large, kappa=kappa), range(repetitions)))
+    off, stated, bounds = (np.array(part) for part in zip(*drawn, strict=True))
+    least = np.sqrt((bounds**2).mean(axis=0))
+    print(f"kappa = {kappa:g}: bound {100 * least / [BETA, T]} %")
+    ratios = np.sqrt((stated**2).mean(axis=0)) / least
+    real = np.sqrt((off**2).mean(axis=0)) / least
+    for k, name in enumerate(("beta", "time")):
+        case = f"kappa = {kappa:g}"
+        report.compare(case, f"{name}, stated/bound", predicted=1.0, measured=ratios[k],
+                       tolerance=0.2, random=True)  # fmt: skip
+        if repetitions > 4:
+            error = real[k] / np.sqrt(2 * repetitions)
+            print(f"{case}, {name}: measured/bound {real[k]:.2f} +- {error:.2f}")
+            report.compare(case, f"{name}, measured/bound", predicted=1.0, measured=real[k],
+                           tolerance=0.2 + 2 * error, random=True)  # fmt: skip
+    return kappa, ratios, real
+
+
+def check_small(report: Report, pool, repetitions: int) -> None:
+    """Coverage, and rejections of true flows."""
+    drawn = list(pool.map(small, range(repetitions), chunksize=4))
+    by_model, by_tokens, rejected = (np.array(part) for part in zip(*drawn, strict=True))
+    allowed = 0.02 if repetitions >= 1000 else 0.02 + 2.6 * np.sqrt(0.0475 / repetitions)
+    for k, name in enumerate(SMALL):
+        report.compare("coverage", name, predicted=0.95, measured=by_model[:, k].mean(),
+                       tolerance=allowed, random=True)  # fmt: skip
+    print("coverage with the variance of tokens apart:", by_tokens.mean(axis=0))
+    report.compare("rejected", "true flows", predicted=0.05, measured=rejected.mean(),
+                   tolerance=0.015 + 3 * np.sqrt(0.0475 / repetitions), random=True)  # fmt: skip
+
+
+def check_others(report: Report, pool, repetitions: int) -> None:
+    """Rejections of what is no flow."""
+    for kind in ("independent layers", "permuted tokens", "turned layers", "a ReLU network"):
+        rate = np.mean(list(pool.map(partial(no_flow, kind), range(repetitions))))
+        report.compare("rejected", kind, predicted=1.0, measured=rate, tolerance=0.05)
+
+
+def figure(found: list[tuple]):
+    """Ratios to the bound."""
+    with theme.style():
+        drawing = theme.figure(width=6, height=4)
+        axes = drawing.subplots()
+        kappas = [kappa for kappa, *_ in found]
+        for k, name in enumerate((r"$\beta$", "$T$")):
+            axes.plot(kappas, [row[1][k] for row in found], "o-", label=f"{name}, stated")
+            axes.plot(kappas, [row[2][k] for row in found], "s--", label=f"{name}, measured")
+        axes.axhline(1.2, color="0.5")
+        axes.set(xscale="log", xlabel=r"$\kappa$", ylabel="standard error / bound", ylim=(0, None))
+        axes.legend()
+    return drawing
+
+
+def main() -> int:
+    """All parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--figure")
+    given = parser.parse_args()
+    report = Report(("part", "what"), digits=5)
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        check_exact(report, 200 if given.quick else 500)
+        cases = {100.0: 1} if given.quick else {20.0: 16, 100.0: 16, 1000.0: 16}
+        found = [check_bound(report, pool, *case) for case in cases.items()]
+        check_small(report, pool, 24 if given.quick else 1000)
+        check_others(report, pool, 2 if given.quick else 20)
+    if given.figure:
+        figure(found).savefig(given.figure)
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
