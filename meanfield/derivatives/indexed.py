@@ -4,7 +4,8 @@ With acting_i = sum_j C_ij mu_j and v_i = A_i/B_i, A_i = grad W * acting_i, B_i 
 
     N_i = -div(mu_i v_i),    DN_i h = -div(h_i v_i + mu_i (A_h - v_i B_h)/B_i),
 
-A_h and B_h of sum_j C_ij h_j; where a parameter of W and Z changes with h, its derivatives are added.
+A_h and B_h of sum_j C_ij h_j; where a parameter of W and Z changes with h, its derivatives are
+added.
 """
 
 from collections.abc import Sequence

@@ -37,8 +37,8 @@ class Tangents(RunTangents[Variation]):
         """Of mass, moments, order_parameter, entropy, interaction_energy, free_energy, minimum."""
         run = self._run
         if isinstance(run.final, Indexed):
-            pairs = zip(run.states, self[name], strict=True)
-            return [_measured_by_index(mu, h) for mu, h in pairs]
+            changes = self[name]
+            return [_measured_by_index(*both) for both in zip(run.states, changes, strict=True)]
         pairs = zip(run.states, self[name], self.t, strict=True)
         return [_measured(run.model, mu, h, name, t) for mu, h, t in pairs]
 
@@ -168,7 +168,8 @@ def tangents_of(
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
-        given = (model, initial, index, steps, parameters, start)
+        given: Any = (model, initial, index, steps, parameters, start)
+        member: DifferentiatedRun
         if isinstance(initial, Indexed):
             member = DifferentiatedIndexed(*given, influence=motion.influence, kept=shared)
         else:
