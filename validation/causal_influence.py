@@ -8,7 +8,7 @@
    change sin(theta), are printed for e^{T C} and for runs that start at 1 + a cos(theta) for all s.
    Here kappa = 8.
 
-    python validation/causal_influence.py [--quick]    # 90 s, 30 s quick
+    python validation/causal_influence.py [--quick]    # 90 s, 14 s quick
 
 --quick has the circle and t <= 4 only, and no runs with a > 0. Exit code 1 on failure.
 """
