@@ -59,12 +59,13 @@ class RunTangents(Mapping[str, tuple[Change, ...]]):
         dims = ("tangent", "t", *member_dims(self._run.shape))
         for name in tables[0][0] if tables else ():
             values = np.array([[row[name] for row in rows] for rows in tables])
-            if name == "moment":
-                variables["moment_re"] = (*dims, "k"), values.real
-                variables["moment_im"] = (*dims, "k"), values.imag
+            own = (*dims, "index") if name.endswith("_by_index") else dims
+            if name.startswith("moment"):
+                variables[f"{name}_re"] = (*own, "k"), values.real
+                variables[f"{name}_im"] = (*own, "k"), values.imag
                 variables["k"] = ("k",), np.arange(1, values.shape[-1] + 1)
             else:
-                variables[name] = dims, values
+                variables[name] = own, values
         return xr.Dataset(variables, {"tangent": list(self), "t": self.t})
 
     @abstractmethod

@@ -20,6 +20,7 @@ from .densities import (
     names_of_kappa,
 )
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
+from .indexed import DifferentiatedIndexed, IndexedVariation, check_indexed
 from .journal import end_of
 from .parameters import derivative_by
 from .run_tangents import RunTangents
@@ -35,6 +36,9 @@ class Tangents(RunTangents[Variation]):
     def _measured(self, name: str) -> list[dict[str, Any]]:
         """Of mass, moments, order_parameter, entropy, interaction_energy, free_energy, minimum."""
         run = self._run
+        if isinstance(run.final, Indexed):
+            changes = self[name]
+            return [_measured_by_index(*both) for both in zip(run.states, changes, strict=True)]
         pairs = zip(run.states, self[name], self.t, strict=True)
         return [_measured(run.model, mu, h, name, t) for mu, h, t in pairs]
 
@@ -57,8 +61,11 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
         return {}
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
-    check_state(state)
-    check_differentiable(model, state.geometry, fields_in(motion))
+    if isinstance(state, Indexed):
+        check_indexed(motion)
+    else:
+        check_state(state)
+        check_differentiable(model, state.geometry, fields_in(motion))
     found: dict[str, Any] = {}
     directions = 0
     for given in tangents:
@@ -74,8 +81,8 @@ def check_state(state: Any) -> None:
     """Raise MeanfieldError for states whose runs have no tangents as expansions, nor gradients."""
     if isinstance(state, Indexed):
         raise MeanfieldError(
-            "Derivatives of runs of Indexed densities are not known: use differences of runs with "
-            "dt= and max_degree= = min_degree=."
+            "Gradients of runs of Indexed densities are not known: ask for tangents, "
+            "solve(..., tangents=[...]), in the directions that matter."
         )
     if not isinstance(state, Density):
         raise MeanfieldError(
@@ -106,7 +113,9 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         f"coefficients (..., {geometry.degrees.size})"
     )
     if isinstance(given, Density | Variation):
-        fitting("tangents", given, f"on {geometry!r}", type(given.geometry) is type(geometry))
+        alike = type(given.geometry) is type(geometry)
+        alike = alike and given.geometry.with_degree(geometry.degree) == geometry
+        fitting("tangents", given, f"on {geometry!r}", alike)
         coefficients = given.resample(geometry.degree).coefficients
         if isinstance(given, Density):
             coefficients = coefficients - state.coefficients
@@ -159,13 +168,17 @@ def tangents_of(
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
-        member = DifferentiatedRun(
-            model, initial, index, steps, parameters, start, fields=fields_in(motion), kept=shared
-        )
+        given: Any = (model, initial, index, steps, parameters, start)
+        member: DifferentiatedRun
+        if isinstance(initial, Indexed):
+            member = DifferentiatedIndexed(*given, influence=motion.influence, kept=shared)
+        else:
+            member = DifferentiatedRun(*given, fields=fields_in(motion), kept=shared)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]
     result: dict[str, list[Variation]] = {name: [] for name in tangents}
+    kind = IndexedVariation if isinstance(initial, Indexed) else Variation
     for row, state in zip(rows, run.states, strict=True):
         space = state.geometry
         for i, name in enumerate(tangents):
@@ -173,8 +186,36 @@ def tangents_of(
             for index in np.ndindex(*shape):
                 values = row[index][i]
                 found[index] = space.with_modes(values.size).resample(values, space.degree)
-            result[name].append(Variation(space, found))
+            result[name].append(kind(space, found))
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
+
+
+def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
+    """Derivatives of the observables of indexed densities that move along h."""
+    space, weights = mu.space, mu.weights
+    each, change = mu.each, mu.geometry.split(h.coefficients)
+
+    def moments(c: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Derivatives of moments, and of the length of the first."""
+        degrees = range(1, MOMENTS + 1)
+        first = space.scalar_moment(c, 1)
+        found = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            turned = (np.conj(first) * found[..., 0]).real / np.abs(first)
+        return found.astype(complex), turned
+
+    whole, turned = moments(weights @ each, weights @ change)
+    by_index, turned_by_index = moments(each, change)
+    values, moved = mu.values, h.values
+    lowest = values.argmin(axis=-1)[..., None]
+    return {
+        "moment": whole,
+        "order_parameter": turned,
+        "moment_by_index": by_index,
+        "order_by_index": turned_by_index,
+        "minimum": np.take_along_axis(moved, lowest, axis=-1)[..., 0],
+        "mass": change[..., 0].real @ weights,
+    }
 
 
 def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
