@@ -339,7 +339,8 @@ def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, n
     assert np.abs(w - known).max() < 1e-12 * np.abs(known).max()
     for beside in {id(each): each for each in (None, sums.beside)}.values():
         v, dv = tangents.velocity(*given, known, beside)
-        assert np.abs(v - known).max() < 1e-14 * np.abs(known).max()
+        # parts along u, which are larger than velocities, are added and taken off
+        assert np.abs(v - known).max() < 1e-13 * np.abs(known).max()
         assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
 
 
