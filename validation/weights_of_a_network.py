@@ -11,7 +11,7 @@ and states are directions x and lengths r of the hidden states h = r x:
     RMSNorm       pre-LN, causal, every layer a call of `solve`
     one call      pre-LN, causal, no perceptron: `PerLayer` matrices
     grouped       as RMSNorm, two heads of queries for each of keys
-    LayerNorm     h centred, W_O and W_out centred, biases of keys, values, outputs, perceptron
+    LayerNorm     h centred, W_O and W_out centred, biases of all parts
     parallel      attention and perceptron of the same N(h)
     SwiGLU        as RMSNorm, with `FeedForward(gate=)`
     biased MLP    as RMSNorm, with `FeedForward(outer_bias=)` and the tanh form of GELU
@@ -59,6 +59,7 @@ def weights(rng: np.random.Generator, groups: int = HEADS) -> list[SimpleNamespa
             inner=matrix(4 * D, D),
             outer=matrix(D, 4 * D),
             gains=1 + 0.2 * rng.standard_normal((2, D)),
+            b_Q=np.zeros(D),
             b_K=np.zeros(groups * WIDTH),
             b_V=np.zeros(groups * WIDTH),
             b_O=np.zeros(D),
@@ -81,7 +82,7 @@ def layer_norm(h: np.ndarray) -> np.ndarray:
 
 def attention(w, x: np.ndarray, masked: np.ndarray, cap: float = np.inf) -> np.ndarray:
     """What attention adds to the hidden states, for its input x (n, d); query by query."""
-    q, k, v = x @ w.Q.T, x @ w.K.T + w.b_K, x @ w.V.T + w.b_V
+    q, k, v = x @ w.Q.T + w.b_Q, x @ w.K.T + w.b_K, x @ w.V.T + w.b_V
     groups, found = len(w.K) // WIDTH, np.empty((N, D))
     for head in range(HEADS):
         own, shared = (slice(i * WIDTH, (i + 1) * WIDTH) for i in (head, head * groups // HEADS))
@@ -220,15 +221,17 @@ def with_layer_norm(layers, start, network, causal):
     """LayerNorm without biases of its own, the others with biases; states centred."""
     rng = np.random.default_rng(1)
     for w in layers:
-        w.b_K, w.b_V, w.b_O = rng.standard_normal((3, D))
+        w.b_Q, w.b_K, w.b_V, w.b_O = rng.standard_normal((4, D))
     wanted = [h - h.mean(axis=-1, keepdims=True) for h in network(layers, causal, layer_norm)]
     models = []
     for w in layers:
         parts = {name: vars(w)[name] - vars(w)[name].mean(axis=0) for name in ("O", "outer")}
         centred = SimpleNamespace(**vars(w) | parts)
-        added = centred.O @ w.b_V + w.b_O - w.b_O.mean()
+        Q, K, V = (b.reshape(HEADS, WIDTH) for b in (w.b_Q, w.b_K, w.b_V))
+        biases = {"Q_bias": Q / np.sqrt(D), "K_bias": K / np.sqrt(D), "V_bias": V}
         model = translated(centred)
-        models.append(model.replace(drift=model.drift + mf.Field(lambda x, a=added: a + 0 * x)))
+        drift = model.drift.replace(**biases, output_bias=w.b_O - w.b_O.mean())
+        models.append(model.replace(drift=drift))
     return wanted, layer_by_layer(models, tokens(start - start.mean(axis=1, keepdims=True)))
 
 
