@@ -11,8 +11,10 @@ and states are directions x and lengths r of the hidden states h = r x:
     RMSNorm       pre-LN, causal, every layer a call of `solve`
     one call      pre-LN, causal, no perceptron: `PerLayer` matrices
     grouped       as RMSNorm, two heads of queries for each of keys
-    LayerNorm     h centred, W_O and W_out centred, biases of keys, values, outputs, perceptron
+    LayerNorm     h centred, W_O and W_out centred, biases of all parts
     parallel      attention and perceptron of the same N(h)
+    SwiGLU        as RMSNorm, with `FeedForward(gate=)`
+    biased MLP    as RMSNorm, with `FeedForward(outer_bias=)` and the tanh form of GELU
     post-LN       gains 1, no mask
     capped        logits replaced by 5 tanh(logits/5)
     padding       keys of the last four tokens masked, by masses 0
@@ -57,6 +59,7 @@ def weights(rng: np.random.Generator, groups: int = HEADS) -> list[SimpleNamespa
             inner=matrix(4 * D, D),
             outer=matrix(D, 4 * D),
             gains=1 + 0.2 * rng.standard_normal((2, D)),
+            b_Q=np.zeros(D),
             b_K=np.zeros(groups * WIDTH),
             b_V=np.zeros(groups * WIDTH),
             b_O=np.zeros(D),
@@ -79,7 +82,7 @@ def layer_norm(h: np.ndarray) -> np.ndarray:
 
 def attention(w, x: np.ndarray, masked: np.ndarray, cap: float = np.inf) -> np.ndarray:
     """What attention adds to the hidden states, for its input x (n, d); query by query."""
-    q, k, v = x @ w.Q.T, x @ w.K.T + w.b_K, x @ w.V.T + w.b_V
+    q, k, v = x @ w.Q.T + w.b_Q, x @ w.K.T + w.b_K, x @ w.V.T + w.b_V
     groups, found = len(w.K) // WIDTH, np.empty((N, D))
     for head in range(HEADS):
         own, shared = (slice(i * WIDTH, (i + 1) * WIDTH) for i in (head, head * groups // HEADS))
@@ -94,6 +97,16 @@ def attention(w, x: np.ndarray, masked: np.ndarray, cap: float = np.inf) -> np.n
 
 def perceptron(w, x: np.ndarray) -> np.ndarray:
     return np.maximum(x @ w.inner.T + w.b, 0) @ w.outer.T
+
+
+def swiglu(w, x: np.ndarray) -> np.ndarray:
+    gate = x @ w.gate.T
+    return (gate / (1 + np.exp(-gate)) * (x @ w.inner.T)) @ w.outer.T
+
+
+def biased(w, x: np.ndarray) -> np.ndarray:
+    h = x @ w.inner.T + w.b
+    return (h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3))) / 2) @ w.outer.T + w.c
 
 
 # The translation -----------------------------------------------------------------------------
@@ -139,12 +152,12 @@ def cases():
     start = 3 * rng.standard_normal((N, D))
     causal, none = np.triu(np.ones((N, N), dtype=bool), 1), np.zeros((N, N), dtype=bool)
 
-    def network(layers, masked=causal, norm=rms, cap=np.inf, parallel=False, feedforward=True):
+    def network(layers, masked=causal, norm=rms, cap=np.inf, parallel=False, mlp=perceptron):
         h, found = start, []
         for w in layers:
             before, h = h, h + attention(w, w.gains[0] * norm(h), masked, cap)
-            if feedforward:
-                h = h + perceptron(w, w.gains[1] * norm(before if parallel else h))
+            if mlp is not None:
+                h = h + mlp(w, w.gains[1] * norm(before if parallel else h))
             found.append(h)
         return found
 
@@ -161,10 +174,25 @@ def cases():
     )
     run = mf.solve(model, tokens(start), **LAYER | {"t_span": (0, LAYERS)})
     found = [run[i].radii[:, None] * run[i].x for i in range(1, LAYERS + 1)]
-    yield "one call", network(layers, feedforward=False), found
+    yield "one call", network(layers, mlp=None), found
 
     grouped = weights(rng, HEADS // 2)
     yield "grouped", network(grouped), layer_by_layer(map(translated, grouped), tokens(start))
+
+    for w in layers:
+        w.gate = np.random.default_rng(3).standard_normal((4 * D, D)) / np.sqrt(D)
+    models = [
+        translated(w).replace(
+            feedforward=mf.FeedForward(
+                np.sqrt(D) * w.gains[1] * w.inner, w.outer, activation="silu",
+                gate=np.sqrt(D) * w.gains[1] * w.gate,
+            )
+        )
+        for w in layers
+    ]  # fmt: skip
+    yield "SwiGLU", network(layers, mlp=swiglu), layer_by_layer(models, tokens(start))
+
+    yield "biased MLP", *with_biased_perceptron(weights(rng), start, network)
 
     yield "LayerNorm", *with_layer_norm(weights(rng), start, network, causal)
 
@@ -193,16 +221,29 @@ def with_layer_norm(layers, start, network, causal):
     """LayerNorm without biases of its own, the others with biases; states centred."""
     rng = np.random.default_rng(1)
     for w in layers:
-        w.b_K, w.b_V, w.b_O = rng.standard_normal((3, D))
+        w.b_Q, w.b_K, w.b_V, w.b_O = rng.standard_normal((4, D))
     wanted = [h - h.mean(axis=-1, keepdims=True) for h in network(layers, causal, layer_norm)]
     models = []
     for w in layers:
         parts = {name: vars(w)[name] - vars(w)[name].mean(axis=0) for name in ("O", "outer")}
         centred = SimpleNamespace(**vars(w) | parts)
-        added = centred.O @ w.b_V + w.b_O - w.b_O.mean()
+        Q, K, V = (b.reshape(HEADS, WIDTH) for b in (w.b_Q, w.b_K, w.b_V))
+        biases = {"Q_bias": Q / np.sqrt(D), "K_bias": K / np.sqrt(D), "V_bias": V}
         model = translated(centred)
-        models.append(model.replace(drift=model.drift + mf.Field(lambda x, a=added: a + 0 * x)))
+        drift = model.drift.replace(**biases, output_bias=w.b_O - w.b_O.mean())
+        models.append(model.replace(drift=drift))
     return wanted, layer_by_layer(models, tokens(start - start.mean(axis=1, keepdims=True)))
+
+
+def with_biased_perceptron(layers, start, network):
+    """The tanh form of GELU between two biases; attention has none."""
+    rng = np.random.default_rng(2)
+    models = []
+    for w in layers:
+        w.c, inner = rng.standard_normal(D), np.sqrt(D) * w.gains[1] * w.inner
+        own = mf.FeedForward(inner, w.outer, w.b, "gelu_tanh", outer_bias=w.c)
+        models.append(translated(w).replace(feedforward=own))
+    return network(layers, mlp=biased), layer_by_layer(models, tokens(start))
 
 
 def after_layers(layers, start, masked):

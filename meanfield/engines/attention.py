@@ -6,7 +6,7 @@ and small n take many replicas at once. How the work is cut depends on n alone, 
 comes out the same, bit for bit, whatever stands beside it and however many threads there are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
-from ..models.attention import Attention, Hardmax, heads
+from ..models.attention import Attention, Hardmax, ensemble, heads
 from .contract import ALONE, ThreadPool
 
 ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
@@ -75,7 +75,9 @@ class AttentionSums:
             not hold.
         """
         matrices = self.drift.at(t, x.shape[2])
-        ensembles = {name: m.shape[:-3] for name, m in matrices.items() if name != "beta"}
+        ensembles = {
+            name: ensemble(name, m.shape) for name, m in matrices.items() if name != "beta"
+        }
         beta = matrices.pop("beta", np.array(1.0))
         for name, shape in {**ensembles, "beta": beta.shape}.items():
             if shape not in ((), (1,), (len(x),)):
@@ -89,13 +91,15 @@ class AttentionSums:
             points = x if at is None else at
             total = np.zeros((len(x), points.size // (len(x) * x.shape[2]), x.shape[2]))
             for number, matrix in enumerate(heads(matrices)):
-                k, v = (times(x, matrix[name]) for name in "KV")
-                q = times(points.reshape(total.shape), matrix["Q"])
+                k, v = (of_head(matrix, name, x) for name in "KV")
+                q = of_head(matrix, "Q", points.reshape(total.shape))
                 head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
                 if at is not None:
-                    head = replace(head, own=times(x, matrix["Q"]))
+                    head = replace(head, own=of_head(matrix, "Q", x))
                 pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
                 total += times(pulled, matrix["output"]) if "output" in matrix else pulled
+            if "output_bias" in matrices:
+                total += matrices["output_bias"][..., None, :]
             return total.reshape(points.shape)
 
     def _prepared(
@@ -352,6 +356,12 @@ def means(sums: np.ndarray) -> np.ndarray:
     """Sums of (m v, m), shape (R, n, k + 1), as means of v; 0 where there is no mass."""
     total = sums[..., -1:]
     return sums[..., :-1] / np.where(total == 0, 1.0, total)
+
+
+def of_head(matrix: Mapping[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
+    """Queries, keys or values of a head for every token: M x, and the bias where there is one."""
+    found, bias = times(x, matrix[name]), matrix.get(f"{name}_bias")
+    return found if bias is None else found + bias[..., None, :]
 
 
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:

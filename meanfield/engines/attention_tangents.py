@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, heads
-from .attention import ENTRIES, UNSEEN, Head, times
+from .attention import ENTRIES, UNSEEN, Head, of_head, times
 from .contract import ALONE, ThreadPool
 
 HIGHEST = 300.0  # logarithm of weights of tokens without mass, relative to the largest of others
@@ -47,7 +47,7 @@ class AttentionTangents:
         total, change = np.zeros(x.shape), np.zeros(dx.shape)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             for matrix in heads(matrices):
-                q, k, v = (times(x, matrix[name]) for name in "QKV")
+                q, k, v = (of_head(matrix, name, x) for name in "QKV")
                 dq, dk, dv = (times(dx, matrix[name]) for name in "QKV")
                 head = HeadTangents(
                     q, k, v, masses, beta, dq, dk, dv, dm, self._by_beta, self._threads,
@@ -58,6 +58,8 @@ class AttentionTangents:
                     pulled, by = times(pulled, matrix["output"]), times(by, matrix["output"])
                 total += pulled
                 change += by
+            if "output_bias" in matrices:
+                total += matrices["output_bias"][..., None, :]
         return total, change
 
     def potential(

@@ -258,6 +258,11 @@ class CausalAttention(AttentionSums):
         super().__init__(drift if drift.causal else drift.replace(causal=True), threads)
         self._by_mass = causal.is_mean(drift) and not drift.normalised
         self._causal = causal
+        if self._by_mass and drift.output_bias is not None:
+            raise MeanfieldError(
+                'causal = "mean" divides sums by the mass that is seen, and output_bias is no sum. '
+                "Leave it out, and add Field(lambda x: bias + 0 * x) to the drift."
+            )
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None

@@ -13,15 +13,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import common_shape, finite, finite_array, fitting
+from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
 from .drift import Drift
-from .parameters import InverseTemperature, Matrix, Parameter, changing, in_every_layer
+from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, in_every_layer
 from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
+BIASED = "attention with biases is known for tokens only; a density has no kernels for them."
 HUGE = 1e100  # components of tokens below it do not overflow
 AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
+
+BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # of heads, by the matrices they go with
+OWN = dict.fromkeys(AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}  # axes of a member
 
 
 class _QKV(Drift):
@@ -62,7 +67,8 @@ class _QKV(Drift):
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
         """The ensemble shape of each parameter."""
-        return {name: _ensemble(shape) for name, shape in _shapes(self._given).items() if shape}
+        shapes = {n: value.shape for n, value in self._given.items() if n in OWN and value.shape}
+        return {name: ensemble(name, shape) for name, shape in shapes.items()}
 
     @property
     def _has_members(self) -> bool:
@@ -149,6 +155,12 @@ class Attention(_QKV):
         `Linear()`, or of a class of one's own.
     output : None, or like Q, of shape (d, k) or (H, d, k)
         O_h, which takes the values of a head back to R^d; without it O_h = 1.
+    Q_bias, K_bias : None, array of shape (k,) or (H, k), PerLayer, or callable
+        Added to queries Q x and keys K x. An array (R, H, k) makes an ensemble.
+    V_bias : the same, of shape (d,) or (H, d); with `output`, (k,) or (H, k)
+        Added to values V x.
+    output_bias : the same, of shape (d,), or (R, d) for an ensemble
+        Added once to A_i. With biases, attention moves tokens only, and has no potential.
     causal : bool
         Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Weights that
         are not normalised are not divided by the mass of these either: they mean what they mean
@@ -183,6 +195,10 @@ class Attention(_QKV):
     weights: Weights = Softmax()
     output: Matrix | None = None
     causal: bool = False
+    Q_bias: Bias | None = None
+    K_bias: Bias | None = None
+    V_bias: Bias | None = None
+    output_bias: Bias | None = None
 
     def validate(self) -> None:
         if self.causal and self.why_not_causal:
@@ -196,14 +212,22 @@ class Attention(_QKV):
 
     @property
     def _given(self) -> dict[str, Parameter]:
-        output = {} if self.output is None else {"output": self.output}
-        return {**super()._given, **output, "beta": self.beta}
+        names = "output", *BIASES, "output_bias"
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {**super()._given, **found, "beta": self.beta}
+
+    @property
+    def biased(self) -> bool:
+        """Whether queries, keys, values or the output have a bias."""
+        return any(getattr(self, name) is not None for name in (*BIASES, "output_bias"))
 
     def on(self, t: float, d: int) -> list[Head]:
         """The heads at time t on R^d, where numbers are taken for multiples of the identity.
 
-        Raises what `at` raises.
+        Raises what `at` raises, and MeanfieldError for heads with biases.
         """
+        if self.biased:
+            raise MeanfieldError(f"{self!r} moves no laws: {BIASED} Solve for Tokens.")
         matrices, found = self.at(t, d), []
         beta, one = matrices.pop("beta"), np.eye(d)
         for head in heads(matrices):
@@ -236,15 +260,24 @@ class Attention(_QKV):
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)
         beta = np.abs(matrices.pop("beta"))
-        norms = {name: _norm(matrix) for name, matrix in matrices.items()}
-        return norms["V"] * norms.get("output", 1.0) * (1 + beta * norms["Q"] * norms["K"])
+        norms = {name: _norm(matrices[name]) for name in AXES if name in matrices}
+        for name in BIASES:
+            if name in matrices:
+                norms[BIASES[name]] = norms[BIASES[name]] + _length(name, matrices[name])
+        rate = norms["V"] * norms.get("output", 1.0) * (1 + beta * norms["Q"] * norms["K"])
+        added = matrices.get("output_bias")
+        return rate if added is None else rate + _length("output_bias", added)
 
     def known_rate(self, on_sphere: bool) -> bool:
         return self.constant and on_sphere and self.weights.bounded
 
     def output_size(self, t: float) -> np.ndarray:
         matrices = self.at(t)
-        return np.asarray(_entries(matrices["V"]) * _entries(matrices.get("output", np.array(1.0))))
+        size, added = _entries(matrices["V"]), matrices.get("output_bias")
+        if "V_bias" in matrices:
+            size = size + _length("V_bias", matrices["V_bias"])
+        size = np.asarray(size * _entries(matrices.get("output", np.array(1.0))))
+        return size if added is None else size + _length("output_bias", added)
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """E = (1/2) sum_i m_i Phi(x_i), where it is increased: see `interaction_potential`.
@@ -299,7 +332,8 @@ class Attention(_QKV):
             return ""
         return (
             "this Attention is the gradient of none. One is that of one head of Unnormalised() "
-            "weights, or others with a `potential`, not causal, K^T Q symmetric and V = c K^T Q"
+            "weights, or others with a `potential`, not causal, without biases, K^T Q symmetric "
+            "and V = c K^T Q"
         )
 
     def gradient_at(self, t: float, d: int) -> Any:
@@ -307,7 +341,7 @@ class Attention(_QKV):
 
         Of an ensemble in which matrices differ ask the members.
         """
-        if not self.weights.has_potential or self.causal:
+        if not self.weights.has_potential or self.causal or self.biased:
             return None
         found = self.on(t, d)
         if len(found) > 1:
@@ -320,7 +354,7 @@ class Attention(_QKV):
     @property
     def why_no_density(self) -> str:  # type: ignore[override]
         if not self.causal:
-            return ""
+            return BIASED if self.biased else ""
         return "causal attention goes by the order of the tokens, which a density has not."
 
     @property
@@ -474,14 +508,33 @@ def dimension(matrices: Mapping[str, Any]) -> int | None:
     Raises ValueError where they differ.
     """
     shapes = _shapes(matrices)
-    return _check_one("dimensions d", {n: shapes[n][AXES[n]] for n in AXES if shapes.get(n)})
+    found = {n: shapes[n][AXES[n]] for n in AXES if shapes.get(n)}
+    for name, shape in _bias_shapes(matrices).items():  # beside a number k is d
+        if name == "output_bias" or shapes[BIASES[name]] == ():
+            found[name] = shape[-1]
+    return _check_one("dimensions d", found)
 
 
 def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
     """The matrices of each head in turn, (..., rows, columns), or a number ()."""
-    count = max((m.shape[-3] for m in matrices.values() if m.ndim >= 3), default=1)
+    count = max(_counts({name: m.shape for name, m in matrices.items()}).values(), default=1)
     for h in range(count):
-        yield {name: m[..., h, :, :] if m.ndim >= 3 else m for name, m in matrices.items()}
+        yield {
+            name: m.take(h, axis=-OWN[name]) if m.ndim >= OWN[name] > 1 else m
+            for name, m in matrices.items()
+        }
+
+
+def _counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """The numbers of heads of parameters that have an axis of them."""
+    own = {name: OWN[name] for name, shape in shapes.items() if shape and OWN[name] > 1}
+    return {name: shapes[name][-k] for name, k in own.items() if len(shapes[name]) >= k}
+
+
+def _bias_shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The shapes of biases that are known."""
+    names = [name for name in (*BIASES, "output_bias") if name in matrices]
+    return {name: matrices[name].shape for name in names if matrices[name].shape}
 
 
 def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -491,12 +544,18 @@ def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def _own(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a parameter that do not belong to an ensemble: (H, k, d) of a matrix."""
-    return shape[-3:] if name in AXES else ()
+    return shape[-OWN[name] :] if name in OWN else ()
 
 
-def _ensemble(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a matrix that make an ensemble."""
-    return shape[:-3]
+def ensemble(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of a matrix or a bias that make an ensemble."""
+    return shape[: -OWN[name]]
+
+
+def _length(name: str, bias: np.ndarray) -> np.ndarray:
+    """The length of a bias, that of all heads added."""
+    lengths = np.linalg.norm(bias, axis=-1)
+    return lengths.sum(axis=-1) if lengths.ndim and OWN[name] > 1 else lengths
 
 
 def _norm(matrix: np.ndarray) -> np.ndarray:
@@ -533,7 +592,14 @@ def _check_shapes(matrices: Mapping[str, Any]) -> None:
             "V (k, d) or (H, k, d) and output (d, k) or (H, d, k) must be of opposite shapes; "
             f"got V {v} and output {output}."
         )
-    _check_one("numbers of heads", {n: s[-3] for n, s in shapes.items() if s and len(s) >= 3})
+    biases = _bias_shapes(matrices)
+    for name, own in BIASES.items():
+        if name in biases and shapes[own] and biases[name][-1] != shapes[own][-2]:
+            raise ValueError(
+                f"{name} must be (k,) or (H, k), with k the rows of {own} {shapes[own]}; got "
+                f"{biases[name]}."
+            )
+    _check_one("numbers of heads", _counts({n: s for n, s in (shapes | biases).items() if s}))
     dimension(matrices)
 
 

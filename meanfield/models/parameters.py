@@ -275,6 +275,16 @@ def _matrix(name: str, value: Any) -> np.ndarray:
     return array
 
 
+def _bias(name: str, value: Any) -> np.ndarray:
+    array = finite_array(name, value)
+    if array.ndim == 0 or array.size == 0:
+        raise ValueError(
+            f"{name} must be None or an array, a number for each coordinate; got shape "
+            f"{array.shape}."
+        )
+    return array
+
+
 def _matrix_of_time(name: str, value: Any) -> np.ndarray:
     array = _matrix(name, value)
     if array.ndim > 3:
@@ -322,6 +332,11 @@ MATRIX = Leaf(
     ),
     NESTED,
 )
+BIAS = Leaf(
+    "an array, that of each head, or a table",
+    lambda name, value: _in_time(_bias, _bias, name, value),
+    NESTED,
+)
 BETA = Leaf(
     "a finite number, an array of them, or a table",
     lambda name, value: _in_time(NUMBERS.check, _single(NUMBERS, "betas"), name, value),
@@ -338,4 +353,5 @@ KAPPA = Leaf(
 )
 NoiseParameter = Annotated[Any, Either((KAPPA, KindOf(BetaInTime)))]
 Matrix = Annotated[Any, Either((MATRIX, KindOf(MatrixInTime)))]
+Bias = Annotated[Any, Either((BIAS, KindOf(MatrixInTime)))]
 InverseTemperature = Annotated[Any, Either((BETA, KindOf(BetaInTime)))]

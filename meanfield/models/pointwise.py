@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,21 @@ def gelu(x: np.ndarray) -> np.ndarray:
     return x * ndtr(x)
 
 
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """x (1 + tanh(u))/2 with u = sqrt(2/pi) (x + 0.044715 x^3), which approximates `gelu`."""
+    return x * _sigmoid(_twice_u(x))
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """x/(1 + e^-x)."""
+    return x * _sigmoid(x)
+
+
+def quick_gelu(x: np.ndarray) -> np.ndarray:
+    """x/(1 + e^(-1.702 x))."""
+    return x * _sigmoid(1.702 * x)
+
+
 def softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + e^x)."""
     return np.logaddexp(0, x)
@@ -37,25 +53,45 @@ def _gelu_slope(x: np.ndarray) -> np.ndarray:
     return ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def _softplus_slope(x: np.ndarray) -> np.ndarray:
+def _sigmoid(x: np.ndarray) -> np.ndarray:
     from scipy.special import expit
 
     return expit(x)
 
 
+def _twice_u(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)
+
+
+def _gelu_tanh_slope(x: np.ndarray) -> np.ndarray:
+    return _gated_slope(x, _twice_u(x), np.sqrt(8 / np.pi) * (1 + 3 * 0.044715 * x**2))
+
+
+def _gated_slope(x: np.ndarray, y: np.ndarray, rate: np.ndarray | float) -> np.ndarray:
+    """The slope of x sigmoid(y), where y changes at this rate."""
+    s = _sigmoid(y)
+    return s + x * rate * s * (1 - s)
+
+
 ACTIVATIONS: dict[str, Callable] = {
     "relu": relu,
     "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+    "quick_gelu": quick_gelu,
     "softplus": softplus,
     "tanh": np.tanh,
 }
 SLOPES: dict[Callable, Callable] = {
     relu: lambda x: (x > 0).astype(float),
     gelu: _gelu_slope,
-    softplus: _softplus_slope,
+    gelu_tanh: _gelu_tanh_slope,
+    silu: lambda x: _gated_slope(x, x, 1.0),
+    quick_gelu: lambda x: _gated_slope(x, 1.702 * x, 1.702),
+    softplus: _sigmoid,
     np.tanh: lambda x: 1 - np.tanh(x) ** 2,
 }
-NAMED = '"relu", "gelu", "softplus" or "tanh", or in Python a function'
+NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + " or in Python a function"
 ACTIVATION = Leaf(
     NAMED, lambda name, f: fitting(name, f, NAMED, callable(f), TypeError), {}, ACTIVATIONS
 )
@@ -177,8 +213,9 @@ class Field(Pointwise):
 
 
 class FeedForward(Pointwise):
-    """f(x) = outer activation(inner x + bias), token by token.
+    """f(x) = outer activation(inner x + bias) + outer_bias, token by token.
 
+    With a `gate`, as in SwiGLU, it is outer (activation(gate x) * (inner x + bias)) + outer_bias.
     As a drift, or a part of a sum of drifts, it acts beside attention; as
     ``Transformer(..., feedforward=FeedForward(...))`` it is a sublayer after it.
 
@@ -191,7 +228,13 @@ class FeedForward(Pointwise):
     bias : array, (k,), optional
         0 by default.
     activation : callable
-        Of arrays; `relu` by default. In files "relu", "gelu", "softplus" or "tanh".
+        Of arrays; `relu` by default. In files "relu", "gelu", "gelu_tanh", "silu", "quick_gelu",
+        "softplus" or "tanh".
+    outer_bias : array, (d,), optional
+        Added to the result; none by default.
+    gate : array, (k, d), or number, optional
+        Where it is given, the activation is that of gate x, and multiplies inner x + bias
+        coordinate by coordinate.
 
     Raises
     ------
@@ -205,40 +248,71 @@ class FeedForward(Pointwise):
     outer: Weight
     bias: Array | None = None
     activation: Annotated[Callable, ACTIVATION] = relu
+    _: KW_ONLY
+    outer_bias: Array | None = None
+    gate: Weight | None = None
 
     def validate(self) -> None:
-        if self.inner.shape is None or self.outer.shape is None:  # not known yet
+        if any(matrix.shape is None for matrix in self._matrices.values()):  # not known yet
             return
-        inner, outer = self.inner.shape, self.outer.shape[::-1]
-        fit = {len(inner), len(outer)} <= {0, 2} and (inner == outer or not (inner and outer))
-        shape = inner or outer
-        fit = fit and (bool(inner and outer) or len(set(shape)) <= 1)  # a number is square
-        width = shape[:1]
+        shapes = {name: matrix.shape for name, matrix in self._matrices.items()}
+        shapes["outer"] = shapes["outer"][::-1]
+        given = {shape for shape in shapes.values() if shape}
+        shape = next(iter(given), ())
+        fit = len(given) <= 1 and len(shape) in (0, 2)
+        fit = fit and (() not in shapes.values() or len(set(shape)) <= 1)  # a number is square
+        width, d = shape[:1], shape[1:]
         bias: Any = np.zeros(width) if self.bias is None else self.bias
         if not fit or (bias.shape != width and (shape or bias.ndim > 1)):
+            gate = {name: shape for name, shape in shapes.items() if name == "gate"}
             raise ValueError(
                 "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
-                "stands for a square matrix; got "
-                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}."
+                "stands for a square matrix, and a gate (k, d) if any; got "
+                f"{self.inner.shape}, {self.outer.shape} and {bias.shape}"
+                + (f", gate {gate['gate']}." if gate else ".")
             )
+        if self.outer_bias is not None:
+            d, found = d or bias.shape, self.outer_bias.shape
+            if len(found) > 1 or (d and found != d):
+                raise ValueError(
+                    "FeedForward expects outer_bias of shape (d,), a number for each coordinate of "
+                    f"the tokens; got {found}" + (f" for d = {d[0]}." if d else ".")
+                )
         self._set(bias=bias)
+
+    @property
+    def _matrices(self) -> dict[str, Any]:
+        gate = {} if self.gate is None else {"gate": self.gate}
+        return {"inner": self.inner, "outer": self.outer, **gate}
 
     @property
     def dimension(self) -> int | None:
         """d; None where numbers fit any, or matrices are not known yet."""
-        shapes = self.inner.shape, self.outer.shape
-        if None in shapes:
+        shapes = {name: matrix.shape for name, matrix in self._matrices.items()}
+        if None in shapes.values():
             return None
-        of_rows = (*shapes[0][1:], *shapes[1][:1], *(() if self.bias is None else self.bias.shape))
-        return of_rows[0] if of_rows else None
+        shapes["outer"] = shapes["outer"][::-1]
+        biases = [bias.shape for bias in (self.outer_bias, self.bias) if bias is not None]
+        told = [d for shape in shapes.values() for d in shape[1:]]
+        told += [d for shape in biases for d in shape]
+        return told[0] if told else None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return _times(self.outer, self.activation(_times(self.inner, x) + self.bias))
+        hidden = _times(self.inner, x) + self.bias
+        if self.gate is None:
+            found = _times(self.outer, self.activation(hidden))
+        else:
+            found = _times(self.outer, self.activation(_times(self.gate, x)) * hidden)
+        return found if self.outer_bias is None else found + self.outer_bias
 
     def along(self, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        """outer (activation'(inner x + bias) inner dx); 0 is the slope of relu at 0."""
-        hidden = _times(self.inner, x) + self.bias
-        return _times(self.outer, self._slope(hidden) * _times(self.inner, dx))
+        """The derivative in directions dx; 0 is the slope of relu at 0."""
+        hidden, change = _times(self.inner, x) + self.bias, _times(self.inner, dx)
+        if self.gate is None:
+            return _times(self.outer, self._slope(hidden) * change)
+        opened, opening = _times(self.gate, x), _times(self.gate, dx)
+        by_gate = self._slope(opened) * opening * hidden
+        return _times(self.outer, by_gate + self.activation(opened) * change)
 
     def _slope(self, hidden: np.ndarray) -> np.ndarray:
         if self.activation in SLOPES:

@@ -64,14 +64,22 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         ),
         "Attention": (
             {},
-            {"Q": matrices, "weights": weights, "causal": st.booleans(), "beta": numbers},
+            {
+                "Q": matrices,
+                "weights": weights,
+                "causal": st.booleans(),
+                "beta": numbers,
+                "output_bias": st.just([0.5, 1.0]),
+            },
         ),
         "Hardmax": ({}, {"V": matrices, "ties": st.floats(0, 1e-6)}),
         "FeedForward": (
             {"inner": st.just([[1.0, 2.0]]), "outer": st.just([[1.0], [0.0]])},
             {
                 "bias": st.just([0.5]),
-                "activation": st.sampled_from(["relu", "gelu", "softplus", "tanh"]),
+                "activation": st.sampled_from(["relu", "gelu_tanh", "silu", "tanh"]),
+                "outer_bias": st.just([0.5, 1.0]),
+                "gate": st.just([[0.0, -1.0]]),
             },
         ),
         "Sum": (

@@ -419,7 +419,7 @@ class Expo(mf.ZonalDrift):
         (lambda: Expo(1.0, 2.0, e=1.0), r"Expo has no parameter e\. It takes a, c"),
         (lambda: mf.Kuramoto(beta=2.0), "It takes none"),
         (lambda: mf.Attention(weights="softmax"), r"did you mean Softmax\(...\)"),
-        (lambda: mf.FeedForward([[1.0]], [[1.0]], activation="silu"), '"gelu"'),
+        (lambda: mf.FeedForward([[1.0]], [[1.0]], activation="swish"), '"silu"'),
     ],
 )
 def test_wrong_names_of_parameters_are_told_the_nearest_and_what_others_call_them(call, meant):

@@ -5,8 +5,10 @@ import pytest
 from scipy import stats
 
 import meanfield as mf
+from meanfield.core.differences import derivative_at_zero
 from meanfield.core.kinds import build, describe
 from meanfield.models import gelu, relu, softplus
+from meanfield.models.pointwise import ACTIVATIONS, SLOPES, gelu_tanh, quick_gelu, silu
 
 X = np.linspace(-5, 5, 101)
 
@@ -16,16 +18,66 @@ def test_activations_are_those_of_the_literature():
     np.testing.assert_allclose(softplus(X), np.log1p(np.exp(X)), rtol=1e-14)
     assert softplus(np.array([800.0, -800.0])).tolist() == [800.0, 0.0]
     np.testing.assert_array_equal(relu(X), np.where(X > 0, X, 0))
+    u = np.sqrt(2 / np.pi) * (X + 0.044715 * X**3)
+    np.testing.assert_allclose(gelu_tanh(X), X * (1 + np.tanh(u)) / 2, rtol=0, atol=2e-15)
+    np.testing.assert_allclose(silu(X), X / (1 + np.exp(-X)), rtol=1e-14)
+    np.testing.assert_allclose(quick_gelu(X), X / (1 + np.exp(-1.702 * X)), rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["relu", "gelu", "softplus", "tanh"])
+@pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "relu"])
+def test_slopes_of_activations(name):
+    f = ACTIVATIONS[name]
+    found = derivative_at_zero(lambda h: f(X + h), name)
+    np.testing.assert_allclose(SLOPES[f](X), found, rtol=0, atol=1e-10)
+    far = [0.0, 0.0 if name == "tanh" else 1.0]
+    np.testing.assert_allclose(SLOPES[f](np.array([-1e4, 1e4])), far, rtol=0, atol=1e-15)
+
+
+def perceptron(k=5, d=3):
+    chance = np.random.default_rng(0)
+    inner, gate = chance.standard_normal((2, k, d))
+    outer = chance.standard_normal((d, k))
+    return inner, outer, gate, chance.standard_normal(k), chance.standard_normal(d)
+
+
+def test_a_gate_and_biases_against_numpy():
+    inner, outer, gate, b, c = perceptron()
+    x, dx = np.random.default_rng(1).standard_normal((2, 7, 3))
+    swiglu = mf.FeedForward(inner, outer, activation="silu", gate=gate)
+    g = x @ gate.T
+    wanted = (g / (1 + np.exp(-g)) * (x @ inner.T)) @ outer.T
+    np.testing.assert_allclose(swiglu(x), wanted, rtol=0, atol=1e-13)
+    assert swiglu.dimension == 3
+    plain = mf.FeedForward(inner, outer, b, "gelu_tanh")
+    np.testing.assert_array_equal(plain.replace(outer_bias=c)(x), plain(x) + c)
+    for f in (swiglu, swiglu.replace(bias=b, outer_bias=c), plain.replace(outer_bias=c)):
+        by = derivative_at_zero(lambda h, f=f: f(x + h * dx), "f")
+        np.testing.assert_allclose(f.along(x, dx[None])[0], by, rtol=0, atol=1e-10)
+        assert build(mf.Drift, {"kind": "FeedForward", **describe(f)}) == f
+    assert mf.FeedForward(1.0, 2.0, outer_bias=c).dimension == 3
+    assert mf.FeedForward(1.0, 2.0, gate=np.eye(3)).dimension == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"outer_bias": np.zeros(5)}, r"outer_bias of shape \(d,\).*got \(5,\) for d = 3"),
+        ({"outer_bias": np.zeros((1, 3))}, r"outer_bias of shape"),
+        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) if any; got .* gate \(4, 3\)"),
+        ({"gate": 2.0}, "a number stands for a square matrix"),
+    ],
+)
+def test_gates_and_biases_that_do_not_fit(given, message):
+    inner, outer, *_ = perceptron()
+    with pytest.raises(ValueError, match=message):
+        mf.FeedForward(inner, outer, **given)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
 def test_files_name_activations(name):
     table = {"kind": "FeedForward", "inner": 1.0, "outer": 2.0, "bias": 0.0, "activation": name}
     drift = build(mf.Drift, table)
-    assert (
-        drift.activation
-        is {"relu": relu, "gelu": gelu, "softplus": softplus, "tanh": np.tanh}[name]
-    )
+    assert drift.activation is ACTIVATIONS[name]
     assert {"activation": "relu", **describe(drift)} == table  # relu is left out
     model = build(mf.Transformer, {"drift": table, "feedforward": table})
     assert model.feedforward == drift == model.drift
