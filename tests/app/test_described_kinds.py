@@ -64,13 +64,7 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         ),
         "Attention": (
             {},
-            {
-                "Q": matrices,
-                "weights": weights,
-                "causal": st.booleans(),
-                "beta": numbers,
-                "output_bias": st.just([0.5, 1.0]),
-            },
+            {"Q": matrices, "weights": weights, "causal": st.booleans(), "beta": numbers},
         ),
         "Hardmax": ({}, {"V": matrices, "ties": st.floats(0, 1e-6)}),
         "FeedForward": (
