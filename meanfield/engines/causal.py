@@ -70,7 +70,7 @@ class CausalMean(CausalEngine):
 class CausalSums(CausalEngine):
     """All pairs j <= i, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
-    With a window that holds w tokens O(n w d) time; a decay alone, which nowhere ends, spares nothing.
+    With a window that holds w tokens O(n w d) time; a decay alone ends nowhere and saves nothing.
 
     Exponential kernels without window, decay and beta are summed by compiled code, whose forces
     are accurate to the rounding of their own weights; others on blocks of inner products.
