@@ -4,7 +4,9 @@
 
 Milliseconds by modes beside all pairs j <= i, which are compiled too and visit each pair once, and
 beside modes without a mask; the exponent of n is fitted to the times by modes. Pairs are measured
-up to n = 10^5. Processor time on one thread, best of several; about four minutes.
+up to n = 10^5. A second table has windows that hold 1000 tokens, which have blocks of rows of
+inner products: milliseconds and their exponent, 1 where the cost is that of the window. Processor
+time on one thread, best of several; about four minutes.
 """
 
 import os
@@ -22,6 +24,7 @@ from meanfield.engines import Direct, Modes
 SIZES, PAIRS, REPEATS, BUDGET = (10**4, 10**5, 10**6), 10**5, 7, 4.0
 DRIFTS = (mf.USA(4.0), mf.SA(4.0), mf.SA(50.0))
 MEAN = mf.Causal("mean")
+WINDOW, WINDOWED = 1000, (10**4, 3 * 10**4, 10**5)  # tokens in a window, and in all
 
 
 def main() -> None:
@@ -32,6 +35,23 @@ def main() -> None:
             of_modes: list[float] = []
             for n in SIZES:
                 row(d, space, drift, n, of_modes)
+    windows()
+
+
+def windows() -> None:
+    print(f"\n| drift | {' | '.join(f'{n:.0e}' for n in WINDOWED)} | exponent |")
+    print("|---|" + "---|" * (len(WINDOWED) + 1))
+    for drift in DRIFTS[:2]:
+        times = []
+        for n in WINDOWED:
+            tokens = mf.Tokens.uniform(n, 2, rng=0, shape=(1,))
+            engine = Direct().build(drift, n, 2, mf.Causal("mean", window=WINDOW / n))
+            x, masses = tokens.x.copy(), tokens.masses.copy()
+            run = lambda e=engine, x=x, masses=masses: e.velocity(x, masses)  # noqa: E731
+            times += fastest([run], REPEATS, BUDGET, time.process_time)
+        power = np.polyfit(np.log(WINDOWED), np.log(times), 1)[0]
+        cells = [repr(drift), *(f"{1e3 * t:.4g}" for t in times), f"{power:.2f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def row(d: int, space: str, drift: mf.ZonalDrift, n: int, of_modes: list[float]) -> None:

@@ -2,13 +2,14 @@
 
 1. Tangents by beta, kappa and in a direction at one node, USA and SA, "mean", "sum" and a window,
    on the circle, S^2 and Zonal(4), are those of differences of order 4 along the same steps: 1e-8.
+   On the circle also Kuramoto's drift, a decay, a sink, classes with a coupling, and all see all.
 2. At the uniform state a change c(s) of degree 1 becomes e^{T C} c e^{-t/kappa}, T = w t,
    w = I_1(beta)/(beta I_0(beta)) under SA on the circle: 1e-9.
 3. Shares of ten blocks of the sequence in the change of m_1 at s = 1, all blocks pushed by the same
    change sin(theta), are printed for e^{T C} and for runs that start at 1 + a cos(theta) for all s.
    Here kappa = 8.
 
-    python validation/causal_influence.py [--quick]    # 90 s, 14 s quick
+    python validation/causal_influence.py [--quick]    # 90 s, 20 s quick
 
 --quick has the circle and t <= 4 only, and no runs with a > 0. Exit code 1 on failure.
 """
@@ -32,31 +33,52 @@ def fixed(degree, dt):
     return {"dt": dt, "min_degree": degree, "max_degree": degree, **QUIET}
 
 
-def differences(report, space, start, name):
+SEEN = (
+    (mf.SA, {"causal": True}),
+    (mf.USA, {"causal": "mean"}),
+    (mf.USA, {"causal": "sum"}),
+    (mf.SA, {"causal": mf.Causal(window=0.5)}),
+)
+
+
+def differences(report, space, start, name, cases=SEEN):
     """The tangents of a run against differences of order 4."""
     direction = np.zeros_like(start.each)
-    direction[1, 1] = 0.2
-    h, options = direction.ravel(), fixed(space.degree, 0.03)
-    for drift, causal in (
-        (mf.SA, True),
-        (mf.USA, "mean"),
-        (mf.USA, "sum"),
-        (mf.SA, mf.Causal(window=0.5)),
-    ):
+    direction[..., 1, 1] = 0.2
+    h, options = direction.reshape(start.coefficients.shape), fixed(space.degree, 0.03)
+    for drift, seen in cases:
 
-        def run(beta=0.0, kappa=0.0, push=0.0, tangents=(), drift=drift, causal=causal):
-            model = mf.Transformer(drift(1.5 + beta), 4 + kappa, causal=causal)
+        def run(beta=0.0, kappa=0.0, push=0.0, tangents=(), drift=drift, seen=seen):
+            model = mf.Transformer(drift(1.5 + beta), 4 + kappa, **seen)
             mu = mf.Indexed(start.geometry, start.coefficients + push * h)
             given = {"tangents": list(tangents)} if tangents else {}
             return successful(mf.solve(model, mu, (0, 0.3), t_eval=[0.3], **options, **given))
 
-        tangents = run(tangents=["beta", "kappa", h]).tangents
-        for key, of in (("beta", "beta"), ("kappa", "kappa"), ("direction_0", "push")):
+        names = {"kappa": "kappa", "direction_0": "push"}
+        if hasattr(drift(1.5), "beta"):
+            names["beta"] = "beta"
+        tangents = run(tangents=[h, *(name for name in names if name in names.values())]).tangents
+        for key, of in names.items():
             c = [run(**{of: k * STEP}).final.coefficients for k in (-2, -1, 1, 2)]
             by = (c[0] - 8 * c[1] + 8 * c[2] - c[3]) / (12 * STEP)
             error = np.abs(tangents[key][-1].coefficients - by).max()
-            label = (name, f"{drift.__name__} {causal}", key)
+            label = (name, f"{drift(1.5)!r} {seen.get('causal', '')}", key)
             report.compare(*label, predicted=0.0, measured=error, tolerance=1e-8)
+
+
+def others(report, space, law):
+    """Other ways to see, and the drift of Kuramoto."""
+    positions, sink = (mf.Positions([0, 0.5, 1], order=5, sink=m) for m in (0.0, 0.2))
+    camps = {"coupling": np.array([[1.0, -2.0], [-1.0, 1.0]])}
+    decay = {"causal": mf.Causal(decay=lambda u: np.exp(-2 * u))}
+    for what, index, drift, seen in (
+        ("a decay", positions, mf.SA, decay),
+        ("all", positions, mf.SA, {}),
+        ("a sink", sink, mf.SA, {"causal": True}),
+        ("classes", mf.Classes([0.0, 1.0]), mf.USA, camps),
+        ("Kuramoto", positions, lambda beta: mf.Kuramoto(), {"causal": "mean"}),
+    ):
+        differences(report, space, space.indexed(law, index), what, [(drift, seen)])
 
 
 def pushed(start, block):
@@ -103,6 +125,7 @@ def main():
         ]
     for name, space, start in cases:
         differences(report, space, start, name)
+    others(report, circle, lambda s, x: 1 + 0.4 * np.cos(x - s))
 
     w, times = i1(BETA) / (BETA * i0(BETA)), [1.0, 4.0] if quick else [1.0, 4.0, 12.0]
     total, _ = shares(0.0, times, degree=8, dt=0.01)

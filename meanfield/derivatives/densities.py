@@ -38,9 +38,9 @@ def check_differentiable(
     for reason, here in reasons.items():
         if here:
             raise MeanfieldError(
-                "Runs of densities are differentiated under constant drifts with independent noise "
-                f"or none; this model has {reason}: {model!r}. Take another model, or differences "
-                "of runs with dt= and max_degree= = min_degree=."
+                "Runs of densities, Indexed ones too, are differentiated under constant drifts "
+                f"with independent noise or none; this model has {reason}: {model!r}. "
+                "Take another model, or differences of runs with dt= and max_degree= = min_degree=."
             )
     if not model.is_zonal:
         drift = model.drift.member((0,) * len(model.drift.shape))

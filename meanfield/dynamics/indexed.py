@@ -21,7 +21,6 @@ declare("moment_by_index", r"$|m_k(s)|$")
 declare("order_by_index", r"$|m_1(s)|$")
 declare("index_tail", "tail in the index", log_from=100.0)
 
-ENOUGH = 1e-3  # a larger tail in the index is doubted
 WHOLE = 1e-12  # of rows of the influence whose sum is 1
 
 
@@ -179,13 +178,21 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "index_tail": state.index_tail,
         }
 
+    def stats(self, state: Any, t: float) -> dict[str, Any]:
+        """Whether the nodes resolve the last state, for `Solution.resolved`."""
+        return {**super().stats(state, t), "resolved_in_index": state.resolved}
+
+    def beyond_doubt(self, state: Any) -> np.ndarray:
+        """None: the index of each is looked at."""
+        return np.zeros(int(np.prod(state.shape)), dtype=bool)
+
     def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
         """Whether slices came out negative, or vary in the index more than its nodes can show."""
         if found := super().doubt(state, t, failure):
             return found
-        tail = float(state.index_tail.max())
-        if tail <= ENOUGH:
+        if state.resolved:
             return None
+        tail = float(state.index_tail.max())
         return (
             f"The densities are not resolved in the index: their last coefficients are {tail:.1e}. "
             "Use more nodes, or breaks where the initial law or a window has an edge; near s = 0, "

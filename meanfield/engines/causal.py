@@ -25,6 +25,7 @@ from .exponential_pairs import BLOCK, columns_of, seen_sums
 
 PAIR = 0.75e-3  # microseconds of a pair, with an exponential kernel
 ENTRIES = 1 << 17  # inner products of a block of rows
+ROWS = 128  # of a block at least, where windows are short
 EDGE = 1e-12  # places are sums of masses: at the edge of a window they differ by rounding
 
 
@@ -68,6 +69,8 @@ class CausalMean(CausalEngine):
 
 class CausalSums(CausalEngine):
     """All pairs j <= i, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
+
+    With a window that holds w tokens O(n w d) time; a decay alone ends nowhere and saves nothing.
 
     Exponential kernels without window, decay and beta are summed by compiled code, whose forces
     are accurate to the rounding of their own weights; others on blocks of inner products.
@@ -169,27 +172,38 @@ class CausalSums(CausalEngine):
     def row_sums(
         self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`sums` of some tokens of one system, (rows + 1, k) and (k,), by whole rows."""
+        """`sums` of some tokens of one system, in order, (rows + 1, k) and (k,), by rows.
+
+        A block of rows has the columns from the first to the last that any of them sees.
+        """
         pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         places = np.cumsum(columns[-1])
-        size = max(1, ENTRIES // columns.shape[1])
+        begins = self._first_seen(places, tokens)
+        width = int((tokens - begins).max(initial=0)) + 1
+        size = max(1, min(ENTRIES // width, max(width, ROWS)))
         count = -(-tokens.size // size)
 
         def work(first, last):
             for number in range(first, last):  # from both ends in turn: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)
-                found = self._of_rows(columns, places, tokens[part], reference)
+                found = self._of_rows(columns, places, tokens[part], begins[part], reference)
                 pulls[:, part], levels[part] = found
 
         with one_blas_thread():
             self.threads.share(work, count)
         return pulls, levels
 
-    def _of_rows(self, columns, places, rows, reference):
-        end, each = rows.max() + 1, np.arange(rows.size)
-        u = columns[:-1, :end]
-        shares = self._shares(columns[-1], places, rows, end)
+    def _first_seen(self, places, tokens):
+        """The number of a token before which none is seen, for each of some tokens."""
+        if self.causal.window is None:
+            return np.zeros_like(tokens)
+        return np.searchsorted(places, places[tokens] - self.causal.window - 2 * EDGE)
+
+    def _of_rows(self, columns, places, rows, begins, reference):
+        begin, end, each = begins.min(), rows.max() + 1, np.arange(rows.size)
+        u, own = columns[:-1, begin:end], rows - begin
+        shares = self._shares(columns[-1, begin:end], places[begin:end], own)
         seen = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
         t = np.where(seen, t, t[each, seen.argmax(axis=1)][:, None])  # of no other size
@@ -201,30 +215,30 @@ class CausalSums(CausalEngine):
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
             if reference is not None:
                 scale = reference[1] / Z[:, -1:]
-            levels = (scale * Z[:, :end] * shares).sum(axis=1)
-            weights = weights[:, :end] * (scale * shares)
+            levels = (scale * Z[:, : end - begin] * shares).sum(axis=1)
+            weights = weights[:, : end - begin] * (scale * shares)
         else:
             levels = np.ones(rows.size)
             if self.causal.is_mean(self.drift):
                 levels = shares.sum(axis=1)
-            weights = weights[:, :end] * shares
+            weights = weights[:, : end - begin] * shares
         if reference is None:
             levels[~seen.any(axis=1)] = 1.0
-        of_itself = weights[each, rows]
-        weights[each, rows] = 0.0
+        of_itself = weights[each, own]
+        weights[each, own] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
         return np.concatenate([pull, (total + of_itself)[None]]), levels
 
-    def _shares(self, masses, places, rows, end):
-        """w_ij m_j of rows i, for j < end; 0 where j > i, or outside of the window."""
-        seen = np.arange(end) <= rows[:, None]
+    def _shares(self, masses, places, rows):
+        """w_ij m_j of rows i and all j; 0 where j > i, or outside of the window."""
+        seen = np.arange(masses.size) <= rows[:, None]
         if self.causal.plain:
-            return np.where(seen, masses[:end], 0.0)
-        differences = np.maximum(places[rows, None] - places[:end], 0.0)  # < 0 of those unseen
+            return np.where(seen, masses, 0.0)
+        differences = np.maximum(places[rows, None] - places, 0.0)  # < 0 of those unseen
         if self.causal.window is not None:
             seen &= differences <= self.causal.window + EDGE
-        return np.where(seen, self.causal.weights(differences) * masses[:end], 0.0)
+        return np.where(seen, self.causal.weights(differences) * masses, 0.0)
 
     def _drift_at(self, places):
         """The drift at places: an ensemble, where each has a beta of its own."""

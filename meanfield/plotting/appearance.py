@@ -249,6 +249,11 @@ class IndexedAppearance(DensityAppearance):
             slices = state.resample(COARSE_DEGREE).each * np.sqrt(state.weights)[:, None]
             yield np.concatenate([slices[index].ravel() for index in members])
 
+    def resolved(self, solution):
+        """The same, and the nodes of the index resolve it."""
+        in_index = [state.resolved for state in solution]
+        return super().resolved(solution) & np.logical_and.accumulate(in_index)
+
     def telling(self, solution, single):
         tail = "index_tail" not in self.constant(solution)
         return "order_parameter", "index_tail" if tail else "minimum"

@@ -152,10 +152,13 @@ class Solution(Result):
     def resolved(self) -> bool:
         """Whether the density stayed within max_degree modes to the accuracy asked for.
 
-        For characteristics: whether their nodes resolved every state.
+        For characteristics: whether their nodes resolved every state. For indexed densities also
+        whether the nodes of the index resolve the last one, see `Indexed.resolved`.
         """
         of_members = np.ravel(self.stats.get("status", self.status))
-        return "unresolved" not in of_members and self.stats.get("unresolved_since") is None
+        in_index = np.all(self.stats.get("resolved_in_index", True))
+        in_time = self.stats.get("unresolved_since") is None
+        return "unresolved" not in of_members and in_time and bool(in_index)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

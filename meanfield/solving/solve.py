@@ -125,7 +125,8 @@ def solve(
         model, such as "beta" and "kappa", and directions in which the initial density changes. A
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
         `Variation`; or coefficients. For a Density under a constant drift and independent noise,
-        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa. Of Tokens, Characteristics
+        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa. Of `Indexed` densities,
+        under a zonal drift, a direction is an array of coefficients. Of Tokens, Characteristics
         and Gaussian, without noise, a direction is a change of their arrays: see the page
         Derivatives.
     min_degree, max_degree : int, optional

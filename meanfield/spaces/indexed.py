@@ -15,6 +15,7 @@ from .density import COMPUTED, Density
 from .index import Index
 
 ROUNDS = 1000  # of proposals until all tokens are drawn
+ENOUGH = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
 
 
 class IndexedSpace(Geometry):
@@ -260,6 +261,14 @@ class Indexed(Density):
         """
         each = self.each
         return self.index.tail(np.concatenate([each.real, each.imag], axis=-1))
+
+    @property
+    def resolved(self) -> bool:
+        """Whether `index_tail` is at most 1e-3, of all members.
+
+        A fixed number: nodes are those that were given, whereas rtol is of time and degree.
+        """
+        return bool((self.index_tail <= ENOUGH).all())
 
     def at_position(self, s: Any) -> Density:
         """The density at index s, or an ensemble (*ensemble, *s.shape) of them.

@@ -5,7 +5,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import meanfield as mf
+from meanfield.core.errors import UnresolvedWarning
 from meanfield.dynamics import IndexedMotion
+from meanfield.plotting.times import resolved_states
 
 CIRCLE = mf.Circle(16)
 T = 0.5
@@ -285,3 +287,20 @@ def test_what_is_causal_is_the_model():
         mf.solve(given, MU, (0, 1))
     with pytest.raises(TypeError, match="mean"):
         mf.Transformer(mf.USA(1.0), causal=1)
+
+
+def test_what_the_nodes_do_not_resolve_is_told():
+    """One coarse piece: a jump of the law in s inside of it. An ensemble is resolved if all are."""
+    index, jump = mf.Positions(order=6), mf.Positions([0, 0.45, 1], order=6)
+    law = lambda s, x: 1 + 0.5 * np.cos(x) * np.sign(s - 0.45)  # noqa: E731
+    model = mf.Transformer(mf.USA(1.0), 2.0, causal="mean")
+    rough = CIRCLE.indexed(law, index)
+    with pytest.warns(UnresolvedWarning, match="not resolved in the index"):
+        run = mf.solve(model, rough, (0, 0.1))
+    assert run.status == "finished" and not run.resolved and not run.final.resolved
+    assert not run.stats["resolved_in_index"] and not resolved_states(run).any()
+    assert mf.solve(model, CIRCLE.indexed(law, jump), (0, 0.1)).resolved
+    even = CIRCLE.indexed(lambda s, x: 1 + 0.5 * np.cos(x) + 0 * s, index)
+    with pytest.warns(UnresolvedWarning, match="not resolved in the index"):
+        both = mf.solve(model, mf.Indexed.stack([even, rough]), (0, 0.1))
+    assert not both.resolved and both.stats["resolved_in_index"] == [True, False]

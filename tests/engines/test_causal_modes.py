@@ -82,6 +82,26 @@ def test_windows_and_decay_are_the_definition(drift, causal, d):
     assert error(found[0], dense_causal(drift, SUM, x[0], masses[0])) > 1e-3
 
 
+@pytest.mark.parametrize("window", [0.1, 0.8])
+def test_windows_of_many_rows_and_a_sink(window):
+    """A first token of mass 0.3 is in one window after another, and leaves; weights are uneven."""
+    x, _ = tokens("uniform", 300, 2)
+    masses = np.full((1, 300), 0.7 / 299)
+    masses[0, 0] = 0.3
+    for drift, causal in ((mf.SA(80.0), True), (mf.USA(2.0), "mean")):
+        causal = mf.Causal(None if causal is True else causal, window)
+        found = CausalSums(drift, causal).velocity(x, masses)[0]
+        assert error(found, dense_causal(drift, causal, x[0], masses[0])) < 1e-13
+
+
+def test_a_short_window_forms_no_whole_rows():
+    seen = []
+    causal = mf.Causal(window=0.01, decay=lambda u: seen.append(u.size) or np.exp(-u))
+    x, masses = tokens("uniform", 4000, 2)
+    CausalSums(mf.SA(2.0), causal).velocity(x, masses)
+    assert sum(seen) < 4000 * 200  # windows hold 41 tokens
+
+
 @pytest.mark.parametrize("drift", [mf.USA(2.0), mf.SA(3.0)], ids=repr)
 def test_inverse_temperatures_by_place(drift):
     causal = mf.Causal("mean", window=0.5, beta=lambda s: 1 + 200 * s * drift.normalised + s)
