@@ -1,4 +1,5 @@
 from . import engines as engines
+from . import networks as networks
 from . import plotting as plotting
 from . import steppers as steppers
 from . import testing as testing

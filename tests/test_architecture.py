@@ -29,7 +29,7 @@ ROOMS = [
     {"solving"},
     {"distances"},
     {"sweeps"},
-    {"chaos", "bifurcation"},
+    {"chaos", "bifurcation", "networks"},
     {"plotting"},
     {"app", "testing"},
     {"explore"},
