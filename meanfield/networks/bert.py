@@ -1,5 +1,7 @@
 """Encoders of the BERT family: BERT (MiniLM) and RoBERTa; normalised after each sublayer."""
 
+from typing import ClassVar
+
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
 
@@ -18,7 +20,7 @@ class Bert(Network):
         "max_position_embeddings",
         "type_vocab_size",
     )
-    refused = {
+    refused: ClassVar = {
         "position_embedding_type": ("absolute", None),
         "is_decoder": (False, None),
         "add_cross_attention": (False, None),

@@ -1,5 +1,7 @@
 """Decoders of the GPT-2 family: learned positions, normalised before each sublayer."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from .network import Network
@@ -12,7 +14,7 @@ class GPT2(Network):
     prefix = "transformer."
     unused = ("lm_head.", ".attn.bias", ".attn.masked_bias")
     sizes = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
-    refused = {
+    refused: ClassVar = {
         "add_cross_attention": (False, None),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False, None),

@@ -1,5 +1,7 @@
 """Decoders of the Llama family: rotary positions, RMSNorm, grouped heads, SwiGLU."""
 
+from typing import ClassVar
+
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, rms_norm, rotated
 
@@ -17,7 +19,11 @@ class Llama(Network):
         "intermediate_size",
         "max_position_embeddings",
     )
-    refused = {"rope_scaling": (None,), "sliding_window": (None,), "partial_rotary_factor": (1.0,)}
+    refused: ClassVar = {
+        "rope_scaling": (None,),
+        "sliding_window": (None,),
+        "partial_rotary_factor": (1.0,),
+    }
 
     @classmethod
     def check(cls, config):
@@ -104,8 +110,7 @@ class Llama(Network):
             yield "attention", layer + 1, x, weights
             y = self.normalised(x, f"{name}.post_attention_layernorm")
             gate = activation(self.affine(y, f"{name}.mlp.gate_proj"))
-            x = x + self.affine(
-                gate * self.affine(y, f"{name}.mlp.up_proj"), f"{name}.mlp.down_proj"
-            )
+            inner = gate * self.affine(y, f"{name}.mlp.up_proj")
+            x = x + self.affine(inner, f"{name}.mlp.down_proj")
             yield "mlp", layer + 1, x, None
         yield "normalisation", self.config["num_hidden_layers"], self.normalised(x, "norm"), None

@@ -41,6 +41,10 @@ class Network(ABC):
                 raise ValueError(
                     f"config.json: {key} must be a whole number >= 1, found {config.get(key)!r}."
                 )
+        for key in ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "rope_theta"):
+            value = config.get(key, 1.0)
+            if type(value) not in (int, float) or not 0 < value < float("inf"):
+                raise ValueError(f"config.json: {key} must be a number > 0, found {value!r}.")
         for key, allowed in cls.refused.items():
             if key in config and config[key] not in allowed:
                 raise ValueError(
