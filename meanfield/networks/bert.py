@@ -10,7 +10,12 @@ class Bert(Network):
     """BERT: LN(x + attention(x)), LN(x + mlp(x))."""
 
     prefix = "bert."
-    unused = ("pooler.", "cls.", "embeddings.position_ids", "embeddings.token_type_ids")
+    unused: ClassVar[tuple[str, ...]] = (
+        "pooler.",
+        "cls.",
+        "embeddings.position_ids",
+        "embeddings.token_type_ids",
+    )
     sizes = (
         "vocab_size",
         "hidden_size",
@@ -25,7 +30,6 @@ class Bert(Network):
         "is_decoder": (False, None),
         "add_cross_attention": (False, None),
     }
-    offset = 0  # position of the first token
 
     @classmethod
     def check(cls, config):
@@ -36,7 +40,7 @@ class Bert(Network):
     @classmethod
     def shapes(cls, config):
         d, inner = config["hidden_size"], config["intermediate_size"]
-        shapes = {
+        shapes: dict[str, tuple[int, ...]] = {
             "embeddings.word_embeddings.weight": (config["vocab_size"], d),
             "embeddings.position_embeddings.weight": (config["max_position_embeddings"], d),
             "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], d),
@@ -59,6 +63,11 @@ class Bert(Network):
         for name in norms:
             shapes[f"{name}.weight"] = shapes[f"{name}.bias"] = (d,)
         return shapes
+
+    @property
+    def offset(self) -> int:
+        """Position of the first token."""
+        return 0
 
     @property
     def positions(self):

@@ -33,7 +33,10 @@ class GPT2(Network):
     def shapes(cls, config):
         d = config["n_embd"]
         inner = config.get("n_inner") or 4 * d
-        shapes = {"wte.weight": (config["vocab_size"], d), "wpe.weight": (config["n_positions"], d)}
+        shapes: dict[str, tuple[int, ...]] = {
+            "wte.weight": (config["vocab_size"], d),
+            "wpe.weight": (config["n_positions"], d),
+        }
         maps = {
             "attn.c_attn": (d, 3 * d),
             "attn.c_proj": (d, d),

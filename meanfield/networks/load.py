@@ -99,13 +99,13 @@ def files_of(folder: Path) -> list[Path]:
         )
         raise FileNotFoundError(f"{folder} has no model.safetensors.{why}")
     parts = json_of(index).get("weight_map")
-    names = set(parts.values()) if isinstance(parts, dict) else {None}
+    names = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith("safetensors"):
             raise ValueError(
                 f"{index.name}: weight_map must name files *.safetensors, got {name!r}."
             )
-    return [folder / name for name in sorted(names)]
+    return [folder / name for name in sorted(set(names))]
 
 
 def weights_of(folder: Path, family: type[Network], config: dict, dtype) -> dict:

@@ -4,6 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,9 +27,13 @@ class Network(ABC):
     """
 
     prefix: str
-    unused: tuple[str, ...]  # beginnings, or ends, of names of tensors that no layer reads
+    unused: ClassVar[
+        tuple[str, ...]
+    ]  # beginnings, or ends, of names of tensors that no layer reads
     sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
-    refused: dict[str, tuple]  # options and the values under which the mathematics is this one
+    refused: ClassVar[
+        dict[str, tuple]
+    ]  # options and the values under which the mathematics is this one
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
         self.config, self.weights, self.tokenizer = config, weights, tokenizer

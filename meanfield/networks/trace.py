@@ -66,7 +66,7 @@ class Trace:
         arrays["kinds"] = np.array([kind for kind, _ in self.steps], dtype=np.str_)
         arrays["layers"] = np.array([layer for _, layer in self.steps], dtype=int)
         with Path(path).open("wb") as file:
-            np.savez_compressed(file, **arrays)
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_trace(path) -> Trace:
@@ -91,7 +91,7 @@ def read_trace(path) -> Trace:
         raise ValueError(f"{path} has no hidden states: expected hidden, found {sorted(arrays)}.")
 
     def texts(name):
-        found = []
+        found: list[np.ndarray] = []
         while f"{name}_{len(found)}" in arrays:
             found.append(arrays[f"{name}_{len(found)}"])
         return found
