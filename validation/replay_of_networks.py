@@ -1,4 +1,4 @@
-"""Networks replayed in NumPy against transformers and torch, and MiniLM's bundled states.
+"""Claim: networks replayed in NumPy are those of transformers; so are bundled states.
 
 Parts whose packages are not installed are skipped, and said to be.
 

@@ -99,7 +99,7 @@ def files_of(folder: Path) -> list[Path]:
         )
         raise FileNotFoundError(f"{folder} has no model.safetensors.{why}")
     parts = json_of(index).get("weight_map")
-    names = list(parts.values()) if isinstance(parts, dict) and parts else [None]
+    names: list = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not name.endswith("safetensors"):
             raise ValueError(

@@ -27,13 +27,9 @@ class Network(ABC):
     """
 
     prefix: str
-    unused: ClassVar[
-        tuple[str, ...]
-    ]  # beginnings, or ends, of names of tensors that no layer reads
+    unused: ClassVar[tuple[str, ...]]  # starts or ends of names not read
     sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
-    refused: ClassVar[
-        dict[str, tuple]
-    ]  # options and the values under which the mathematics is this one
+    refused: ClassVar[dict[str, tuple]]  # options, values that are supported
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
         self.config, self.weights, self.tokenizer = config, weights, tokenizer
