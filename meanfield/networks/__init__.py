@@ -1,6 +1,20 @@
-"""Networks beside the theory: fits of flows to the layers of a network, and their verdicts."""
+"""Networks beside the theory: Transformers replayed in NumPy, and fits of flows to layers."""
 
 from .fit import fit
 from .fitted import Fit
+from .load import load, untrained
+from .network import Network
+from .record import Recording, record
+from .trace import Trace, read_trace
 
-__all__ = ["Fit", "fit"]
+__all__ = [
+    "Fit",
+    "Network",
+    "Recording",
+    "Trace",
+    "fit",
+    "load",
+    "read_trace",
+    "record",
+    "untrained",
+]

@@ -1,0 +1,108 @@
+"""What a network did to texts: hidden states by layer and the residual stream by sublayer."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..states import Tokens
+
+
+@dataclass(eq=False)
+class Trace:
+    """Hidden states of texts, layer by layer.
+
+    Parameters
+    ----------
+    hidden : list of arrays, (layers + 1, n, d)
+        One for each text: what enters the first layer, and what each layer gives. The last is
+        after the last normalisation, where the architecture has one.
+    words : list of lists of str
+        Tokens of each text.
+    ids : list of arrays of int, optional
+        Their numbers.
+    streams : list of arrays, (steps, n, d), optional
+        The residual stream after the embedding and after each sublayer.
+    steps : list of (str, int), optional
+        Kind ("embedding", "attention", "mlp" or "normalisation") and layer of each entry of a
+        stream; the embedding is of layer 0.
+    attention : list of arrays, (layers, heads, n, n), optional
+        Weights, a row for each token that looks.
+    """
+
+    hidden: list[np.ndarray]
+    words: list[list[str]]
+    ids: list[np.ndarray] = field(default_factory=list)
+    streams: list[np.ndarray] = field(default_factory=list)
+    steps: list[tuple[str, int]] = field(default_factory=list)
+    attention: list[np.ndarray] = field(default_factory=list)
+
+    @classmethod
+    def of_streams(cls, streams, steps, attention, read) -> "Trace":
+        """A trace whose hidden states are the last entries of each layer."""
+        last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
+        ids, words = ([pair[k] for pair in read] for k in range(2))
+        return cls([stream[last] for stream in streams], words, ids, streams, steps, attention)
+
+    def contributions(self, text: int = 0) -> np.ndarray:
+        """What each sublayer adds to the stream of a text, (len(steps) - 1, n, d).
+
+        Entry k belongs to steps[k + 1]; with streams[text][0] they sum to the last hidden state.
+        """
+        if not self.streams:
+            raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
+        return np.diff(self.streams[text], axis=0)
+
+    def tokens(self, layer: int, text: int = 0) -> Tokens:
+        """Tokens in the directions of the hidden states of a layer, lengths as radii."""
+        return Tokens.from_hidden(self.hidden[text][layer])
+
+    def save(self, path) -> None:
+        """Write a .npz file without pickled objects; `read_trace` reads it."""
+        arrays = {}
+        for name in ("hidden", "words", "ids", "streams", "attention"):
+            for k, value in enumerate(getattr(self, name)):
+                arrays[f"{name}_{k}"] = np.asarray(value)
+        arrays["kinds"] = np.array([kind for kind, _ in self.steps], dtype=np.str_)
+        arrays["layers"] = np.array([layer for _, layer in self.steps], dtype=int)
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def read_trace(path) -> Trace:
+    """Read a trace of `Trace.save`, or plain hidden states (layers, n, d) of one text.
+
+    Parameters
+    ----------
+    path : path
+        A .npz file; plain states are under "hidden", their words, if any, under "tokens".
+
+    Raises
+    ------
+    ValueError
+        For a file without hidden states, of another shape, or with pickled objects.
+    """
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if "hidden" in arrays:
+        arrays["hidden_0"] = arrays["hidden"]
+        arrays["words_0"] = arrays.get("tokens", np.arange(arrays["hidden"].shape[-2]).astype(str))
+    if "hidden_0" not in arrays:
+        raise ValueError(f"{path} has no hidden states: expected hidden, found {sorted(arrays)}.")
+
+    def texts(name):
+        found: list[np.ndarray] = []
+        while f"{name}_{len(found)}" in arrays:
+            found.append(arrays[f"{name}_{len(found)}"])
+        return found
+
+    for k, h in enumerate(texts("hidden")):
+        if h.ndim != 3 or h.dtype.kind != "f":
+            raise ValueError(
+                f"{path}: hidden states of text {k} must be floats (layers, n, d), "
+                f"found {h.dtype} {h.shape}."
+            )
+    kinds, layers = arrays.get("kinds", []), arrays.get("layers", [])
+    steps = list(zip(map(str, kinds), map(int, layers), strict=True))
+    words = [[str(word) for word in text] for text in texts("words")]
+    return Trace(texts("hidden"), words, texts("ids"), texts("streams"), steps, texts("attention"))

@@ -1,0 +1,244 @@
+"""Networks of files against forward passes written here, token by token, and bad files."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+BERT = {
+    "model_type": "bert", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 9,
+    "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+}  # fmt: skip
+ROBERTA = BERT | {"model_type": "roberta", "pad_token_id": 1}
+GPT2 = {
+    "model_type": "gpt2", "vocab_size": 11, "n_positions": 9, "n_embd": 8, "n_layer": 2,
+    "n_head": 2, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+}  # fmt: skip
+LLAMA = {
+    "model_type": "llama", "vocab_size": 11, "hidden_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 12,
+    "max_position_embeddings": 9, "rms_norm_eps": 1e-6, "rope_theta": 50.0,
+}  # fmt: skip
+IDS = [3, 7, 1, 10, 3]
+
+
+def norm(x, gain, bias=None, eps=0.0):
+    """Of one token: LayerNorm with a bias, RMSNorm without."""
+    if bias is None:
+        return gain * x / math.sqrt(x @ x / len(x) + eps)
+    return gain * (x - x.mean()) / math.sqrt(x.var() + eps) + bias
+
+
+def attention(q, k, v, heads, groups, causal):
+    """Token by token and head by head."""
+    out = np.zeros_like(q)
+    size = q.shape[1] // heads
+    for i in range(len(q)):
+        for h in range(heads):
+            mine = slice(h * size, (h + 1) * size)
+            g = h * groups // heads
+            theirs = slice(g * size, (g + 1) * size)
+            seen = range(i + 1 if causal else len(q))
+            logits = [math.exp(q[i, mine] @ k[j, theirs] / math.sqrt(size)) for j in seen]
+            out[i, mine] = sum(e * v[j, theirs] for e, j in zip(logits, seen, strict=True)) / sum(
+                logits
+            )
+    return out
+
+
+def rows(function, x):
+    return np.array([function(row) for row in x])
+
+
+def bert(c, w, ids):
+    start = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
+    e = "embeddings."
+    x = np.array([
+        w[e + "word_embeddings.weight"][i] + w[e + "position_embeddings.weight"][start + p]
+        + w[e + "token_type_embeddings.weight"][0] for p, i in enumerate(ids)
+    ])  # fmt: skip
+
+    def ln(x, name):
+        return rows(lambda r: norm(r, w[name + ".weight"], w[name + ".bias"], 1e-12), x)
+
+    def dense(x, name):
+        return np.einsum("ij,nj->ni", w[name + ".weight"], x) + w[name + ".bias"]
+
+    layers = [ln(x, e + "LayerNorm")]
+    for k in range(c["num_hidden_layers"]):
+        n, x = f"encoder.layer.{k}.", layers[-1]
+        q, key, v = (dense(x, f"{n}attention.self.{r}") for r in ("query", "key", "value"))
+        y = x + dense(attention(q, key, v, 2, 2, False), n + "attention.output.dense")
+        y = ln(y, n + "attention.output.LayerNorm")
+        z = dense(y, n + "intermediate.dense")
+        z = np.vectorize(lambda t: t * math.erfc(-t / math.sqrt(2)) / 2)(z)
+        layers.append(ln(y + dense(z, n + "output.dense"), n + "output.LayerNorm"))
+    return np.array(layers)
+
+
+def gpt2(c, w, ids):
+    def ln(x, name):
+        return rows(lambda r: norm(r, w[name + ".weight"], w[name + ".bias"], 1e-5), x)
+
+    def conv(x, name):
+        return np.einsum("ni,ij->nj", x, w[name + ".weight"]) + w[name + ".bias"]
+
+    def act(t):
+        return 0.5 * t * (1 + math.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t * t * t)))
+
+    layers = [np.array([w["wte.weight"][i] + w["wpe.weight"][p] for p, i in enumerate(ids)])]
+    for k in range(c["n_layer"]):
+        n, x = f"h.{k}.", layers[-1]
+        joint = conv(ln(x, n + "ln_1"), n + "attn.c_attn")
+        mixed = attention(joint[:, :8], joint[:, 8:16], joint[:, 16:], 2, 2, True)
+        x = x + conv(mixed, n + "attn.c_proj")
+        inner = np.vectorize(act)(conv(ln(x, n + "ln_2"), n + "mlp.c_fc"))
+        layers.append(x + conv(inner, n + "mlp.c_proj"))
+    layers[-1] = ln(layers[-1], "ln_f")
+    return np.array(layers)
+
+
+def llama(c, w, ids):
+    def rms(x, name):
+        return rows(lambda r: norm(r, w[name + ".weight"], eps=1e-6), x)
+
+    def turned(x):  # pairs (k, k + size/2) as complex numbers, head by head
+        size, out = 4, x.copy()
+        for p in range(len(x)):
+            for start in range(0, x.shape[1], size):
+                for k in range(size // 2):
+                    a, b = start + k, start + k + size // 2
+                    phase = p / 50.0 ** (2 * k / size)
+                    z = complex(x[p, a], x[p, b]) * complex(math.cos(phase), math.sin(phase))
+                    out[p, a], out[p, b] = z.real, z.imag
+        return out
+
+    layers = [np.array([w["embed_tokens.weight"][i] for i in ids])]
+    for k in range(c["num_hidden_layers"]):
+        n, x = f"layers.{k}.", layers[-1]
+        y = rms(x, n + "input_layernorm")
+        q, key, v = (y @ w[f"{n}self_attn.{r}_proj.weight"].T for r in "qkv")
+        mixed = attention(turned(q), turned(key), v, 4, 2, True)
+        x = x + mixed @ w[n + "self_attn.o_proj.weight"].T
+        y = rms(x, n + "post_attention_layernorm")
+        gate = np.vectorize(lambda t: t / (1 + math.exp(-t)))(y @ w[n + "mlp.gate_proj.weight"].T)
+        up = y @ w[n + "mlp.up_proj.weight"].T
+        layers.append(x + (gate * up) @ w[n + "mlp.down_proj.weight"].T)
+    layers[-1] = rms(layers[-1], "norm")
+    return np.array(layers)
+
+
+def spread(config):
+    """A network whose weights are large enough that every sublayer matters."""
+    net = mf.networks.untrained(config, np.random.default_rng(0))
+    rng = np.random.default_rng(1)
+    return net.replaced(lambda w: rng.normal(0, 0.7, w.shape))
+
+
+def write(path, entries, data):
+    header = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + data)
+
+
+@pytest.mark.parametrize(
+    "config, reference", [(BERT, bert), (ROBERTA, bert), (GPT2, gpt2), (LLAMA, llama)]
+)
+def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
+    spread(config).save(tmp_path)
+    net = mf.networks.load(tmp_path)
+    trace = net.trace([IDS, IDS[:3]], attention=True)
+    for ids, hidden in zip([IDS, IDS[:3]], trace.hidden, strict=True):
+        np.testing.assert_allclose(hidden, reference(config, net.weights, ids), 1e-12, 1e-12)
+    whole = trace.streams[0][0] + trace.contributions(0).sum(axis=0)
+    np.testing.assert_allclose(whole, trace.hidden[0][-1], 1e-12, 1e-12)
+    np.testing.assert_allclose(trace.attention[1].sum(axis=-1), 1, atol=1e-14)
+    trace.save(tmp_path / "trace.npz")
+    again = mf.networks.read_trace(tmp_path / "trace.npz")
+    assert np.array_equal(again.streams[1], trace.streams[1]) and again.steps == trace.steps
+    assert again.tokens(1, 1).x.shape[0] == 3
+
+
+def test_null_models_keep_the_scale():
+    net = spread(BERT)
+    for other in (net.random(np.random.default_rng(2)), net.shuffled(np.random.default_rng(2))):
+        name = "encoder.layer.0.intermediate.dense.weight"
+        assert not np.array_equal(other[name], net[name])
+        assert other[name].std() == pytest.approx(net[name].std(), rel=0.3)
+    assert np.array_equal(np.sort(other[name], axis=None), np.sort(net[name], axis=None))
+
+
+def test_bfloat16_is_exact(tmp_path):
+    from meanfield.networks.safetensors import header_of, tensor_of
+
+    values = np.array([1.0, -0.15625, 3e38], "<f4")
+    bits = (values.view("<u4") >> 16).astype("<u2")
+    path = tmp_path / "a.safetensors"
+    write(path, {"x": {"dtype": "BF16", "shape": [3], "data_offsets": [0, 6]}}, bits.tobytes())
+    entries, begin = header_of(path)
+    exact = (bits.astype("<u4") << 16).view("<f4").astype(float)
+    assert np.array_equal(tensor_of(path, "x", entries["x"], begin, float), exact)
+
+
+def entry(dtype="F32", shape=(1,), start=0, end=4):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+
+
+@pytest.mark.parametrize(
+    "entries, data, says",
+    [
+        (b"{", b"", "no JSON"),
+        (b"[]", b"", "must be an object"),
+        ({"x": entry()}, b"12", "truncated"),
+        ({"x": entry(dtype="F8")}, b"1234", "dtype must be one of"),
+        ({"x": entry(dtype=[])}, b"1234", "dtype must be one of"),
+        ({"x": entry(shape=(2,))}, b"1234", "needs 8 bytes"),
+        ({"x": entry(shape=(-1,))}, b"1234", "whole numbers"),
+        ({"x": entry(), "y": entry()}, b"1234", "overlaps"),
+        ({"x": entry(start=4, end=8)}, b"12345678", "gap"),
+        ({"x": entry()}, b"1234", "no such tensor"),
+        ({"wte.weight": entry()}, b"1234", r"asks for shape \(11, 8\), found \(1,\)"),
+        ({}, b"", "lacks 28 tensors"),
+    ],
+)
+def test_bad_files_are_refused_by_name(entries, data, says, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    write(tmp_path / "model.safetensors", entries, data)
+    with pytest.raises(ValueError, match=says) as error:
+        mf.networks.load(tmp_path)
+    assert "model.safetensors" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "config, says",
+    [
+        ({"model_type": "t5"}, "bert, roberta, gpt2, llama"),
+        (BERT | {"position_embedding_type": "relative_key"}, "position_embedding_type"),
+        (BERT | {"hidden_act": "mish"}, "hidden_act"),
+        (BERT | {"hidden_size": 0}, "hidden_size"),
+        (BERT | {"num_attention_heads": 3}, "multiple of num_attention_heads"),
+        (GPT2 | {"add_cross_attention": True}, "add_cross_attention"),
+        (LLAMA | {"rope_scaling": {"type": "linear"}}, "rope_scaling"),
+        (LLAMA | {"sliding_window": 4}, "sliding_window"),
+        (LLAMA | {"num_key_value_heads": 3}, "num_key_value_heads"),
+    ],
+)
+def test_unsupported_options_are_refused_by_name(config, says):
+    with pytest.raises(ValueError, match=says):
+        mf.networks.untrained(config, np.random.default_rng(0))
+
+
+def test_pickles_are_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(GPT2))
+    (tmp_path / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match=r"pytorch_model\.bin is not read: it is a pickle"):
+        mf.networks.load(tmp_path)
+
+
+@pytest.mark.parametrize("ids, says", [([11], "0 to 10"), ([1] * 10, "9 positions"), ([1.5], "id")])
+def test_bad_ids(ids, says):
+    with pytest.raises(ValueError, match=says):
+        spread(GPT2).trace([ids])

