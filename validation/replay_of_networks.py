@@ -108,7 +108,7 @@ def main() -> int:
     allowed = HALF / 2 * np.abs(exact) + 1e-5  # rounding, and float32 arithmetic behind it
     excess = float((np.abs(exact - shipped) / allowed).max())
     good &= same and excess <= 1
-    print(
+    print(f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16 and 1e-5")
         f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16's rounding and 1e-5"
     )
     if torch and not quick:
