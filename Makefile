@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-explore attack lint format typecheck validate bench docs pictures clean
+.PHONY: help demo test test-explore test-site attack lint format typecheck validate bench docs pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -26,6 +26,9 @@ test: $(VENV)/installed-test  ## install what the tests need and run the whole s
 
 test-explore: $(VENV)/installed-test $(VENV)/installed-browser  ## the explorer in a browser, which is Chromium
 	@$(BIN)/python -m pytest -n 0 -s tests/explore/in_browser.py $(PYTEST_ARGS)
+
+test-site: $(VENV)/installed-test $(VENV)/installed-browser docs  ## every page of the site in a browser, which is Chromium
+	@$(BIN)/python -m pytest -n 0 tests/explore/site_in_browser.py $(PYTEST_ARGS)
 
 attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full disks, bad calls, threads
 	@$(BIN)/python -m pytest tests/robustness --attack $(PYTEST_ARGS)
