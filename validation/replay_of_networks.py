@@ -109,8 +109,6 @@ def main() -> int:
     excess = float((np.abs(exact - shipped) / allowed).max())
     good &= same and excess <= 1
     print(f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16 and 1e-5")
-        f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16's rounding and 1e-5"
-    )
     if torch and not quick:
         ids = np.resize(trace.ids[0], 500)
         found, ours, theirs = against_torch(folder, ids)
