@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.checks import generator
 from .bert import Bert, Roberta
 from .gpt2 import GPT2
 from .llama import Llama
@@ -37,19 +38,18 @@ def load(path, dtype=float) -> Network:
     return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
 
 
-def untrained(config: dict, rng: np.random.Generator, dtype=float) -> Network:
+def untrained(config: dict, rng, dtype=float) -> Network:
     """A network with normal weights of standard deviation 0.02, vectors of gains about 1.
 
     Parameters
     ----------
     config : dict
         As config.json has it, with "model_type".
-    rng : numpy.random.Generator
-        Where the weights come from.
+    rng : numpy.random.Generator or seed
     dtype : float64 (default) or float32
         In which it is replayed.
     """
-    dtype, family = checked_dtype(dtype), family_of(config)
+    dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
     weights = {}
     for name, shape in family.shapes(config).items():
         gain = len(shape) == 1 and name.endswith("weight")

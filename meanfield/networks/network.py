@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..core.checks import generator
 from .safetensors import write
 from .sublayers import ACTIVATIONS
 from .trace import Trace
@@ -158,12 +159,17 @@ class Network(ABC):
             )
         return ids, words
 
-    def random(self, rng: np.random.Generator) -> "Network":
-        """The same architecture, each tensor normal with its own mean and standard deviation."""
+    def random(self, rng) -> "Network":
+        """The same architecture, each tensor normal with its own mean and standard deviation.
+
+        `rng` is a seed or a numpy.random.Generator.
+        """
+        rng = generator(rng)
         return self.replaced(lambda w: rng.normal(w.mean(), w.std(), w.shape))
 
-    def shuffled(self, rng: np.random.Generator) -> "Network":
-        """The same architecture, the entries of each tensor in random order."""
+    def shuffled(self, rng) -> "Network":
+        """The same architecture, entries of each tensor in random order; `rng` as in `random`."""
+        rng = generator(rng)
         return self.replaced(lambda w: rng.permutation(w.ravel()).reshape(w.shape))
 
     def replaced(self, new) -> "Network":

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -75,18 +76,30 @@ def read_trace(path) -> Trace:
     Parameters
     ----------
     path : path
-        A .npz file; plain states are under "hidden", their words, if any, under "tokens".
+        A .npz file; plain states are under "hidden", their words, if any, under "tokens". Or a .npy
+        file of plain states.
 
     Raises
     ------
     ValueError
         For a file without hidden states, of another shape, or with pickled objects.
     """
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    try:
+        found = np.load(path, allow_pickle=False)
+        if isinstance(found, np.ndarray):
+            arrays = {"hidden": found}
+        else:
+            with found:
+                arrays = dict(found)
+    except (ValueError, EOFError, BadZipFile) as error:
+        raise ValueError(
+            f"{path} must be a file of plain arrays, .npz or .npy, without pickled objects; "
+            f"{error}."
+        ) from None
     if "hidden" in arrays:
         arrays["hidden_0"] = arrays["hidden"]
-        arrays["words_0"] = arrays.get("tokens", np.arange(arrays["hidden"].shape[-2]).astype(str))
+        numbers = [str(k) for n in arrays["hidden"].shape[-2:-1] for k in range(n)]
+        arrays["words_0"] = arrays.get("tokens", np.array(numbers))
     if "hidden_0" not in arrays:
         raise ValueError(f"{path} has no hidden states: expected hidden, found {sorted(arrays)}.")
 

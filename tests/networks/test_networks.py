@@ -242,3 +242,33 @@ def test_pickles_are_refused(tmp_path):
 def test_bad_ids(ids, says):
     with pytest.raises(ValueError, match=says):
         spread(GPT2).trace([ids])
+
+
+def test_seeds_are_generators():
+    first, second = (mf.networks.untrained(BERT, rng) for rng in (3, np.random.default_rng(3)))
+    assert all(np.array_equal(first[name], second[name]) for name in first.weights)
+    assert all(
+        np.array_equal(first.shuffled(4)[name], second.shuffled(4)[name]) for name in first.weights
+    )
+    with pytest.raises(TypeError, match="rng"):
+        first.random("seed")
+
+
+@pytest.mark.parametrize("content", ["pickled", "text"])
+def test_files_that_are_no_traces_are_named(content, tmp_path):
+    path = tmp_path / "states.npz"
+    if content == "pickled":
+        np.savez(path, hidden=np.array([{}, None], dtype=object))
+    else:
+        path.write_text("hidden")
+    with pytest.raises(ValueError, match=r"states\.npz must be a file of plain arrays"):
+        mf.networks.read_trace(path)
+
+
+def test_an_array_is_hidden_states_of_one_text(tmp_path):
+    np.save(tmp_path / "states.npy", np.ones((2, 3, 4), np.float16))
+    trace = mf.networks.read_trace(tmp_path / "states.npy")
+    assert trace.hidden[0].shape == (2, 3, 4) and trace.words == [["0", "1", "2"]]
+    np.save(tmp_path / "states.npy", np.ones(4))
+    with pytest.raises(ValueError, match=r"\(layers, n, d\), found float64 \(4,\)"):
+        mf.networks.read_trace(tmp_path / "states.npy")
