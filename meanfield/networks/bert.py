@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from .layer import Layer
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
 
@@ -98,6 +99,16 @@ class Bert(Network):
         """LayerNorm of this name."""
         epsilon = self.config.get("layer_norm_eps", 1e-12)
         return layer_norm(x, self[f"{name}.weight"], self[f"{name}.bias"], epsilon)
+
+    @property
+    def depth(self):
+        return self.config["num_hidden_layers"]
+
+    def layer_at(self, index):
+        start, heads = self.place(self.config, index), self.config["num_attention_heads"]
+        maps = {role: self.map_at(f"{start}{self.names[role]}") for role in MAPS}
+        activation = self.config.get("hidden_act", self.activation)
+        return Layer(index, maps, heads, heads, False, False, activation, None)
 
     def embedded(self, ids):
         """What enters the first layer."""

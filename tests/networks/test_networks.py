@@ -182,6 +182,53 @@ def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
     assert again.tokens(1, 1).x.shape[0] == 3
 
 
+@pytest.mark.parametrize("config", [BERT, ALBERT, GPT2])
+def test_a_layer_is_attention_and_a_feed_forward_map_of_the_package(config):
+    net = spread(config)
+    layer, trace = net.layer(1), net.trace([IDS])
+    before = trace.hidden[0][1]
+    steps, parts = trace.steps[1:], trace.contributions()
+    added = [part for (kind, at), part in zip(steps, parts, strict=True)
+             if at == 2 and kind in ("attention", "mlp")]  # fmt: skip
+    if config is GPT2:  # sees unit vectors; epsilon is left out here
+        h = before - before.mean(axis=1, keepdims=True)
+        x = h / np.linalg.norm(h, axis=1, keepdims=True)
+        net.config = config | {"layer_norm_epsilon": 1e-30}
+        again = list(net.steps(np.array(IDS)))
+        at = [i for i, step in enumerate(again) if step[1] == 2][0]
+        h = again[at - 1][2]
+        h = h - h.mean(axis=1, keepdims=True)
+        x = h / np.linalg.norm(h, axis=1, keepdims=True)
+        added = [again[at][2] - again[at - 1][2], again[at + 1][2] - again[at][2]]
+        middle = again[at][2] - again[at][2].mean(axis=1, keepdims=True)
+        middle /= np.linalg.norm(middle, axis=1, keepdims=True)
+        options, tokens = {"normalisation": mf.PreLN()}, mf.Tokens(x)
+    else:
+        stream = [s for s, step in zip(trace.streams[0], trace.steps, strict=True)
+                  if step == ("normalisation", 2)]  # fmt: skip
+        x, middle, options = before, stream[0], {}
+        tokens = mf.Tokens(x, on_sphere=False)
+    model = mf.Transformer(layer.attention(), **options)
+    after = mf.solve(model, tokens, (0, 1), scheme=mf.steppers.Layers, dt=1.0, progress=False).final
+    found = after.x if after.radii is None else after.radii[:, None] * after.x
+    np.testing.assert_allclose(found - x, added[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(layer.feed_forward()(middle), added[1], rtol=0, atol=1e-12)
+
+
+def test_rotary_positions_are_refused_and_gates_are_carried():
+    net = spread(LLAMA)
+    with pytest.raises(mf.MeanfieldError, match="rotary"):
+        net.layer(0).attention()
+    x = np.eye(16)[:3]
+    name = "layers.0.mlp"
+    seen = 4 * net["layers.0.post_attention_layernorm.weight"] * x
+    gate, up = (seen @ net[f"{name}.{own}_proj.weight"].T for own in ("gate", "up"))
+    wanted = (gate / (1 + np.exp(-gate)) * up) @ net[f"{name}.down_proj.weight"].T
+    np.testing.assert_allclose(net.layer(0).feed_forward()(x), wanted, rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match="index"):
+        net.layer(2)
+
+
 def test_single_precision_is_double_to_its_rounding():
     net = spread(BERT)
     single = net.replaced(lambda w: w)
