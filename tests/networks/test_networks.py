@@ -185,29 +185,19 @@ def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
 @pytest.mark.parametrize("config", [BERT, ALBERT, GPT2])
 def test_a_layer_is_attention_and_a_feed_forward_map_of_the_package(config):
     net = spread(config)
-    layer, trace = net.layer(1), net.trace([IDS])
-    before = trace.hidden[0][1]
-    steps, parts = trace.steps[1:], trace.contributions()
-    added = [part for (kind, at), part in zip(steps, parts, strict=True)
-             if at == 2 and kind in ("attention", "mlp")]  # fmt: skip
-    if config is GPT2:  # sees unit vectors; epsilon is left out here
-        h = before - before.mean(axis=1, keepdims=True)
-        x = h / np.linalg.norm(h, axis=1, keepdims=True)
+    layer = net.layer(1)
+    if config is GPT2:  # sees unit vectors, without epsilon
         net.config = config | {"layer_norm_epsilon": 1e-30}
-        again = list(net.steps(np.array(IDS)))
-        at = [i for i, step in enumerate(again) if step[1] == 2][0]
-        h = again[at - 1][2]
-        h = h - h.mean(axis=1, keepdims=True)
-        x = h / np.linalg.norm(h, axis=1, keepdims=True)
-        added = [again[at][2] - again[at - 1][2], again[at + 1][2] - again[at][2]]
-        middle = again[at][2] - again[at][2].mean(axis=1, keepdims=True)
-        middle /= np.linalg.norm(middle, axis=1, keepdims=True)
-        options, tokens = {"normalisation": mf.PreLN()}, mf.Tokens(x)
-    else:
-        stream = [s for s, step in zip(trace.streams[0], trace.steps, strict=True)
-                  if step == ("normalisation", 2)]  # fmt: skip
-        x, middle, options = before, stream[0], {}
-        tokens = mf.Tokens(x, on_sphere=False)
+    steps = list(net.steps(np.array(IDS)))
+    at = next(i for i, step in enumerate(steps) if step[:2] == ("attention", 2))
+    mlp = next(i for i, step in enumerate(steps) if step[:2] == ("mlp", 2))
+    added = [steps[i][2] - steps[i - 1][2] for i in (at, mlp)]
+    x, middle, options = steps[at - 1][2], steps[mlp - 1][2], {}
+    if config is GPT2:
+        x, middle = (h - h.mean(axis=1, keepdims=True) for h in (x, middle))
+        x, middle = (h / np.linalg.norm(h, axis=1, keepdims=True) for h in (x, middle))
+        options = {"normalisation": mf.PreLN()}
+    tokens = mf.Tokens(x, on_sphere=config is GPT2)
     model = mf.Transformer(layer.attention(), **options)
     after = mf.solve(model, tokens, (0, 1), scheme=mf.steppers.Layers, dt=1.0, progress=False).final
     found = after.x if after.radii is None else after.radii[:, None] * after.x
