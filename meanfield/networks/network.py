@@ -142,13 +142,18 @@ class Network(ABC):
         if not len(texts):
             raise ValueError("texts must have at least one text, got none.")
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
-        streams, weights, steps = [], [], []
+        streams, weights = [], []
+        steps: list[tuple[str, int]] = []
         for ids, _ in read:
-            run = list(self.steps(ids))
-            steps = [(kind, layer) for kind, layer, _, _ in run]
-            streams.append(np.stack([x for _, _, x, _ in run]))
+            steps, stream, kept = [], [], []
+            for kind, layer, x, looks in self.steps(ids):
+                steps.append((kind, layer))
+                stream.append(x)
+                if attention and looks is not None:
+                    kept.append(looks)
+            streams.append(np.stack(stream))
             if attention:
-                weights.append(np.stack([w for _, _, _, w in run if w is not None]))
+                weights.append(np.stack(kept))
         return Trace.of_streams(streams, steps, weights, read)
 
     def encoded(self, text) -> tuple[np.ndarray, list[str]]:
