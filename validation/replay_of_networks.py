@@ -26,6 +26,14 @@ SIZES |= {"intermediate_size": 96, "max_position_embeddings": 64, "vocab_size": 
 CONFIGS = {
     "BERT": SIZES | {"model_type": "bert", "type_vocab_size": 2, "hidden_act": "gelu"},
     "RoBERTa": SIZES | {"model_type": "roberta", "type_vocab_size": 1, "pad_token_id": 1},
+    "ALBERT": SIZES
+    | {
+        "model_type": "albert",
+        "type_vocab_size": 2,
+        "embedding_size": 20,
+        "num_hidden_groups": 1,
+        "hidden_act": "gelu_new",
+    },
     "GPT-2": {
         "model_type": "gpt2",
         "vocab_size": 50,

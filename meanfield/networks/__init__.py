@@ -2,6 +2,7 @@
 
 from .fit import fit
 from .fitted import Fit
+from .layer import Layer
 from .load import load, untrained
 from .network import Network
 from .record import Recording, record
@@ -9,6 +10,7 @@ from .trace import Trace, read_trace
 
 __all__ = [
     "Fit",
+    "Layer",
     "Network",
     "Recording",
     "Trace",

@@ -1,9 +1,13 @@
-"""Encoders of the BERT family: BERT (MiniLM) and RoBERTa; normalised after each sublayer."""
+"""Encoders of the BERT family: BERT (MiniLM), RoBERTa, ALBERT; normalised after each sublayer."""
 
 from typing import ClassVar
 
+from .layer import Layer
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
+
+MAPS = ("query", "key", "value", "output", "inner", "outer")
+NORMS = ("attention norm", "mlp norm")
 
 
 class Bert(Network):
@@ -13,10 +17,12 @@ class Bert(Network):
     unused: ClassVar[tuple[str, ...]] = (
         "pooler.",
         "cls.",
+        "classifier.",
+        "qa_outputs.",
         "embeddings.position_ids",
         "embeddings.token_type_ids",
     )
-    sizes = (
+    sizes: tuple[str, ...] = (
         "vocab_size",
         "hidden_size",
         "num_hidden_layers",
@@ -31,38 +37,50 @@ class Bert(Network):
         "add_cross_attention": (False, None),
     }
 
+    activation, embedding = "gelu", "hidden_size"  # by default; the width of embeddings
+    names: ClassVar[dict[str, str]] = {
+        "query": "attention.self.query",
+        "key": "attention.self.key",
+        "value": "attention.self.value",
+        "output": "attention.output.dense",
+        "attention norm": "attention.output.LayerNorm",
+        "inner": "intermediate.dense",
+        "outer": "output.dense",
+        "mlp norm": "output.LayerNorm",
+    }
+
     @classmethod
     def check(cls, config):
         super().check(config)
-        cls.check_activation("hidden_act", config, "gelu")
+        cls.check_activation("hidden_act", config, cls.activation)
         cls.check_heads("hidden_size", "num_attention_heads", config)
 
     @classmethod
     def shapes(cls, config):
         d, inner = config["hidden_size"], config["intermediate_size"]
+        width = config[cls.embedding]
         shapes: dict[str, tuple[int, ...]] = {
-            "embeddings.word_embeddings.weight": (config["vocab_size"], d),
-            "embeddings.position_embeddings.weight": (config["max_position_embeddings"], d),
-            "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], d),
+            "embeddings.word_embeddings.weight": (config["vocab_size"], width),
+            "embeddings.position_embeddings.weight": (config["max_position_embeddings"], width),
+            "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], width),
         }
-        maps = {
-            "attention.self.query": (d, d),
-            "attention.self.key": (d, d),
-            "attention.self.value": (d, d),
-            "attention.output.dense": (d, d),
-            "intermediate.dense": (inner, d),
-            "output.dense": (d, inner),
-        }
-        norms = ["embeddings.LayerNorm"]
+        for name in ("weight", "bias"):
+            shapes[f"embeddings.LayerNorm.{name}"] = (width,)
+        maps = dict(zip(MAPS, [(d, d)] * 4 + [(inner, d), (d, inner)], strict=True))
         for layer in range(config["num_hidden_layers"]):
-            start = f"encoder.layer.{layer}."
-            for name, shape in maps.items():
-                shapes[f"{start}{name}.weight"] = shape
-                shapes[f"{start}{name}.bias"] = shape[:1]
-            norms += [f"{start}attention.output.LayerNorm", f"{start}output.LayerNorm"]
-        for name in norms:
-            shapes[f"{name}.weight"] = shapes[f"{name}.bias"] = (d,)
+            start = cls.place(config, layer)
+            for role, shape in maps.items():
+                shapes[f"{start}{cls.names[role]}.weight"] = shape
+                shapes[f"{start}{cls.names[role]}.bias"] = shape[:1]
+            for role in NORMS:
+                for name in ("weight", "bias"):
+                    shapes[f"{start}{cls.names[role]}.{name}"] = (d,)
         return shapes
+
+    @classmethod
+    def place(cls, config, layer: int) -> str:
+        """What the names of a layer's tensors begin with."""
+        return f"encoder.layer.{layer}."
 
     @property
     def offset(self) -> int:
@@ -82,30 +100,41 @@ class Bert(Network):
         epsilon = self.config.get("layer_norm_eps", 1e-12)
         return layer_norm(x, self[f"{name}.weight"], self[f"{name}.bias"], epsilon)
 
-    def steps(self, ids):
-        heads = self.config["num_attention_heads"]
-        activation = ACTIVATIONS[self.config.get("hidden_act", "gelu")]
+    @property
+    def depth(self):
+        return self.config["num_hidden_layers"]
+
+    def layer_at(self, index):
+        start, heads = self.place(self.config, index), self.config["num_attention_heads"]
+        maps = {role: self.map_at(f"{start}{self.names[role]}") for role in MAPS}
+        activation = self.config.get("hidden_act", self.activation)
+        return Layer(index, maps, heads, heads, False, False, activation, None)
+
+    def embedded(self, ids):
+        """What enters the first layer."""
         places = slice(self.offset, self.offset + len(ids))
         x = self["embeddings.word_embeddings.weight"][ids]
         x = x + self["embeddings.token_type_embeddings.weight"][0]
         x = x + self["embeddings.position_embeddings.weight"][places]
-        x = self.normalised(x, "embeddings.LayerNorm")
+        return self.normalised(x, "embeddings.LayerNorm")
+
+    def steps(self, ids):
+        heads = self.config["num_attention_heads"]
+        activation = ACTIVATIONS[self.config.get("hidden_act", self.activation)]
+        x = self.embedded(ids)
         yield "embedding", 0, x, None
         for layer in range(self.config["num_hidden_layers"]):
-            name = f"encoder.layer.{layer}"
-            q, k, v = (
-                by_heads(self.affine(x, f"{name}.attention.self.{role}"), heads)
-                for role in ("query", "key", "value")
-            )
+            start = self.place(self.config, layer)
+            name = {role: f"{start}{own}" for role, own in self.names.items()}
+            q, k, v = (by_heads(self.affine(x, name[role]), heads) for role in MAPS[:3])
             mixed, weights = attend(q, k, v, causal=False)
-            x = x + self.affine(mixed, f"{name}.attention.output.dense")
+            x = x + self.affine(mixed, name["output"])
             yield "attention", layer + 1, x, weights
-            x = self.normalised(x, f"{name}.attention.output.LayerNorm")
+            x = self.normalised(x, name["attention norm"])
             yield "normalisation", layer + 1, x, None
-            inner = activation(self.affine(x, f"{name}.intermediate.dense"))
-            x = x + self.affine(inner, f"{name}.output.dense")
+            x = x + self.affine(activation(self.affine(x, name["inner"])), name["outer"])
             yield "mlp", layer + 1, x, None
-            x = self.normalised(x, f"{name}.output.LayerNorm")
+            x = self.normalised(x, name["mlp norm"])
             yield "normalisation", layer + 1, x, None
 
 
@@ -113,7 +142,7 @@ class Roberta(Bert):
     """BERT whose positions begin after that of padding."""
 
     prefix = "roberta."
-    unused = (*Bert.unused, "lm_head.", "classifier.")
+    unused = (*Bert.unused, "lm_head.")
 
     @classmethod
     def check(cls, config):
@@ -128,3 +157,38 @@ class Roberta(Bert):
     @property
     def offset(self):
         return self.config.get("pad_token_id", 1) + 1
+
+
+class Albert(Bert):
+    """BERT whose layers share weights in groups; embeddings are narrow, and mapped to the width."""
+
+    prefix = "albert."
+    unused = (*Bert.unused, "predictions.", "sop_classifier.")
+    sizes = (*Bert.sizes, "embedding_size", "num_hidden_groups")
+    refused: ClassVar = Bert.refused | {"inner_group_num": (1,)}
+    activation, embedding = "gelu_new", "embedding_size"
+    names: ClassVar[dict[str, str]] = {
+        "query": "attention.query",
+        "key": "attention.key",
+        "value": "attention.value",
+        "output": "attention.dense",
+        "attention norm": "attention.LayerNorm",
+        "inner": "ffn",
+        "outer": "ffn_output",
+        "mlp norm": "full_layer_layer_norm",
+    }
+
+    @classmethod
+    def place(cls, config, layer):
+        group = layer * config["num_hidden_groups"] // config["num_hidden_layers"]
+        return f"encoder.albert_layer_groups.{group}.albert_layers.0."
+
+    @classmethod
+    def shapes(cls, config):
+        d = config["hidden_size"]
+        mapped = "encoder.embedding_hidden_mapping_in"
+        own = {f"{mapped}.weight": (d, config["embedding_size"]), f"{mapped}.bias": (d,)}
+        return super().shapes(config) | own
+
+    def embedded(self, ids):
+        return self.affine(super().embedded(ids), "encoder.embedding_hidden_mapping_in")

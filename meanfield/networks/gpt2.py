@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from .layer import Affine, Layer
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
 
@@ -58,6 +59,34 @@ class GPT2(Network):
     @property
     def vocabulary(self):
         return self.config["vocab_size"]
+
+    @property
+    def depth(self):
+        return self.config["n_layer"]
+
+    def map_at(self, name):
+        return Affine(self[f"{name}.weight"].T, self[f"{name}.bias"])
+
+    def layer_at(self, index):
+        name, heads = f"h.{index}", self.config["n_head"]
+        joint = self.map_at(f"{name}.attn.c_attn")
+        thirds = (np.split(part, 3) for part in joint)
+        maps = {
+            role: Affine(matrix, bias)
+            for role, matrix, bias in zip(("query", "key", "value"), *thirds, strict=True)
+        }
+        for role, own in (
+            ("output", "attn.c_proj"),
+            ("inner", "mlp.c_fc"),
+            ("outer", "mlp.c_proj"),
+        ):
+            maps[role] = self.map_at(f"{name}.{own}")
+        first, second = (
+            Affine(self[f"{name}.{own}.weight"], self[f"{name}.{own}.bias"])
+            for own in ("ln_1", "ln_2")
+        )
+        activation = self.config.get("activation_function", "gelu_new")
+        return Layer(index, maps, heads, heads, True, False, activation, (first, second))
 
     def affine(self, x, name):
         return x @ self[f"{name}.weight"] + self[f"{name}.bias"]

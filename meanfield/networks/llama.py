@@ -2,8 +2,19 @@
 
 from typing import ClassVar
 
+from .layer import Affine, Layer
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, rms_norm, rotated
+
+MAPS = {
+    "query": "self_attn.q_proj",
+    "key": "self_attn.k_proj",
+    "value": "self_attn.v_proj",
+    "output": "self_attn.o_proj",
+    "inner": "mlp.up_proj",
+    "outer": "mlp.down_proj",
+    "gate": "mlp.gate_proj",
+}
 
 
 class Llama(Network):
@@ -87,6 +98,18 @@ class Llama(Network):
     @property
     def vocabulary(self):
         return self.config["vocab_size"]
+
+    @property
+    def depth(self):
+        return self.config["num_hidden_layers"]
+
+    def layer_at(self, index):
+        name, (heads, shared, _) = f"layers.{index}", self.heads(self.config)
+        maps = {role: self.map_at(f"{name}.{own}") for role, own in MAPS.items()}
+        before = (f"{name}.input_layernorm", f"{name}.post_attention_layernorm")
+        first, second = (Affine(self[f"{own}.weight"]) for own in before)
+        activation = self.config.get("hidden_act", "silu")
+        return Layer(index, maps, heads, shared, True, True, activation, (first, second))
 
     def normalised(self, x, name):
         """RMSNorm of this name."""

@@ -6,17 +6,23 @@ from pathlib import Path
 import numpy as np
 
 from ..core.checks import generator
-from .bert import Bert, Roberta
+from .bert import Albert, Bert, Roberta
 from .gpt2 import GPT2
 from .llama import Llama
 from .network import Network
 from .safetensors import header_of, tensor_of
 
-KNOWN: dict[str, type[Network]] = {"bert": Bert, "roberta": Roberta, "gpt2": GPT2, "llama": Llama}
+KNOWN: dict[str, type[Network]] = {
+    "bert": Bert,
+    "roberta": Roberta,
+    "albert": Albert,
+    "gpt2": GPT2,
+    "llama": Llama,
+}
 
 
 def load(path, dtype=float) -> Network:
-    """Read a Transformer of the BERT, RoBERTa, GPT-2 or Llama family.
+    """Read a Transformer of the BERT, RoBERTa, ALBERT, GPT-2 or Llama family.
 
     Parameters
     ----------
@@ -115,7 +121,7 @@ def weights_of(folder: Path, family: type[Network], config: dict, dtype) -> dict
         entries, begin = header_of(path)
         origin = path.name
         for full, entry in entries.items():
-            name = full.removeprefix(family.prefix)
+            name = current(full.removeprefix(family.prefix))
             if name.startswith(family.unused) or name.endswith(family.unused):
                 continue
             if name in weights:
@@ -132,6 +138,14 @@ def weights_of(folder: Path, family: type[Network], config: dict, dtype) -> dict
     if missing:
         raise ValueError(f"{origin} lacks {len(missing)} tensors, the first is {missing[0]}.")
     return weights
+
+
+def current(name: str) -> str:
+    """The name of a tensor today; files of the first BERT have gamma and beta."""
+    for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
 
 
 def tokenizer_of(folder: Path):

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import generator
+from ..core.checks import generator, whole_number
+from .layer import Affine, Layer
 from .safetensors import write
 from .sublayers import ACTIVATIONS
 from .trace import Trace
@@ -83,6 +84,23 @@ class Network(ABC):
 
         Yields its kind, the layer (from 1; 0: the embedding), the stream and attention's weights.
         """
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """The number of layers."""
+
+    @abstractmethod
+    def layer_at(self, index: int) -> Layer:
+        """The layer with this index, which is from 0 to depth - 1."""
+
+    def layer(self, index: int) -> Layer:
+        """A layer, from 0 to depth - 1, to make models of this package from."""
+        return self.layer_at(whole_number("index", index, least=0, most=self.depth - 1))
+
+    def map_at(self, name: str) -> Affine:
+        """A matrix (out, in) and its bias where there is one."""
+        return Affine(self[f"{name}.weight"], self.weights.get(f"{name}.bias"))
 
     def __getitem__(self, name: str) -> np.ndarray:
         """One tensor."""

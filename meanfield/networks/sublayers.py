@@ -3,6 +3,14 @@
 import numpy as np
 from scipy.special import erf, expit
 
+ERF = np.array(
+    [
+        *(1.12837971, 0.102765482, -1.84384127e-4, -6.25719015e-4),
+        *(8.97122806e-5, -5.98561851e-6, 1.58954308e-7),
+    ],
+    np.float32,
+)
+
 
 def layer_norm(x, gain, bias, epsilon):
     """(x - mean) / sqrt(variance + epsilon) * gain + bias."""
@@ -18,7 +26,22 @@ def rms_norm(x, gain, epsilon):
 
 def gelu(x):
     """x times the distribution function of a normal variable."""
-    return x * (1 + erf(x / x.dtype.type(np.sqrt(2)))) / 2
+    z = x / x.dtype.type(np.sqrt(2))
+    return x * (1 + (single_erf(z) if x.dtype == np.float32 else erf(z))) / 2
+
+
+def single_erf(x):
+    """erf to 2e-7 in single precision, several times as fast as scipy's: tanh(x P(x^2)).
+
+    P is the polynomial of least error of tanh for |x| <= 4, beyond which erf is 1 to rounding.
+    """
+    x = np.clip(x, np.float32(-4), np.float32(4))
+    square, power = x * x, np.full_like(x, ERF[-1])
+    for coefficient in ERF[-2::-1]:
+        power *= square
+        power += coefficient
+    power *= x
+    return np.tanh(power, out=power)
 
 
 def gelu_tanh(x):

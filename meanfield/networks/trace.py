@@ -115,7 +115,7 @@ def read_trace(path) -> Trace:
                 f"{path}: hidden states of text {k} must be floats (layers, n, d), "
                 f"found {h.dtype} {h.shape}."
             )
-    kinds, layers = arrays.get("kinds", []), arrays.get("layers", [])
+    kinds, layers = (arrays.get(name, np.empty(0)) for name in ("kinds", "layers"))
     steps = list(zip(map(str, kinds), map(int, layers), strict=True))
     words = [[str(word) for word in text] for text in texts("words")]
     return Trace(texts("hidden"), words, texts("ids"), texts("streams"), steps, texts("attention"))

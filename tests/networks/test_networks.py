@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.networks import sublayers
 
 BERT = {
     "model_type": "bert", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,
     "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 9,
     "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
 }  # fmt: skip
+ALBERT = BERT | {"model_type": "albert", "num_hidden_layers": 4, "num_hidden_groups": 2,
+                 "embedding_size": 5, "hidden_act": "gelu_new"}  # fmt: skip
 ROBERTA = BERT | {"model_type": "roberta", "pad_token_id": 1}
 GPT2 = {
     "model_type": "gpt2", "vocab_size": 11, "n_positions": 9, "n_embd": 8, "n_layer": 2,
@@ -69,6 +72,8 @@ def bert(c, w, ids):
         return np.einsum("ij,nj->ni", w[name + ".weight"], x) + w[name + ".bias"]
 
     layers = [ln(x, e + "LayerNorm")]
+    if c["model_type"] == "albert":
+        return albert(c, layers[0], ln, dense)
     for k in range(c["num_hidden_layers"]):
         n, x = f"encoder.layer.{k}.", layers[-1]
         q, key, v = (dense(x, f"{n}attention.self.{r}") for r in ("query", "key", "value"))
@@ -80,6 +85,23 @@ def bert(c, w, ids):
     return np.array(layers)
 
 
+def tanh_gelu(t):
+    return 0.5 * t * (1 + math.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t * t * t)))
+
+
+def albert(c, x, ln, dense):
+    """Layers 0 and 1 are of the first group, 2 and 3 of the second."""
+    layers = [dense(x, "encoder.embedding_hidden_mapping_in")]
+    for k in range(c["num_hidden_layers"]):
+        n, x = f"encoder.albert_layer_groups.{k // 2}.albert_layers.0.", layers[-1]
+        q, key, v = (dense(x, f"{n}attention.{r}") for r in ("query", "key", "value"))
+        y = x + dense(attention(q, key, v, 2, 2, False), n + "attention.dense")
+        y = ln(y, n + "attention.LayerNorm")
+        z = dense(np.vectorize(tanh_gelu)(dense(y, n + "ffn")), n + "ffn_output")
+        layers.append(ln(y + z, n + "full_layer_layer_norm"))
+    return np.array(layers)
+
+
 def gpt2(c, w, ids):
     def ln(x, name):
         return rows(lambda r: norm(r, w[name + ".weight"], w[name + ".bias"], 1e-5), x)
@@ -87,16 +109,13 @@ def gpt2(c, w, ids):
     def conv(x, name):
         return np.einsum("ni,ij->nj", x, w[name + ".weight"]) + w[name + ".bias"]
 
-    def act(t):
-        return 0.5 * t * (1 + math.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t * t * t)))
-
     layers = [np.array([w["wte.weight"][i] + w["wpe.weight"][p] for p, i in enumerate(ids)])]
     for k in range(c["n_layer"]):
         n, x = f"h.{k}.", layers[-1]
         joint = conv(ln(x, n + "ln_1"), n + "attn.c_attn")
         mixed = attention(joint[:, :8], joint[:, 8:16], joint[:, 16:], 2, 2, True)
         x = x + conv(mixed, n + "attn.c_proj")
-        inner = np.vectorize(act)(conv(ln(x, n + "ln_2"), n + "mlp.c_fc"))
+        inner = np.vectorize(tanh_gelu)(conv(ln(x, n + "ln_2"), n + "mlp.c_fc"))
         layers.append(x + conv(inner, n + "mlp.c_proj"))
     layers[-1] = ln(layers[-1], "ln_f")
     return np.array(layers)
@@ -145,7 +164,8 @@ def write(path, entries, data):
 
 
 @pytest.mark.parametrize(
-    "config, reference", [(BERT, bert), (ROBERTA, bert), (GPT2, gpt2), (LLAMA, llama)]
+    "config, reference",
+    [(BERT, bert), (ROBERTA, bert), (ALBERT, bert), (GPT2, gpt2), (LLAMA, llama)],
 )
 def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
     spread(config).save(tmp_path)
@@ -160,6 +180,63 @@ def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
     again = mf.networks.read_trace(tmp_path / "trace.npz")
     assert np.array_equal(again.streams[1], trace.streams[1]) and again.steps == trace.steps
     assert again.tokens(1, 1).x.shape[0] == 3
+
+
+@pytest.mark.parametrize("config", [BERT, ALBERT, GPT2])
+def test_a_layer_is_attention_and_a_feed_forward_map_of_the_package(config):
+    net = spread(config)
+    layer = net.layer(1)
+    if config is GPT2:  # sees unit vectors, without epsilon
+        net.config = config | {"layer_norm_epsilon": 1e-30}
+    steps = list(net.steps(np.array(IDS)))
+    at = next(i for i, step in enumerate(steps) if step[:2] == ("attention", 2))
+    mlp = next(i for i, step in enumerate(steps) if step[:2] == ("mlp", 2))
+    added = [steps[i][2] - steps[i - 1][2] for i in (at, mlp)]
+    x, middle, options = steps[at - 1][2], steps[mlp - 1][2], {}
+    if config is GPT2:
+        x, middle = (h - h.mean(axis=1, keepdims=True) for h in (x, middle))
+        x, middle = (h / np.linalg.norm(h, axis=1, keepdims=True) for h in (x, middle))
+        options = {"normalisation": mf.PreLN()}
+    tokens = mf.Tokens(x, on_sphere=config is GPT2)
+    model = mf.Transformer(layer.attention(), **options)
+    after = mf.solve(model, tokens, (0, 1), scheme=mf.steppers.Layers, dt=1.0, progress=False).final
+    found = after.x if after.radii is None else after.radii[:, None] * after.x
+    np.testing.assert_allclose(found - x, added[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(layer.feed_forward()(middle), added[1], rtol=0, atol=1e-12)
+
+
+def test_rotary_positions_are_refused_and_gates_are_carried():
+    net = spread(LLAMA)
+    with pytest.raises(mf.MeanfieldError, match="rotary"):
+        net.layer(0).attention()
+    x = np.eye(16)[:3]
+    name = "layers.0.mlp"
+    seen = 4 * net["layers.0.post_attention_layernorm.weight"] * x
+    gate, up = (seen @ net[f"{name}.{own}_proj.weight"].T for own in ("gate", "up"))
+    wanted = (gate / (1 + np.exp(-gate)) * up) @ net[f"{name}.down_proj.weight"].T
+    np.testing.assert_allclose(net.layer(0).feed_forward()(x), wanted, rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match="index"):
+        net.layer(2)
+
+
+def test_single_precision_is_double_to_its_rounding():
+    net = spread(BERT)
+    single = net.replaced(lambda w: w)
+    single.weights = {name: w.astype(np.float32) for name, w in net.weights.items()}
+    exact = net.trace([IDS]).hidden[0]
+    np.testing.assert_allclose(single.trace([IDS]).hidden[0], exact, rtol=0, atol=1e-5)
+    x = np.linspace(-8, 8, 10**5).astype(np.float32)
+    erf = np.vectorize(math.erf)(x[::100])
+    np.testing.assert_allclose(sublayers.single_erf(x)[::100], erf, rtol=0, atol=2e-7)
+
+
+def test_old_names_and_heads_of_other_tasks_are_known(tmp_path):
+    net = spread(BERT)
+    old = {n.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): w
+           for n, w in net.weights.items()}  # fmt: skip
+    type(net)(BERT, old | {"classifier.weight": np.ones((2, 2))}).save(tmp_path)
+    again = mf.networks.load(tmp_path)
+    assert np.array_equal(again.trace([IDS]).hidden[0], net.trace([IDS]).hidden[0])
 
 
 def test_null_models_keep_the_scale():
@@ -215,7 +292,7 @@ def test_bad_files_are_refused_by_name(entries, data, says, tmp_path):
 @pytest.mark.parametrize(
     "config, says",
     [
-        ({"model_type": "t5"}, "bert, roberta, gpt2, llama"),
+        ({"model_type": "t5"}, "bert, roberta, albert, gpt2, llama"),
         (BERT | {"position_embedding_type": "relative_key"}, "position_embedding_type"),
         (BERT | {"hidden_act": "mish"}, "hidden_act"),
         (BERT | {"hidden_size": 0}, "hidden_size"),
