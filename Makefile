@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-explore test-site attack lint format typecheck validate bench docs pictures clean
+.PHONY: help demo test test-explore test-site test-long attack lint format typecheck validate bench docs pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -32,6 +32,9 @@ test-site: $(VENV)/installed-test $(VENV)/installed-browser docs  ## every page 
 
 attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full disks, bad calls, threads
 	@$(BIN)/python -m pytest tests/robustness --attack $(PYTEST_ARGS)
+
+test-long: $(VENV)/installed-test  ## tests that the suite leaves out because they take long
+	@$(BIN)/python -m pytest --attack -m long --ignore tests/robustness $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## ruff: rules and format
 	@$(BIN)/ruff check .

@@ -1,4 +1,7 @@
-"""Kinds that one test module defines are not known in the others; `--attack`, and its table."""
+"""Kinds that one test module defines are not known in the others; `--attack`, and its table.
+
+Tests marked `long` run with `--attack` only.
+"""
 
 from collections import Counter
 
@@ -50,6 +53,15 @@ def kinds_of_this_module(request):
 
 def pytest_addoption(parser):
     parser.addoption("--attack", action="store_true", help="long attacks, see tests/robustness")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is long, unless by `--attack`."""
+    if config.getoption("--attack"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_terminal_summary(terminalreporter, config):

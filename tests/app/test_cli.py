@@ -456,6 +456,7 @@ def test_what_cannot_be_imported_is_one_message(module, message):
 # meanfield chaos -------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_study_of_a_file_is_that_of_python(folder):
     out, _ = meanfield("chaos", "study.toml")
     start = mf.Circle(16).density(lambda t: 1 + 0.5 * np.cos(t))
@@ -550,6 +551,7 @@ def test_branches_of_a_file_are_those_of_python(folder):
     assert "moment l" in meanfield("plot", "diagram.nc", "-o", "a", "--kind", "polar", code=2)[1]
 
 
+@pytest.mark.long
 def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
     text = BRANCHES.replace('"Kuramoto"', '"USA"').replace("[1.5, 3.0]", "1.0\nbeta = [1.5, 2.5]")
     write("beta.toml", text.replace("save_at = [2.5]", "stability = false"))
@@ -569,6 +571,7 @@ def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
         np.testing.assert_allclose(found.data.beta, by_hand.data.beta, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_phase_diagrams_of_a_file_are_those_of_python(folder):
     out, err = meanfield("phase-diagram", "plane.toml")
     usa, sa = mf.load("plane_USA.nc"), mf.load("plane_SA.nc")

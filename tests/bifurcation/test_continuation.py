@@ -20,6 +20,7 @@ def in_kappa():
     return mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.6), degrees=[1], save_at=[0.42])
 
 
+@pytest.mark.long
 def test_special_points_in_beta_lie_on_the_curves_of_the_phase_diagram():
     plane = mf.phase_diagram(mf.USA, CIRCLE, (2.0, 5.0), degrees=(1,))
     for kind, curve in (("bifurcation", "critical"), ("fold", "fold"), ("transition",) * 2):

@@ -226,6 +226,7 @@ def test_range_of_beta():
 SPHERE_ONSETS = {4: 2.79361514898, 2: 2.98846500646, 1: 3.15490470531}  # odd in z, y, x
 
 
+@pytest.mark.long
 def test_three_onsets_on_the_sphere():
     """The state without order has an eigenvalue 0 of each order; the others are apart."""
     for order, kappa in SPHERE_ONSETS.items():
@@ -235,6 +236,7 @@ def test_three_onsets_on_the_sphere():
         assert abs(found.eigenvalues[nearest]) < 1e-10 and found.orders[nearest] == order
 
 
+@pytest.mark.long
 def test_branch_on_the_sphere():
     """The first of them is stable across the axis: order is along z, where noise is weakest."""
     diagram = mf.branches(

@@ -88,6 +88,7 @@ def test_curves_begin_at_the_tricritical_point():
     assert np.isnan(on_circle().kappa("fold", corner.beta - 1e-3))
 
 
+@pytest.mark.long
 def test_first_order_lines_at_small_kappa():
     """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
     space = mf.Zonal(8, 32)

@@ -65,6 +65,7 @@ def test_moments_and_densities_are_inverse(group, seed):
     np.testing.assert_allclose(density.values, direct, rtol=0, atol=1e-13)
 
 
+@pytest.mark.long
 def test_the_octahedral_branch_is_transcritical_with_a_fold():
     """kappa = 9 s/E p on mu = exp(s p)/Z: one function of degree 4, all others follow it."""
     (onset,) = octahedral_branch().special("bifurcation", 0)
@@ -81,6 +82,7 @@ def test_the_octahedral_branch_is_transcritical_with_a_fold():
     assert low == fold.kappa and high == pytest.approx(9)
 
 
+@pytest.mark.long
 def test_stability_of_the_octahedral_branch():
     """Stable between the fold and the loss of symmetry; rotations are neutral."""
     (fold,), (broken,) = map(octahedral_branch().special, ("fold", "symmetry breaking"))

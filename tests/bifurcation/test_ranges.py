@@ -35,6 +35,7 @@ def test_a_subcritical_branch_comes_down_into_the_range(span):
     assert found.special("fold")[0].value == pytest.approx(0.387068995952, abs=1e-11)
 
 
+@pytest.mark.long
 def test_a_branch_that_is_lost_on_its_way_down_is_missed():
     """Its onset is at 1172, its fold at 434; above the range few moments are taken."""
     drift = mf.Interaction(
@@ -72,6 +73,7 @@ def test_a_transition_below_the_range_is_that_of_a_wide_range():
     assert above.hysteresis == pytest.approx(wide.hysteresis, abs=1e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("span, beta", [((1.0, 1.9), 1.5), ((1.9, 4.0), 3.0)])
 def test_branches_enter_a_range_of_beta(span, beta):
     """kappa = 3 is beyond every onset of degree 1 for beta > 0."""
@@ -81,6 +83,7 @@ def test_branches_enter_a_range_of_beta(span, beta):
     assert max(s.order_parameter for s in states) > 0.8
 
 
+@pytest.mark.long
 def test_a_branch_that_turns_within_a_range_of_beta_enters_at_its_upper_end():
     """At kappa = 0.402 the fold is at beta = 3.946, the onset at 4.029."""
     states = states_of(mf.USA, CIRCLE, 0.402, 4.0, range_of_beta=(3.9, 4.01))
@@ -98,6 +101,7 @@ def test_a_branch_between_two_onsets_is_followed_once():
     assert len(states) == 2 and states[1][1].legendre_moments[1] > 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("drift, kappa", [(TURNS, 6.204), (SIDEWAYS, 7.0)])
 def test_narrow_ranges_have_the_states_of_wide_ones(drift, kappa):
     narrow = states_of(drift, CIRCLE, (0.97 * kappa, 1.03 * kappa), kappa)
@@ -194,6 +198,7 @@ def test_a_step_that_leads_to_another_curve_is_taken_again():
     assert not found.special("bifurcation", 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "c, span, exact",  # by quadrature, and brentq on the determinant of what breaks the symmetry
     [

@@ -97,6 +97,7 @@ def kill_after(monkeypatch, answers):
     monkeypatch.setattr(Keeper, "save_now_and_then", count)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_path, monkeypatch):
     """It dies after some answers, of which the checkpoint lacks the last five.

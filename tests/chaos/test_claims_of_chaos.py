@@ -7,6 +7,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "validation"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["rates", "weak_errors", "uniform_phase"])
 def test_a_part_of_the_validation_script_holds_quickly(part, monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)

@@ -118,6 +118,7 @@ def test_on_the_sphere():
     assert found.rate("mmd").exponent == pytest.approx(-0.5, abs=0.12)
 
 
+@pytest.mark.long
 def test_coupling_does_not_depend_on_the_last_time():
     """The field is resolved where it changes fast, however long the study is."""
     start = mf.Circle(32).von_mises(0.0, 2.0)

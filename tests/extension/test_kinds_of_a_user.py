@@ -222,6 +222,7 @@ def test_the_schema_and_the_repr_have_its_parameters():
 # A scheme, an observable, a state, a figure ---------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_scheme_has_its_order():
     model = mf.Transformer(mf.USA(1.0), 5.0)
     exact = mf.solve(model, START, (0, 1), t_eval=[1.0], rtol=1e-12).final.moment(1)

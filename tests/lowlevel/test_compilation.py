@@ -96,6 +96,7 @@ print(run.final.x.tobytes().hex())
 """
 
 
+@pytest.mark.long
 def test_a_run_that_compiles_and_one_that_reads_the_cache_are_the_same_bits(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", MOVE_TOKENS]

@@ -262,6 +262,7 @@ def test_overviews_show_maps_orders_and_two_observables():
     assert len(panels(run(INDICES["position"], times=[0.0]).plot())) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("space", [mf.Sphere(8), mf.Zonal(4, 8)], ids=["sphere", "zonal"])
 def test_other_spaces_have_overviews_and_films(space, tmp_path):
     solution = on(space)

@@ -106,6 +106,7 @@ def killed_after_its_first_checkpoints(command, checkpoint, delay):
     return process.wait(60) == -signal.SIGKILL
 
 
+@pytest.mark.long
 def test_a_run_killed_again_and_again_is_the_unbroken_run(tmp_path, unbroken):
     """Steps, modes and events are adaptive; the moments of death are random."""
     checkpoint, result = tmp_path / "run.ckpt", tmp_path / "run.npz"

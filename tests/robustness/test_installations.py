@@ -104,6 +104,7 @@ def test_where_nothing_can_be_written_code_is_kept_among_temporary_files(install
     assert installation.run()[0] == [value, "0", folder]
 
 
+@pytest.mark.long
 def test_where_code_can_be_kept_nowhere_it_is_said_once_and_by_doctor(installation):
     """The folder among temporary files is there, and others may write to it."""
     installation.kept.mkdir()
@@ -225,6 +226,7 @@ def test_code_is_compiled_anew_when_its_source_has_changed(tmp_path):
     compilation._sources.cache_clear()
 
 
+@pytest.mark.long
 def test_code_of_several_processes_is_not_mixed_up(tmp_path, monkeypatch):
     """Processes that compile one function for different arguments, at the same time."""
     (tmp_path / "cold_start.py").write_text(MODULE)

@@ -8,6 +8,7 @@ import pytest
 SCRIPTS = Path(__file__).resolve().parents[2] / "validation"
 
 
+@pytest.mark.long
 def test_a_sweep_that_is_killed_and_resumed_has_all_points_once(attack, tmp_path, monkeypatch):
     """In the suite one process and its driver; `tests/sweeps` kills dask workers and schedulers."""
     pytest.importorskip("distributed")

@@ -163,6 +163,7 @@ def test_a_process_that_dies_while_it_writes_leaves_a_whole_file(attack, name, t
     outcomes(attack, program(name, tmp_path, "long" if attack.long else "short"))
 
 
+@pytest.mark.long
 def test_a_process_with_the_same_number_writes_again(attack, tmp_path):
     """In a container every run has the process number 1, dead ones had it too."""
     inside = ["unshare", "--pid", "--fork", "--kill-child"]

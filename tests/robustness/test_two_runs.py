@@ -267,6 +267,7 @@ def test_threads_that_save_to_one_path(attack, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
+@pytest.mark.long
 def test_processes_that_save_to_one_path_while_others_load_it(attack, tmp_path):
     """Who loads gets one of the results that were written, never a mixture."""
     path = tmp_path / "run.nc"

@@ -24,6 +24,7 @@ def test_equiangular_tokens_collapse_within_one_ulp_of_the_clock(rtol):
     assert end - run.final.logit / 2 == pytest.approx(expected, rel=max(10 * rtol, 1e-11))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("drift", "rtol"), [(mf.USA(600.0), 1e-8), (mf.SA(600.0), 1e-10)], ids=["USA", "SA"]
 )

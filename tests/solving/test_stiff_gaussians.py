@@ -54,6 +54,7 @@ def test_events_and_outputs_within_implicit_steps():
     np.testing.assert_allclose(run[2].cov, alone.final.cov, rtol=1e-6)
 
 
+@pytest.mark.long
 def test_a_run_in_which_rounding_shortens_steps_ends_soon(tmp_path):
     """Not after 28000 steps."""
     rng = np.random.default_rng(5)

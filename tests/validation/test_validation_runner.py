@@ -102,6 +102,7 @@ def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(projec
     assert "options --quick" in printed, "a script is asked for its quick version"
 
 
+@pytest.mark.long
 def test_the_time_it_takes_is_said_and_what_was_measured(project, tmp_path):
     """Those of chosen scripts, in words and beside what was asked; all are in the report."""
     command = project({"holds": HOLDS.replace("# 3 s", "# 90 s")})
@@ -129,6 +130,7 @@ def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
     assert "1 of 2 scripts fail" in page and "(allowed 1.0e-08) &lt;&amp;&gt;" in page
 
 
+@pytest.mark.long
 def test_a_script_that_draws_nothing_though_it_says_so_fails(project):
     done = run(project({"holds": HOLDS.replace("Figure().savefig", "str")}))
     assert done.returncode == 1 and "drew no figure" in done.stdout
@@ -146,6 +148,7 @@ def test_a_claim_without_a_script_and_a_script_without_a_claim_fail(project, cla
     assert done.returncode == 1 and message in done.stdout
 
 
+@pytest.mark.long
 def test_a_script_over_its_time_is_stopped_with_its_children(project, tmp_path):
     done = run(project({"asleep": ASLEEP, "holds": HOLDS}), "--timeout", "4")
     assert done.returncode == 1
@@ -172,6 +175,7 @@ def test_ctrl_c_stops_everything_and_says_what_was_done(project, tmp_path, kind)
     assert all(ended(path.read_text().split()[0]) for path in (outputs[0], outputs[2]))
 
 
+@pytest.mark.long
 def test_a_word_chooses_scripts(project):
     command = project({"holds": HOLDS, "fails": FAILS})
     assert run(command, "--only", "hold").returncode == 0
