@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import numpy as np
+
 from .layer import Layer
 from .network import Network
 from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
@@ -110,12 +112,15 @@ class Bert(Network):
         activation = self.config.get("hidden_act", self.activation)
         return Layer(index, maps, heads, heads, False, False, activation, None)
 
+    def places(self, ids):
+        """Positions of the tokens."""
+        return np.arange(len(ids))
+
     def embedded(self, ids):
         """What enters the first layer."""
-        places = slice(self.offset, self.offset + len(ids))
         x = self["embeddings.word_embeddings.weight"][ids]
         x = x + self["embeddings.token_type_embeddings.weight"][0]
-        x = x + self["embeddings.position_embeddings.weight"][places]
+        x = x + self["embeddings.position_embeddings.weight"][self.places(ids)]
         return self.normalised(x, "embeddings.LayerNorm")
 
     def steps(self, ids):
@@ -157,6 +162,10 @@ class Roberta(Bert):
     @property
     def offset(self):
         return self.config.get("pad_token_id", 1) + 1
+
+    def places(self, ids):  # padding stays at its own, and is not counted
+        words = ids != self.offset - 1
+        return np.cumsum(words) * words + self.offset - 1
 
 
 class Albert(Bert):

@@ -58,11 +58,15 @@ def rows(function, x):
 
 
 def bert(c, w, ids):
-    start = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
+    place, places = c.get("pad_token_id", -1), []
+    for i in ids:  # the padding of RoBERTa is not counted
+        counted = c["model_type"] != "roberta" or i != c["pad_token_id"]
+        place += counted
+        places.append(place if counted else c["pad_token_id"])
     e = "embeddings."
     x = np.array([
-        w[e + "word_embeddings.weight"][i] + w[e + "position_embeddings.weight"][start + p]
-        + w[e + "token_type_embeddings.weight"][0] for p, i in enumerate(ids)
+        w[e + "word_embeddings.weight"][i] + w[e + "position_embeddings.weight"][p]
+        + w[e + "token_type_embeddings.weight"][0] for p, i in zip(places, ids, strict=True)
     ])  # fmt: skip
 
     def ln(x, name):
@@ -228,6 +232,11 @@ def test_single_precision_is_double_to_its_rounding():
     x = np.linspace(-8, 8, 10**5).astype(np.float32)
     erf = np.vectorize(math.erf)(x[::100])
     np.testing.assert_allclose(sublayers.single_erf(x)[::100], erf, rtol=0, atol=2e-7)
+
+
+def test_padding_of_roberta_has_a_place_of_its_own():
+    places = spread(ROBERTA).places(np.array([0, 5, 1, 6, 1, 1]))
+    assert places.tolist() == [2, 3, 1, 4, 1, 1]
 
 
 def test_old_names_and_heads_of_other_tasks_are_known(tmp_path):
