@@ -91,7 +91,7 @@ SLOPES: dict[Callable, Callable] = {
     softplus: _sigmoid,
     np.tanh: lambda x: 1 - np.tanh(x) ** 2,
 }
-NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + " or in Python a function"
+NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
 ACTIVATION = Leaf(
     NAMED, lambda name, f: fitting(name, f, NAMED, callable(f), TypeError), {}, ACTIVATIONS
 )

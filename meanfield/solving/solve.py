@@ -126,9 +126,9 @@ def solve(
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
         `Variation`; or coefficients. For a Density under a constant drift and independent noise,
         or none; "kappa[0]" and so on are layers of a `PerLayer` kappa. Of `Indexed` densities,
-        under a zonal drift, a direction is an array of coefficients. Of Tokens, Characteristics
-        and Gaussian, without noise, a direction is a change of their arrays: see the page
-        Derivatives.
+        under a zonal drift, likewise: towards other `Indexed` densities, by a function that is the
+        same at all nodes, or by coefficients of all nodes. Of Tokens, Characteristics and
+        Gaussian, without noise, a direction is a change of their arrays: see the page Derivatives.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
