@@ -7,9 +7,9 @@ Wasserstein-Fisher-Rao equations, of which the sources print none.
 
        delta' = (alpha/2) (1 - delta^2) delta (W(1) - W(c)),
        USA  phi' = -e^{beta c} sin phi,
-       SA   phi' = -2 sin phi (1 + u)/((1 + u)^2 - delta^2 (1 - u)^2) ... by its two fractions,
+       SA   phi' = -(b/(a + b u) + a/(b + a u)) u sin phi,  u = e^{beta (c - 1)},
 
-   integrated by SciPy: angles and masses to 1e-9.
+   a, b the masses, integrated by SciPy: angles and masses to 1e-9.
 2. Random starts of random masses, n = 3, 8, d = 2, 3, 8, beta = 1, 4, alpha = 0.5, 5, SA and USA:
    of 20 each all end with mass 1 - 1e-6 within 1e-3 of one point.
 3. USA: two tokens meet when they do without a reaction, whatever alpha: 1e-8. SA: two unequal ones
