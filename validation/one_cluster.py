@@ -14,14 +14,15 @@
    rates: 1e-6.
    Random starts, n = 3, 5, 8, 32, SA and USA: all end in one point for beta = -0.1. Shares for
    beta = -0.5 and -2.5 are shown; for the triangle at -2.5 some do not.
-3. Theorem 3: tokens of an open hemisphere, d = 2, 3, 16, n = 4, 32, 128. Distances fall like e^(-t) under SA and e^(-e^beta t) under USA, whatever d and n: the rates, fitted
-   from 1e-5 to 1e-8, agree to 1e-4. No rate holds with one constant for all starts: two tokens at
-   the angle pi - eps need a time that grows by (1 + e^(2 beta))/2 (SA) and e^beta (USA) for each
-   factor e of 1/eps: 1e-6.
+3. Theorem 3: tokens of an open hemisphere, d = 2, 3, 16, n = 4, 32, 128. Distances fall like
+   e^(-t) under SA and e^(-e^beta t) under USA, whatever d and n: the rates, fitted from 1e-5 to
+   1e-8, agree to 1e-4. No rate holds with one constant for all starts: two tokens at the angle
+   pi - eps need a time that grows by (1 + e^(2 beta))/2 (SA) and e^beta (USA) for each factor e of
+   1/eps: 1e-6.
 4. Corollary 4: uniform tokens with n <= d are in a hemisphere, <x_i, w> = 1 for w = X^+ 1; for
    (n, d) = (2, 2), (8, 8), (16, 64) all of 40 starts end in one point, at the rates of 3.
 
-    python validation/one_cluster.py [--quick]    # 60 s, 10 s quick
+    python validation/one_cluster.py [--quick]    # 180 s, 20 s quick
 
 --quick has 10 starts each, and fewer n. Exit code 1 on failure.
 

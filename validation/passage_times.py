@@ -18,7 +18,7 @@ times of up to e^200. Tokens that have come together (1e-8) are merged.
 
    where beta sin^2 phi >= 20.
 
-    python validation/passage_times.py [--quick] [--figure FILE.png]    # 60 s, 9 s quick
+    python validation/passage_times.py [--quick] [--figure FILE.png]    # 120 s, 15 s quick
 
 --quick has 2 starts and fewer beta. Exit code 1 on failure.
 
@@ -38,7 +38,7 @@ import meanfield as mf
 from meanfield.plotting import theme
 
 TOKENS, TOGETHER = 32, 1e-8
-BETAS = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0)
+BETAS = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 30.0, 50.0, 100.0)
 
 
 def mean_cosine(state: mf.Tokens) -> float:
@@ -112,7 +112,7 @@ def main() -> int:
     parser.add_argument("--figure", help="draw the times to this file")
     arguments = parser.parse_args()
     betas = (0.1, 0.3, 3.0, 10.0, 30.0) if arguments.quick else BETAS
-    count, found = 2 if arguments.quick else 8, {}
+    count, found = 2 if arguments.quick else 6, {}
     for d in (2, 3):
         rng = np.random.default_rng(d)
         starts = [mf.Tokens.uniform(TOKENS, d, rng=rng) for _ in range(count)]
