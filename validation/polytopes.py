@@ -10,7 +10,8 @@ z_i = e^{-tV} x_i (`mf.rescaled`).
 2. V symmetric with a simple top eigenvalue lambda > 0 and <Q phi, K phi> > 0: the coordinates
    <phi, z_i> have at most three limits, the least, 0 and the largest: 1e-3 at t = 12.
 3. V = -1, Q = K = 1: all x_i tend to 0, but slowly, like t^{-1/2}: with the mean gone, x' is
-   -C x to leading order, C the covariance, so that 2 t C tends to 1: at t = 1e4 its eigenvalues, to 1e-2.
+   -C x to leading order, C the covariance, so that 2 t C tends to 1: its eigenvalues at t = 1e4 to
+   1e-2.
 4. d = 1, V = 1: the matrix of weights becomes Boolean: at t = 12 all rows but one have an entry of
    at least 1 - 1e-6, in the columns of the least and of the largest token.
 

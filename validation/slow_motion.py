@@ -77,8 +77,8 @@ def check_ridge(report: Report) -> None:
     first, last = delta(40.0), delta(80.0)
     report.compare("-d log delta/d beta", "beta = 40 to 80", predicted=1 - np.cos(1.5),
                    measured=np.log(first / last) / 40, tolerance=1e-5)  # fmt: skip
-    speed = mf.measure(model(20.0), tokens())["speed"]
-    report.compare("|v| as `measure` has it", "beta = 20", predicted=delta(20.0), measured=float(speed),
+    speed = float(mf.measure(model(20.0), tokens())["speed"])
+    report.compare("|v| as `measure` has it", "beta = 20", predicted=delta(20.0), measured=speed,
                    tolerance=1e-9, relative=True)  # fmt: skip
 
 

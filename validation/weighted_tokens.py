@@ -147,7 +147,7 @@ def check_limits(report: Report) -> None:
         report.compare("order in alpha, positions", name, predicted=1,
                        measured=np.log10(small[0] / small[1]), tolerance=0.05)  # fmt: skip
         W = potential(2.0, start.x @ start.x.T)
-        replicator = solve_ivp(lambda _s, m: m * (W @ m - m @ W @ m), (0, 1), start.masses,
+        replicator = solve_ivp(lambda _s, m, W=W: m * (W @ m - m @ W @ m), (0, 1), start.masses,
                                method="DOP853", rtol=1e-12, atol=1e-15).y[:, -1]  # fmt: skip
         large = [np.abs(end(alpha, 1 / alpha).masses - replicator).max() for alpha in (1e3, 1e4)]
         report.compare("order in 1/alpha, masses", name, predicted=1,
