@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 VERDICTS = HERE / "verdicts.json"
 CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
 NAMED = re.compile(r"`(\w+\.py)`")
-TARGET = re.compile(r"`make [\w-]+`")  # checks that need a browser, or the built pages
+NOT_A_SCRIPT = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def read_claims(page: Path) -> list[Claim]:
         named = NAMED.fullmatch(cells[1])
         if named:
             claims.append(Claim(cells[0], named[1], *cells[2:]))
-        elif cells[1] not in ("script", "command") and cells[1].strip("-: ") and not TARGET.fullmatch(cells[1]):
+        elif not NOT_A_SCRIPT.fullmatch(cells[1]):
             raise ValueError(
                 f"{page.name}, line {number}: the second cell names a script, as `name.py`, or a "
                 f"target, as `make name`; this one says {cells[1]!r}."
