@@ -50,7 +50,7 @@ OVERLAPS = """() => {
     }));
     return found;
 }"""
-SECONDS = 120
+SECONDS = 300  # until a page has settled; the first waits for what is compiled
 LINK = "?beta=1.0&kappa=3.0&tokens=100&duration=5.0"
 
 
