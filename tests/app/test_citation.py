@@ -14,6 +14,7 @@ from meanfield.app.citation import entries
 
 CIRCLE = mf.Circle(16)
 PACKAGE = Path(mf.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def keys(text):
@@ -22,7 +23,7 @@ def keys(text):
 
 def test_the_package_is_cited_with_the_version_installed_and_the_year_of_its_file():
     number = version("meanfield")
-    words = (PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8")
+    words = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     (year,) = re.findall(r"^date-released: (\d{4})-", words, re.MULTILINE)
     assert mf.__version__ == number
     assert f"version = {{{number}}},\n  year = {{{year}}}" in mf.citation()
