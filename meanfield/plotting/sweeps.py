@@ -63,13 +63,10 @@ def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
 
 def _parameter(axis: "Axis", name: str, values: "xr.DataArray") -> None:
     """The axis of a parameter, logarithmic where its values are spaced like numpy.geomspace."""
-    of_parameter = values[name].values
+    places = values[name].values
     axis.set_label_text(f"${symbol_of(name.rpartition('.')[2])}$")
-    if len(of_parameter) > 2 and (of_parameter > 0).all() and of_parameter[-1] > of_parameter[0]:
-        steps = np.diff(np.log(of_parameter))
-        if (
-            np.ptp(steps) < EVEN * np.abs(steps).mean()
-            and of_parameter[-1] > LONG * of_parameter[0]
-        ):
+    if places.min() > 0 and places.max() > LONG * places.min():
+        steps = np.diff(np.log(places))
+        if np.ptp(steps) < EVEN * np.abs(steps).max():
             axis.axes.set(**{f"{axis.axis_name}scale": "log"})
             label_logarithmic(axis)
