@@ -24,7 +24,7 @@ def of_fit(found: "Fit") -> "Figure":
         for k in range(len(labels)):
             left.plot(interval[k] / scale[k], [k, k], "-", color="C0")
             left.plot(values[k] / scale[k], k, "o", color="C0")
-            place = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
+            place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
             left.annotate(f"{values[k]:.3g}", (values[k] / scale[k], k), **place)
         left.set_ylim(-0.5, len(labels) - 0.5)
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
