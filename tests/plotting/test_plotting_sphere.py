@@ -153,7 +153,7 @@ def test_times_that_are_not_resolved_are_red(single, monkeypatch):
     [
         (
             {"kind": "spacetime"},
-            "one of 'overview', 'orthographic', 'map', 'spectrum', 'observables' for densities on the Sphere",
+            "'orthographic', 'map', 'spectrum', 'observables' for densities on the Sphere",
         ),
         ({"kind": "map", "times": [3.0]}, "between 0 and 1"),
         ({"kind": "orthographic", "count": 0}, "count must be a whole number >= 1"),
