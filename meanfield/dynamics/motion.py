@@ -404,6 +404,10 @@ class Motion(ABC):
         """What to warn of if the run ends with this state, at t; None if all is well."""
         return None
 
+    def doubt_of_start(self, state: Any, rtol: float) -> str | None:
+        """Why a run from this state is not resolved from the start; None if it is."""
+        return None
+
     def beyond_doubt(self, state: Any) -> np.ndarray:
         """Of which members, in C order, `doubt` is known to be None if they end with this state.
 

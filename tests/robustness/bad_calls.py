@@ -603,6 +603,7 @@ def calls():
         ("schema", mf.schema, {"family": mf.Drift}),
         ("spacetime", plotting.spacetime, {"solution": run, "member": None, "scale": "auto"}),
         ("snapshots", plotting.snapshots, {"solution": run, "times": None, "count": 3}),
+        ("spectrum", plotting.spectrum, {"solution": run, "times": None, "count": 3}),
         (
             "observables",
             plotting.observables,
