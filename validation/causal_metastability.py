@@ -13,7 +13,7 @@ eps = e^{-beta (1 - cos phi)} is how little B sees of A, and m_1 the mass of the
    in log s, whatever beta is. Steep ones are slower: f is at most of the order beta^{-1/2}.
 2. With noise, Kuramoto's drift, kappa = 6: slices g(theta - p log s) turn at the speed -f, where
    z_1 = A (1 + i p) and z_k of D k z_k = (A/2)(z_{k-1} - z_{k+1}) + i f z_k, D = 1/kappa. Moments
-   at s >= 0.1 and t = 1 of `solve`, p = 0.3 and 1: 1e-8.
+   at s >= 0.1 and t = 0.5 of `solve`, p = 0.3 and 1: 1e-8.
 3. The leader of B is alone with A: x' = -sin x/(1 + m_1 e^{beta(1 - cos x)}), so that it has come
    half of the way at T = log(tan(phi/2)/tan(phi/4)) + m_1 int_{phi/2}^phi e^{beta(1 - cos x)}/sin x
    dx: asked of tokens, 1e-6. For m_1 >> eps this is exponential in beta, for m_1 << eps it is not.
@@ -21,14 +21,20 @@ eps = e^{-beta (1 - cos phi)} is how little B sees of A, and m_1 the mass of the
    half of the way. A continuum, m_1 = e^{-4} eps: T is between 0.9 and 2 times beta (1 - cos phi),
    beta = 4 to 32 (found, not predicted). The mass of the first token does not matter there: between
    m_1 = e^{-2} eps and e^{-4} eps T differs by 1 per cent at most (found).
-   A leader of m_1 = 0.05: T is its own life time by 3 to 20 per cent at beta = 16 and 20 (found):
-   tokens have metastable clusters as long as n eps << 1, n of them before the leader.
-5. Front. Beyond, log s* is linear in t, s* the position that has come half of the way: its slope
-   is 1 to 0.05 for log sigma from 6 to 12, beta = 4, 8, 16.
+   A leader of m_1 = 0.05: T is its own life time to 5 per cent, beta = 12, 14 (found): tokens have
+   metastable clusters as long as n eps << 1, n of them before the leader.
+5. Front. s* is the position that has come half of the way. log s* is not linear in t, as the angles
+   behind the front become less and less steep: d log s*/dt, over c, rises towards 1, c the speed of
+   small angles, 1 of a continuum and h/(e^h - 1) of tokens with masses that grow by e^h. Asked of
+   log sigma = 5 to 15, 20 to 30 and 45 to 55, beta = 4 and 8: each more than the one before, and
+   the last 1 to 0.04 for beta = 4 (found).
+6. Uniform tokens: the mean number of clusters at t = 50 is the same for n = 200 and 800, to 4
+   standard errors: later tokens lead none. It grows like beta^q, q = 0.35 to 0.5, from beta = 16 to
+   64 (found; Renyi centres at distances of beta^{-1/2} would have q = 1/2).
 
-    python validation/causal_metastability.py [--quick] [--figure FILE.png]    # 60 s, 8 s quick
+    python validation/causal_metastability.py [--quick] [--figure FILE.png]    # 40 s, 8 s quick
 
---quick has beta <= 8 in 4 and 5, and beta = 16 alone of leaders. Exit code 1 on failure.
+--quick has beta <= 8 in 4, beta = 4 in 5, beta = 12 of leaders, and no 6. Exit code 1 on failure.
 
 Derived here. References: Karagodin, Polyanskiy and Rigollet, arXiv:2411.04990 (leaders of tokens).
 """
@@ -106,8 +112,8 @@ def moments_of(A: float, f: float, count: int) -> np.ndarray:
 
 
 def check_noise(report: Report) -> None:
-    degree, pieces = 24, 30
-    index = mf.Positions.graded(pieces, 4.0, order=8)
+    degree, pieces = 24, 22
+    index = mf.Positions.graded(pieces, 4.0, order=14)
     circle, first = mf.Circle(degree), index.breaks[1]
     late = index.nodes > 0.1
     model = mf.Transformer(mf.Kuramoto(), KAPPA, causal="mean")
@@ -125,9 +131,9 @@ def check_noise(report: Report) -> None:
             turned = theta - p * np.log(np.maximum(s, first))
             return 1 + 2 * np.real(np.exp(-1j * turned[..., None] * k) @ z)
 
-        run = mf.solve(model, circle.indexed(law, index), (0, 1), t_eval=[1.0], rtol=1e-11, **QUIET)
+        run = mf.solve(model, circle.indexed(law, index), (0, 0.5), t_eval=[0.5], rtol=1e-10, **QUIET)
         found = successful(run).final.moment(1)[late]
-        exact = z[0] * np.exp(1j * (p * np.log(index.nodes[late]) - f))
+        exact = z[0] * np.exp(1j * (p * np.log(index.nodes[late]) - f / 2))
         label = f"Kuramoto, p = {p:g}, f = {f:.6f}, r = {abs(z[0]):.6f}"
         error = np.abs(found - exact).max()
         report.compare("spiral with noise", label, predicted=0, measured=error, tolerance=1e-8)
@@ -136,7 +142,7 @@ def check_noise(report: Report) -> None:
 # Two clusters ------------------------------------------------------------------------------
 
 
-def two_clusters(beta: float, first: float, last: float, end: float, count: int = 600, rtol=1e-6):
+def two_clusters(beta: float, first: float, last: float, end: float, count: int = 200, rtol=1e-6):
     """log sigma (n,), times (T,) and angles (T, n) of B, with masses first e^{h i} behind A."""
     y = np.arange(np.log(first), last, H)
     masses = np.append(1.0, np.diff(np.append(0.0, np.exp(y))))
@@ -193,26 +199,54 @@ def check_lives(report: Report, quick: bool) -> dict[str, list]:
         report.compare("T/(beta (1 - cos phi))", label, **ratio)
         ratio = {"predicted": 1, "measured": coarse / fine, "tolerance": 0.01}
         report.compare("another first mass", label, **ratio)
-    for beta in (16.0,) if quick else (12.0, 16.0, 20.0):
+    for beta in (12.0,) if quick else (12.0, 14.0):
         leader = life_of_leader(beta, 0.05)
         T = life_of_cluster(beta, 0.05, 1.5 * leader + 20)
         lives["leader"].append((beta, T))
-        print(f"beta = {beta:g}, m_1 = 0.05: T = {T:.6g}, of the leader {leader:.6g}")
-        if beta >= 16:
-            ratio = {"predicted": 1, "measured": T / leader, "tolerance": 0.2}
-            report.compare("T/T of the leader", f"beta = {beta:g}, m_1 = 0.05", **ratio)
+        label = f"beta = {beta:g}, m_1 = 0.05, T = {T:.1f}"
+        ratio = {"predicted": 1, "measured": T / leader, "tolerance": 0.05}
+        report.compare("T/T of the leader", label, **ratio)
     return lives
 
 
 def check_front(report: Report, quick: bool) -> None:
-    for beta in (8.0,) if quick else (4.0, 8.0, 16.0):
-        end = -2.5 * log_eps(beta) + 25
-        y, t, x = two_clusters(beta, np.exp(log_eps(beta) - 2), 12.5, end)
-        places = [int(np.argmin(np.abs(y - at))) for at in np.linspace(6, 12, 13)]
-        times = [half_way(t, x[:, i]) for i in places]
-        slope = np.polyfit(times, y[places], 1)[0]
-        label = f"beta = {beta:g}, half way at {times[0]:.2f} to {times[-1]:.2f}"
-        report.compare("d log s*/dt", label, predicted=1, measured=slope, tolerance=0.05)
+    small = H / np.expm1(H)
+    for beta in (4.0,) if quick else (4.0, 8.0):
+        y, t, x = two_clusters(beta, np.exp(log_eps(beta)), 56.0, -2 * log_eps(beta) + 80)
+        speeds = []
+        for first in (5, 20, 45):
+            places = [int(np.argmin(np.abs(y - first - more))) for more in range(11)]
+            times = [half_way(t, x[:, i]) for i in places]
+            speeds.append(np.polyfit(times, y[places], 1)[0] / small)
+        label = f"beta = {beta:g}: " + ", ".join(f"{speed:.3f}" for speed in speeds)
+        falls = float(np.maximum(-np.diff(speeds), 0).max())
+        report.compare("d log s*/dt does not fall", label, predicted=0, measured=falls, tolerance=0)
+        if beta == 4:
+            numbers = {"predicted": 1, "measured": speeds[-1], "tolerance": 0.04}
+            report.compare("d log s*/dt, the last", label, **numbers)
+
+
+def clusters(beta: float, n: int, replicas: int = 16) -> np.ndarray:
+    """Gaps of more than 0.15 between tokens on the circle, of each replica at t = 50."""
+    start = mf.Tokens.uniform(n, 2, rng=1, shape=(replicas,))
+    model = mf.Transformer(mf.SA(beta), causal=True)
+    end = successful(mf.solve(model, start, (0, 50), t_eval=[50.0], rtol=1e-4, **QUIET)).final.x
+    a = np.sort(np.arctan2(end[..., 1], end[..., 0]), axis=1)
+    gaps = np.diff(np.concatenate([a, a[:, :1] + 2 * np.pi], axis=1), axis=1)
+    return (gaps > 0.15).sum(axis=1)
+
+
+def check_numbers(report: Report) -> None:
+    betas, means = (16.0, 32.0, 64.0), []
+    for beta in betas:
+        few, many = clusters(beta, 200), clusters(beta, 800)
+        error = 4 * np.hypot(few.std(ddof=1), many.std(ddof=1)) / np.sqrt(few.size)
+        numbers = {"predicted": few.mean(), "measured": many.mean(), "tolerance": error}
+        report.compare("clusters, n = 200 and 800", f"beta = {beta:g}", **numbers, random=True)
+        means.append((few.mean() + many.mean()) / 2)
+    slope = np.polyfit(np.log(betas), np.log(means), 1)[0]
+    numbers = {"predicted": 0.425, "measured": slope, "tolerance": 0.075}
+    report.compare("exponent in beta", "n = 200 and 800", **numbers)
 
 
 # The figure --------------------------------------------------------------------------------
@@ -222,7 +256,7 @@ def draw(lives: dict[str, list], path: str) -> None:
     """Angles against log sigma at several times; life times against beta."""
     beta = 8.0
     with theme.style():
-        page = theme.figure(width=7.0, height=2.8)
+        page = theme.figure(width=7.0, height=3.0)
         left, right = page.subplots(1, 2)
         y, t, x = two_clusters(beta, np.exp(log_eps(beta) - 2), 8.0, 20.0)
         chosen = np.searchsorted(t, [0, 2, 4, 8, 12, 16, 20])
@@ -231,7 +265,7 @@ def draw(lives: dict[str, list], path: str) -> None:
             left.plot(y, x[i], color=colour, label=f"$t = {t[i]:g}$")
         left.axvline(log_eps(beta), color="0.6", lw=0.8, ls=":")
         left.set(xlabel=r"position, $\log\sigma$", ylabel=r"angle $\theta$")
-        left.legend(fontsize="small")
+        left.legend(fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         for number, (name, words) in enumerate(
             (("continuum", "a continuum of positions"), ("leader", "led by a token"))
         ):
@@ -243,7 +277,7 @@ def draw(lives: dict[str, list], path: str) -> None:
         right.semilogy(line, line * (1 - np.cos(PHI)), color=theme.PALETTE[0], lw=0.8,
                        label=r"$\beta(1 - \cos\varphi)$")  # fmt: skip
         right.set(xlabel=r"$\beta$", ylabel="life time of the later cluster")
-        right.legend(fontsize="small")
+        right.legend(fontsize="small", ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
         page.savefig(path, dpi=200)
 
 
@@ -252,12 +286,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="smaller beta")
     parser.add_argument("--figure", metavar="FILE", help="where to draw angles and life times")
     given = parser.parse_args()
-    report = Report(["what", "case"])
+    report = Report(["what", "case"], digits=6)
     check_spirals(report)
     check_noise(report)
     check_leaders(report)
     lives = check_lives(report, given.quick)
     check_front(report, given.quick)
+    if not given.quick:
+        check_numbers(report)
     if given.figure:
         draw(lives, given.figure)
     return report.verdict()
