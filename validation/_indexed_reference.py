@@ -86,8 +86,8 @@ class Collocation:
         """Weights of the measures at all nodes in that which acts at each."""
         found = np.zeros((len(self.nodes),) * 2)
         for i, s in enumerate(self.nodes):
-            for piece, (a, b) in enumerate(zip(self.breaks, self.breaks[1:], strict=False)):
-                for a, b in self._seen(a, b, s):
+            for piece, ends in enumerate(zip(self.breaks, self.breaks[1:], strict=False)):
+                for a, b in self._seen(*ends, s):
                     options = {"epsabs": 1e-14, "epsrel": 1e-13}
                     integral = quad_vec(
                         lambda tau: self.decay(s - tau) * self._polynomials(piece, tau),  # noqa: B023

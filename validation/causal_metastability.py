@@ -131,7 +131,9 @@ def check_noise(report: Report) -> None:
             turned = theta - p * np.log(np.maximum(s, first))
             return 1 + 2 * np.real(np.exp(-1j * turned[..., None] * k) @ z)
 
-        run = mf.solve(model, circle.indexed(law, index), (0, 0.5), t_eval=[0.5], rtol=1e-10, **QUIET)
+        run = mf.solve(
+            model, circle.indexed(law, index), (0, 0.5), t_eval=[0.5], rtol=1e-10, **QUIET
+        )
         found = successful(run).final.moment(1)[late]
         exact = z[0] * np.exp(1j * (p * np.log(index.nodes[late]) - f / 2))
         label = f"Kuramoto, p = {p:g}, f = {f:.6f}, r = {abs(z[0]):.6f}"

@@ -313,8 +313,8 @@ class Positions(Index):
             return 0.0
         if causal.sink < self.sink - ROUNDED:
             raise ValueError(
-                f"causal: the atom at s = 0 has the mass {self.sink:g} and is seen as a whole; sink "
-                f"= {causal.sink:g} is less. Use Causal(sink={self.sink:g}) or more."
+                f"causal: the atom at s = 0 has the mass {self.sink:g} and is seen as a whole; "
+                f"sink = {causal.sink:g} is less. Use Causal(sink={self.sink:g}) or more."
             )
         return float(self._at_level(np.array(causal.sink)))
 
