@@ -32,11 +32,8 @@ class Bert(Network):
         "max_position_embeddings",
         "type_vocab_size",
     )
-    refused: ClassVar = {
-        "position_embedding_type": ("absolute", None),
-        "is_decoder": (False, None),
-        "add_cross_attention": (False, None),
-    }
+    read = ("hidden_act", "layer_norm_eps", "pad_token_id")
+    refused: ClassVar = {"position_embedding_type": ("absolute", None)}
 
     activation, embedding = "gelu", "hidden_size"  # by default; the width of embeddings
     names: ClassVar[dict[str, str]] = {
@@ -153,7 +150,13 @@ class Albert(Bert):
     prefix = "albert."
     unused = (*Bert.unused, "predictions.", "sop_classifier.")
     sizes = (*Bert.sizes, "embedding_size", "num_hidden_groups")
-    refused: ClassVar = Bert.refused | {"inner_group_num": (1,)}
+    refused: ClassVar = Bert.refused | {
+        "inner_group_num": (1,),
+        "net_structure_type": (0,),
+        "gap_size": (0,),
+        "num_memory_blocks": (0,),
+        "down_scale_factor": (1,),
+    }
     activation, embedding = "gelu_new", "embedding_size"
     names: ClassVar[dict[str, str]] = {
         "query": "attention.query",

@@ -16,8 +16,8 @@ class GPT2(Network):
     prefix = "transformer."
     unused = ("lm_head.", ".attn.bias", ".attn.masked_bias")
     sizes = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
+    read = ("activation_function", "layer_norm_epsilon", "n_inner")
     refused: ClassVar = {
-        "add_cross_attention": (False, None),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False, None),
     }

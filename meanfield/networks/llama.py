@@ -30,7 +30,18 @@ class Llama(Network):
         "intermediate_size",
         "max_position_embeddings",
     )
+    read = (
+        "hidden_act",
+        "rms_norm_eps",
+        "num_key_value_heads",
+        "head_dim",
+        "attention_bias",
+        "mlp_bias",
+        "rope_theta",
+        "rope_parameters",
+    )
     refused: ClassVar = {
+        "rope_interleaved": (False, None),
         "rope_scaling": (None,),
         "sliding_window": (None,),
         "partial_rotary_factor": (1.0,),

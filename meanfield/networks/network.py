@@ -15,6 +15,7 @@ from ..models.norms import Norm
 from ..models.parameters import PerLayer
 from ..models.transformer import Transformer
 from .layer import NAMES, Affine, Gain, Layer
+from .options import HARMLESS, ONLY
 from .safetensors import write
 from .trace import Trace
 
@@ -35,6 +36,7 @@ class Network(ABC):
     prefix: str
     unused: ClassVar[tuple[str, ...]]  # starts or ends of names not read
     sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
+    read: ClassVar[tuple[str, ...]]  # other options that are read
     refused: ClassVar[dict[str, tuple]]  # options, values that are supported
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
@@ -52,11 +54,19 @@ class Network(ABC):
             value = config.get(key, 1.0)
             if type(value) not in (int, float) or not 0 < value < float("inf"):
                 raise ValueError(f"config.json: {key} must be a number > 0, found {value!r}.")
-        for key, allowed in cls.refused.items():
+        supported = ONLY | cls.refused
+        for key, allowed in supported.items():
             if key in config and config[key] not in allowed:
                 raise ValueError(
                     f"config.json: {key} = {config[key]!r} changes the mathematics and is not "
                     f"supported; supported: {', '.join(map(repr, allowed))}."
+                )
+        for key in config:
+            if key not in HARMLESS.union(cls.sizes, cls.read, supported):
+                raise ValueError(
+                    f"config.json: {key} = {config[key]!r:.60} is not known for "
+                    f"{config.get('model_type')}, and may change the mathematics. If it does not, "
+                    "remove it from the file."
                 )
 
     @classmethod
