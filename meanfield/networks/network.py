@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -200,19 +200,30 @@ class Network(ABC):
         if not len(texts):
             raise ValueError("texts must have at least one text, got none.")
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
-        streams, weights = [], []
+        found = [self._replayed(ids, attention) for ids, _ in read]
+        weights = [kept for _, _, kept in found] if attention else []
+        return Trace.of_streams([stream for _, stream, _ in found], found[0][0], weights, read)
+
+    def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
+        """Replay many texts, one after the other: one trace each, of which none is kept here.
+
+        Parameters and errors are those of `trace`; a text is checked when its turn comes.
+        """
+        for text in texts:
+            yield self.trace([text], attention)
+
+    def _replayed(
+        self, ids: np.ndarray, attention: bool
+    ) -> tuple[list[tuple[str, int]], np.ndarray, np.ndarray]:
+        """Steps of a text, its stream after each, and the weights of attention."""
         steps: list[tuple[str, int]] = []
-        for ids, _ in read:
-            steps, stream, kept = [], [], []
-            for kind, layer, x, looks in self.steps(ids, attention):
-                steps.append((kind, layer))
-                stream.append(x)
-                if looks is not None:
-                    kept.append(looks)
-            streams.append(np.stack(stream))
-            if attention:
-                weights.append(np.stack(kept))
-        return Trace.of_streams(streams, steps, weights, read)
+        stream, kept = [], []
+        for kind, layer, x, weights in self.steps(ids, attention):
+            steps.append((kind, layer))
+            stream.append(x)
+            if weights is not None:
+                kept.append(weights)
+        return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
 
     def encoded(self, text) -> tuple[np.ndarray, list[str]]:
         """Ids and words of a text."""
