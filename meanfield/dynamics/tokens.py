@@ -108,11 +108,6 @@ class TokenMotion(Motion, moves=Tokens):
                 f"{normalisation!r} normalises hidden states of R^d, and these tokens are unit "
                 "vectors: give hidden states, Tokens(h, on_sphere=False)."
             )
-        if normalisation.why_no_flow and self._scheme is not Layers:
-            raise MeanfieldError(
-                f"{normalisation!r} has no flow: {normalisation.why_no_flow}. Take layers, "
-                "scheme=steppers.Layers with dt=1."
-            )
         self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
             raise MeanfieldError(
@@ -144,7 +139,15 @@ class TokenMotion(Motion, moves=Tokens):
         ------
         ValueError
             If the scheme does not fit the model, or has no dt.
+        MeanfieldError
+            For a flow of norms after sublayers, which have layers alone.
         """
+        normalisation = self.model.normalisation
+        if normalisation.why_no_flow and scheme is not Layers:
+            raise MeanfieldError(
+                f"{normalisation!r} has no flow: {normalisation.why_no_flow}. Take layers, "
+                "scheme=steppers.Layers with dt=1."
+            )
         if not self.model.noisy:
             return super().chosen_scheme(scheme, dt, start)
         if scheme not in (None, Strang):

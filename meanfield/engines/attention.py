@@ -80,6 +80,10 @@ class AttentionSums:
             name: ensemble(name, m.shape) for name, m in matrices.items() if name != "beta"
         }
         positions = self.drift.positions
+        if positions is not None and at is not None:
+            raise MeanfieldError(
+                f"{self.drift!r} is known at tokens, which have positions; other points have none."
+            )
         beta = matrices.pop("beta", np.array(1.0))
         for name, shape in {**ensembles, "beta": beta.shape}.items():
             if shape not in ((), (1,), (len(x),)):
