@@ -96,7 +96,7 @@ def test_tangents_of_layers(placement):
         return mf.solve(m, mf.Tokens(H + h * dx, on_sphere=False), (0, 2), **LAYERS).final.x
 
     by = derivative_at_zero(final, "layers")
-    np.testing.assert_allclose(run.tangents.final[0]["x"], by, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(run.tangents["direction_0"][-1].x, by, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("placement", [mf.PreLN, mf.PostLN])
