@@ -127,7 +127,7 @@ class LinearisedTokens(LinearisedMotion):
 
     def _attention_update(self, given: tuple[np.ndarray, ...], t: float) -> np.ndarray:
         motion, (x, masses, dx, dm) = self.motion, given
-        seen = motion.model.normalisation.seen_tangents(motion.inside(t), x, dx, "attention")
+        seen = motion.model.normalisation.before_tangents(motion.inside(t), x, dx, "attention")
         A, dA = self._sums.attention(motion.inside(t), seen[0], masses, seen[1], dm)
         needed = motion.model.normalisation.needs_direction
         return self._normalised(t, A, dA, motion._drift.output_size(t) if needed else 0.0)
@@ -135,7 +135,7 @@ class LinearisedTokens(LinearisedMotion):
     def _feedforward_update(self, Y: np.ndarray, t: float) -> np.ndarray:
         motion, d = self.motion, self.motion.dimension
         inside = motion.inside(t)
-        x, dx = motion.model.normalisation.seen_tangents(
+        x, dx = motion.model.normalisation.before_tangents(
             inside, motion.points(Y[0]), np.ascontiguousarray(Y[1:, ..., :d]), "feedforward"
         )
         change = change_of("feedforward", motion.model.feedforward_in(inside), x, dx)
@@ -291,7 +291,7 @@ class LinearisedTokens(LinearisedMotion):
             if grows:
                 Y[..., d] = lengths
         else:
-            kept = self.motion.model.normalisation.kept_tangents
+            kept = self.motion.model.normalisation.after_tangents
             inside = self.motion.inside(t)
             Y[..., :d] = stacked(*kept(inside, Y[0, ..., :d], Y[1:, ..., :d], sublayer))
 

@@ -259,7 +259,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
-        seen = self.model.normalisation.seen(self.inside(t), x, "attention")
+        seen = self.model.normalisation.before(self.inside(t), x, "attention")
         A = self._sums.attention(self.inside(t), seen, masses)
         needed = self.model.normalisation.needs_direction
         size = np.asarray(self._drift.output_size(t) if needed else 0.0)
@@ -267,7 +267,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
-        seen = self.model.normalisation.seen(self.inside(t), x, "feedforward")
+        seen = self.model.normalisation.before(self.inside(t), x, "feedforward")
         return self._normalised(t, self.model.feedforward_at(seen, self.inside(t)))
 
     def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
@@ -335,7 +335,7 @@ class TokenMotion(Motion, moves=Tokens):
             if grows:
                 y[..., self.dimension] = lengths
         else:
-            x[...] = self.model.normalisation.kept(self.inside(t), x, sublayer)
+            x[...] = self.model.normalisation.after(self.inside(t), x, sublayer)
 
     def lie_trotter(self, y: np.ndarray, t: float, dt: float) -> np.ndarray:
         """Attention for dt, then the feed-forward map for dt; order 1."""

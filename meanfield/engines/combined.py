@@ -134,7 +134,8 @@ class PointTangents:
             change = members[0].at(t).along(x, dx)
         else:
             change = np.stack(
-                [f.at(t).along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)], axis=1
+                [f.at(t).along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)],
+                axis=1,
             )
         for a, name in enumerate(self._names):
             if name is not None:

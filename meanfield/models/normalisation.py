@@ -127,24 +127,24 @@ class Normalisation(Kind, family=True):
         """Norms of hidden states in R^d; none where tokens are unit vectors."""
         return []
 
-    def seen(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+    def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         """What a sublayer sees of hidden states x (..., d): these, unless there is a norm."""
         return x
 
-    def kept(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+    def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         """What is kept of hidden states to which the output of a sublayer was added."""
         return x
 
-    def seen_tangents(
+    def before_tangents(
         self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`seen`, and its changes with those of x, dx (p, ..., d)."""
+        """`before`, and its changes with those of x, dx (p, ..., d)."""
         return x, dx
 
-    def kept_tangents(
+    def after_tangents(
         self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`kept`, and its changes with those of x, dx (p, ..., d)."""
+        """`after`, and its changes with those of x, dx (p, ..., d)."""
         return x, dx
 
 
@@ -207,10 +207,10 @@ class PostLN(_Normed):
             return ""
         return "norms after sublayers do not leave hidden states alone as the step goes to 0"
 
-    def kept(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+    def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         return self._normed(t, x, sublayer)
 
-    def kept_tangents(self, t, x, dx, sublayer):
+    def after_tangents(self, t, x, dx, sublayer):
         return self._normed_tangents(t, x, dx, sublayer)
 
 
@@ -235,10 +235,10 @@ class PreLN(_Normed):
     def has_radii(self) -> bool:  # type: ignore[override]
         return not self.norms
 
-    def seen(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+    def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         return self._normed(t, x, sublayer)
 
-    def seen_tangents(self, t, x, dx, sublayer):
+    def before_tangents(self, t, x, dx, sublayer):
         return self._normed_tangents(t, x, dx, sublayer)
 
 

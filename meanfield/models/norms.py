@@ -123,15 +123,13 @@ class RMSNorm(Norm):
 
 
 def standardised(x: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
-    """c / sqrt(mean of c^2 + eps), c = x less its mean where `centred`, else x; of x's precision."""
+    """c / sqrt(mean of c^2 + eps), c = x, less its mean where `centred`; of x's precision."""
     if centred:
         x = x - x.mean(axis=-1, keepdims=True)
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
 
 
-def standardised_change(
-    x: np.ndarray, dx: np.ndarray, eps: float, *, centred: bool
-) -> np.ndarray:
+def standardised_change(x: np.ndarray, dx: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
     """The derivative of `standardised` in directions dx (p, ..., d)."""
     if centred:
         x, dx = (v - v.mean(axis=-1, keepdims=True) for v in (x, dx))

@@ -15,7 +15,6 @@ from .activations import ACTIVATIONS, SLOPES, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing
 
-
 MATRICES = "inner", "outer", "gate"
 NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
 ACTIVATION = Leaf(

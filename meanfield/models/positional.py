@@ -42,14 +42,14 @@ class PositionalEncoding(Kind, family=True):
         return np.zeros(np.broadcast_shapes(i.shape, j.shape))
 
     def of_head(self, head: int) -> Callable[[slice, slice], np.ndarray] | None:
-        """What is added to a block of the logits of a head, by rows and columns; None if nothing."""
+        """What is added to a block of the logits of a head, by rows and columns; or None."""
         return partial(self._block, head) if self.adds else None
 
     def _block(self, head: int, rows: slice, columns: slice) -> np.ndarray:
         i, j = (np.arange(part.start, part.stop) for part in (rows, columns))
         return self.terms(i[:, None], j, head)
 
-    def check_size(self, size: int) -> None:  # noqa: B027
+    def check_size(self, size: int) -> None:
         """Raise ValueError unless it is for heads of this size k."""
 
 

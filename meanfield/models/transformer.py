@@ -258,9 +258,9 @@ class Transformer(Kind, family=True):
 
     def feedforward_in(self, t: float) -> Callable:
         """The feed-forward map at the time t, where there is one."""
-        assert self.feedforward is not None
-        known = isinstance(self.feedforward, FeedForward)
-        return self.feedforward.at(t) if known else self.feedforward
+        f = self.feedforward
+        assert f is not None
+        return f.at(t) if isinstance(f, FeedForward) else f
 
     def feedforward_at(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Values of the feed-forward map at points (..., d) and the time t, checked."""

@@ -63,7 +63,8 @@ class Weights(Kind, family=True):
         Parameters
         ----------
         logits : ndarray, shape (R, rows, columns)
-            beta <Qx_i, Kx_j>, and what positions add. The array may be overwritten with the weights and returned.
+            beta <Qx_i, Kx_j>, and what positions add. The array may be overwritten with the
+            weights and returned.
         squares : two ndarrays, shapes (R, rows, 1) and (R, 1, columns)
             beta |Qx_i|^2 and beta |Kx_j|^2.
 
@@ -279,7 +280,7 @@ class Linear(Weights):
     """
 
     normalised = False
-    no_terms = "they are summed in O(n) operations, without logits. Use Softmax(), L2() or Sigmoid()."
+    no_terms = "sums in O(n) operations have no logits. Use Softmax(), L2() or Sigmoid()."
 
     def of_logits(self, logits, squares):
         return logits

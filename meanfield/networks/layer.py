@@ -206,7 +206,7 @@ class Layer:
             inner.matrix,
             outer.matrix,
             inner.bias,
-            NAMES[self.activation],
+            ACTIVATIONS[NAMES[self.activation]],
             outer_bias=outer.bias,
             gate=gate.matrix if gate.matrix.size else None,
             gate_bias=gate.bias,

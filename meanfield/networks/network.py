@@ -74,8 +74,7 @@ class Network(ABC):
         """ValueError unless the activation is known."""
         if config.get(key, default) not in NAMES:
             raise ValueError(
-                f"config.json: {key} must be one of {', '.join(NAMES)}, "
-                f"found {config[key]!r}."
+                f"config.json: {key} must be one of {', '.join(NAMES)}, found {config[key]!r}."
             )
 
     @classmethod

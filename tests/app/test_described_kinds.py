@@ -78,7 +78,7 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
                 "bias": st.just([0.5]),
                 "activation": st.sampled_from(["relu", "gelu_tanh", "silu", "tanh"]),
                 "outer_bias": st.just([0.5, 1.0]),
-                "gate": st.just([[0.0, -1.0]]) | st.just({"kind": "PerLayer", "values": [[[0.0, 1.0]]]}),
+                "gate": st.just([[0.0, -1.0]]),
             },
         ),
         "Sum": (

@@ -78,9 +78,7 @@ def test_pre_ln_with_rms_norms_is_pre_ln_on_the_sphere(scheme):
     """Where RMSNorm, of vectors of length sqrt(d), is that multiple of h/|h|."""
     root = math.sqrt(D)
     inside = mf.Transformer(mf.Attention(V=0.5), normalisation=mf.PreLN(mf.RMSNorm()))
-    outside = mf.Transformer(
-        mf.Attention(V=0.5 * root, beta=root**2), normalisation=mf.PreLN()
-    )
+    outside = mf.Transformer(mf.Attention(V=0.5 * root, beta=root**2), normalisation=mf.PreLN())
     options = {"scheme": scheme, "dt": 0.5} if scheme else {"rtol": 1e-11}
     found = mf.solve(inside, TOKENS, (0, 1), progress=False, **options).final.x
     other = mf.solve(outside, mf.Tokens.from_hidden(H), (0, 1), progress=False, **options).final
@@ -104,7 +102,9 @@ def test_each_layer_has_its_own_norms_and_map(placement):
     def mlp(k):
         rng = np.random.default_rng(k)
         a, b, c = rng.standard_normal((3, D, D)) / 2
-        bias = dict(zip(("bias", "outer_bias", "gate_bias"), rng.standard_normal((3, D))))
+        bias = dict(
+            zip(("bias", "outer_bias", "gate_bias"), rng.standard_normal((3, D)), strict=True)
+        )
         return mf.FeedForward(a, b, gate=c, activation="silu", **bias)
 
     def norms(k):

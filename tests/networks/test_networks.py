@@ -10,6 +10,7 @@ from small_networks import ALBERT, BERT, GPT2, IDS, LLAMA, ROBERTA, spread
 import meanfield as mf
 from meanfield.models.activations import single_erf
 
+
 def norm(x, gain, bias=None, eps=0.0):
     """Of one token: LayerNorm with a bias, RMSNorm without."""
     if bias is None:
