@@ -8,7 +8,7 @@ import meanfield as mf
 from meanfield.core.differences import derivative_at_zero
 from meanfield.core.kinds import build, describe
 from meanfield.models import gelu, relu, softplus
-from meanfield.models.pointwise import ACTIVATIONS, SLOPES, gelu_tanh, quick_gelu, silu
+from meanfield.models.activations import ACTIVATIONS, SLOPES, gelu_tanh, quick_gelu, silu
 
 X = np.linspace(-5, 5, 101)
 
