@@ -63,7 +63,7 @@ def test_a_gate_and_biases_against_numpy():
     [
         ({"outer_bias": np.zeros(5)}, r"outer_bias of shape \(d,\).*got \(5,\) for d = 3"),
         ({"outer_bias": np.zeros((1, 3))}, r"outer_bias of shape"),
-        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) if any; got .* gate \(4, 3\)"),
+        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) with gate_bias.* got .* gate \(4, 3\)"),
         ({"gate": 2.0}, "a number stands for a square matrix"),
     ],
 )

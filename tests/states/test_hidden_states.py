@@ -106,7 +106,7 @@ def test_raw_hidden_states_of_a_file_are_directions_and_radii(tmp_path):
     np.savez(tmp_path / "states.npz", hidden=h)
     tokens = mf.Tokens.from_file(tmp_path / "states.npz", key="hidden", normalise=True)
     assert tokens.shape == (2,)
-    np.testing.assert_allclose(tokens.radii[..., None] * tokens.x, h, rtol=1e-14)
+    np.testing.assert_allclose(tokens.radii[..., None] * tokens.x, h.astype(float), rtol=1e-14)
     with pytest.raises(ValueError, match=r"normalise must be False for tokens of R\^d"):
         mf.Tokens.from_file(tmp_path / "states.npz", on_sphere=False, normalise=True)
     np.save(tmp_path / "zero.npy", np.zeros((2, 3)))
