@@ -202,7 +202,7 @@ class Motion(ABC):
     def check_dimensions(self) -> None:
         """Raise ValueError for a part of the model that is for points of another dimension."""
         d, model = self.like.dimension, self.model
-        for part in (model.drift, model.noise, model.feedforward):
+        for part in (model.drift, model.noise, model.feedforward, *model.normalisation.norms):
             if (wanted := getattr(part, "dimension", None)) not in (None, d):
                 raise ValueError(
                     f"{part!r} is for dimension {wanted}; got points of dimension {d}."
