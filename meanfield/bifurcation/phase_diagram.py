@@ -429,7 +429,7 @@ def _onsets(
 
     found = recalled(journal, ("onsets", family.basis.degree, degree), find)
     corners = found[len(grid) :].reshape(-1, 2).tolist()
-    return found[: len(grid)], [Tricritical(degree, *corner, family.name) for corner in corners]
+    return found[: len(grid)], [Tricritical(degree, b, k, family.name) for b, k in corners]
 
 
 def critical(family: Family, beta: float, degree: int) -> float:
