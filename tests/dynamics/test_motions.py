@@ -104,7 +104,7 @@ def test_states_derived_from_a_known_one_move_as_it_does():
 def test_a_state_that_nobody_moves_is_told_which_are():
     with pytest.raises(TypeError, match=r"Tokens\(x\), .*got dict"):
         mf.solve(MODEL, {"theta": THETA}, (0, 1))
-    with pytest.raises(TypeError, match=r"model must be Transformer\(.*got model = HeldAngles"):
+    with pytest.raises(TypeError, match=r"mf.measure\(model, state\).*got model = HeldAngles"):
         measure(HeldAngles(THETA), MODEL)
 
 
