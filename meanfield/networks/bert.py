@@ -106,6 +106,9 @@ class Bert(Network):
     def depth(self):
         return self.config["num_hidden_layers"]
 
+    def seen(self, x, index):
+        return x
+
     def layer_at(self, index):
         start, heads = self.place(self.config, index), self.config["num_attention_heads"]
         maps = {role: self.map_at(f"{start}{self.names[role]}") for role in MAPS}

@@ -64,6 +64,9 @@ class GPT2(Network):
     def depth(self):
         return self.config["n_layer"]
 
+    def seen(self, x, index):
+        return self.normalised(x, f"h.{index}.ln_1")
+
     def map_at(self, name):
         return Affine(self[f"{name}.weight"].T, self[f"{name}.bias"])
 

@@ -103,6 +103,18 @@ class Llama(Network):
     def depth(self):
         return self.config["num_hidden_layers"]
 
+    def seen(self, x, index):
+        return self.normalised(x, f"layers.{index}.input_layernorm")
+
+    def placed(self, x):
+        return rotated(x, self.base)
+
+    @property
+    def base(self) -> float:
+        """Of the wave lengths of rotary positions."""
+        rope = self.config.get("rope_parameters") or {}
+        return rope.get("rope_theta", self.config.get("rope_theta", 10000.0))
+
     def layer_at(self, index):
         name, (heads, shared, _) = f"layers.{index}", self.heads(self.config)
         maps = {role: self.map_at(f"{name}.{own}") for role, own in MAPS.items()}
@@ -118,15 +130,13 @@ class Llama(Network):
     def steps(self, ids):
         heads, shared, _ = self.heads(self.config)
         activation = ACTIVATIONS[self.config.get("hidden_act", "silu")]
-        rope = self.config.get("rope_parameters") or {}
-        base = rope.get("rope_theta", self.config.get("rope_theta", 10000.0))
         x = self["embed_tokens.weight"][ids]
         yield "embedding", 0, x, None
         for layer in range(self.config["num_hidden_layers"]):
             name = f"layers.{layer}"
             y = self.normalised(x, f"{name}.input_layernorm")
-            q = rotated(by_heads(self.affine(y, f"{name}.self_attn.q_proj"), heads), base)
-            k = rotated(by_heads(self.affine(y, f"{name}.self_attn.k_proj"), shared), base)
+            q = self.placed(by_heads(self.affine(y, f"{name}.self_attn.q_proj"), heads))
+            k = self.placed(by_heads(self.affine(y, f"{name}.self_attn.k_proj"), shared))
             v = by_heads(self.affine(y, f"{name}.self_attn.v_proj"), shared)
             mixed, weights = attend(q, k, v, causal=True)
             x = x + self.affine(mixed, f"{name}.self_attn.o_proj")

@@ -91,6 +91,14 @@ class Network(ABC):
         """The number of layers."""
 
     @abstractmethod
+    def seen(self, x: np.ndarray, index: int) -> np.ndarray:
+        """What the attention of a layer sees of the stream x (n, d) that enters it."""
+
+    def placed(self, x: np.ndarray) -> np.ndarray:
+        """Queries or keys (heads, n, k) turned by their positions, where these are rotary."""
+        return x
+
+    @abstractmethod
     def layer_at(self, index: int) -> Layer:
         """The layer with this index, which is from 0 to depth - 1."""
 
