@@ -1,4 +1,4 @@
-"""Networks beside the theory: Transformers replayed in NumPy, probed, and fits of flows to layers."""
+"""Networks beside the theory: Transformers replayed, probed, taken apart; fits of flows."""
 
 from .attribution import attribute
 from .fit import fit

@@ -74,8 +74,8 @@ def attribute(
     along the network's own order; those within a sublayer are the Aumann-Shapley values of its
     parts, which do not depend on an order of the heads.
 
-    The integrals are by Gauss-Legendre rules of 4, 8 and 16 nodes, then of 16 on 3 to 13 pieces that
-    are shorter towards the ends, until two of them agree, and their sum with the change.
+    The integrals are by Gauss-Legendre rules of 4, 8 and 16 nodes, then of 16 on 3 to 13 pieces,
+    shorter towards the ends, until two of them agree, and their sum with the change.
 
     Heads are replayed in double precision: the parts of a network in float32 sum to the whole up
     to the rounding of its stream.
@@ -106,15 +106,15 @@ def attribute(
             UnresolvedWarning,
             stacklevel=2,
         )
-    values, parts, heads = (np.array(column) for column in zip(*texts, strict=True))
+    all_values, all_parts, of_heads = (np.array(column) for column in zip(*texts, strict=True))
     found = xr.Dataset(
         {
-            "value": (("text", "layer"), values),
-            "change": (("text", "block"), np.diff(values, axis=1)),
-            "part": (("text", "block", "sublayer"), parts),
+            "value": (("text", "layer"), all_values),
+            "change": (("text", "block"), np.diff(all_values, axis=1)),
+            "part": (("text", "block", "sublayer"), all_parts),
         },
         {
-            "text": np.arange(len(values)),
+            "text": np.arange(len(all_values)),
             "layer": np.arange(depth + 1),
             "block": np.arange(1, depth + 1),
             "sublayer": list(names),
@@ -122,7 +122,7 @@ def attribute(
         {"quantity": repr(quantity)},
     )
     if net is not None:
-        found["head_part"] = (("text", "block", "head"), heads)
+        found["head_part"] = (("text", "block", "head"), of_heads)
     found["residual"] = found["change"] - found["part"].sum("sublayer")
     return found
 

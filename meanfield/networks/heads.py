@@ -116,8 +116,10 @@ def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndar
 
     With F = [left, right^T] = Q R the symmetric part is Q R J R^T Q^T/2, J exchanging the halves.
     """
-    first, second = (np.linalg.qr(a, mode="r") for a in (left, right.T))
-    R = np.linalg.qr(np.concatenate([left, right.T], axis=1), mode="r")
+    first, second, R = (
+        np.asarray(np.linalg.qr(a, mode="r"))
+        for a in (left, right.T, np.concatenate([left, right.T], axis=1))
+    )
     exchanged = np.roll(R, left.shape[1], axis=1)
     symmetric = (exchanged @ R.T + R @ exchanged.T) / 4
     return np.linalg.svd(first @ second.T, compute_uv=False), np.linalg.eigvalsh(symmetric)[::-1]

@@ -1,12 +1,13 @@
 """What of the theory is in the layers of a network: quantities of the theory, layer by layer."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.checks import boolean, fitting, real, whole_number
-from ..distances import mmd, wasserstein
+from ..distances import wasserstein
 from ..states import Tokens
 from ..states.clusters import labels_of_inner_products
 from .gatherings import modes_of, renyi_centres
@@ -26,7 +27,7 @@ def probe(
     trace: Any,
     net: "Network | None" = None,
     *,
-    betas: Sequence[float] = (1.0, 4.0, 16.0),
+    betas: Sequence[float] = (1.0, 4.0, 8.0),
     angles: Sequence[float] = (0.6, 0.9, 1.2),
     bins: int = 80,
     distances: bool = True,
@@ -241,17 +242,26 @@ def _of_layer(
 def _between_layers(hidden: np.ndarray, betas: list[float]) -> Columns:
     """Distances between consecutive layers of one text."""
     x = [directions(h)[0] for h in hidden]
-    tokens = [Tokens(one) for one in x]
-    pairs = list(zip(tokens[:-1], tokens[1:], strict=True))
+    pairs = list(pairwise(x))
+    found = [float(wasserstein(Tokens(a), Tokens(b))) for a, b in pairs]
     chords = np.linalg.norm(np.diff(x, axis=0), axis=-1)
     turned = 2 * np.arcsin(np.minimum(chords / 2, 1))
     return {
-        "w2": (("block",), np.array([float(wasserstein(a, b)) for a, b in pairs]),
-               "W2 between layers, radians"),
+        "w2": (("block",), np.array(found), "W2 between layers, radians"),
         "moved": (("block",), np.sqrt((turned**2).mean(axis=-1)), "r.m.s. angle moved, radians"),
-        "mmd": (("block", "beta"), np.array([[float(mmd(a, b, beta)) for beta in betas]
-                                             for a, b in pairs]), "MMD between layers"),
+        "mmd": (("block", "beta"), np.array([_discrepancies(a, b, betas) for a, b in pairs]),
+                "MMD between layers"),
     }  # fmt: skip
+
+
+def _discrepancies(x: np.ndarray, y: np.ndarray, betas: list[float]) -> list[float]:
+    """`mmd` of points for several betas, by matrix products, to 1e-7."""
+    products = x @ x.T, y @ y.T, x @ y.T
+    found = []
+    for beta in betas:
+        own, other, both = (np.exp(beta * (a - 1)).mean() for a in products)
+        found.append(np.sqrt(max(own + other - 2 * both, 0.0)))
+    return found
 
 
 def _of_weights(weights: np.ndarray) -> Columns:
@@ -283,8 +293,7 @@ def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
         if net.layer(index).causal:
             seen = np.tril(seen)
         slopes = np.array([slope_of(logits, products, seen) for logits in heads.logits])
-        energies = [np.logaddexp.reduce(beta * products, axis=None) - np.log(2 * beta * x.shape[0]**2)
-                    for beta in heads.beta]  # fmt: skip
+        energies = [log_energy(products, beta) for beta in heads.beta]
         rows.append([heads.beta, energies, *slopes.T])
     columns = np.array(rows).swapaxes(0, 1)
     labels = {
@@ -297,6 +306,13 @@ def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
         name: (("block", "head"), values, label)
         for (name, label), values in zip(labels.items(), columns, strict=True)
     }
+
+
+def log_energy(products: np.ndarray, beta: float) -> float:
+    """log E_beta from inner products (n, n), for any beta >= 0."""
+    most = products.max()
+    shares = np.exp(beta * (products - most)).mean()
+    return float(beta * most + np.log(shares) - np.log(2 * beta))
 
 
 def slope_of(logits: np.ndarray, products: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
