@@ -10,6 +10,7 @@ from .nulls import nulls
 from .probe import probe
 from .quantities import EffectiveRank, Energy, MeanCosine, MeanNorm, Quantity
 from .record import Recording, record
+from .report import Report, report
 from .trace import Trace, read_trace
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Network",
     "Quantity",
     "Recording",
+    "Report",
     "Trace",
     "attribute",
     "fit",
@@ -30,5 +32,6 @@ __all__ = [
     "probe",
     "read_trace",
     "record",
+    "report",
     "untrained",
 ]

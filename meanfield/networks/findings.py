@@ -144,9 +144,7 @@ def of_parts(changes: Changes) -> list[Finding]:
     return found
 
 
-def of_heads(
-    layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
-) -> list[Finding]:
+def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator) -> list[Finding]:
     """Which heads cluster; does the sign follow the value matrix; what temperatures do they have?"""
     part = parts.head_part.mean("text").values
     trace = layers.value_symmetric.sum("eigenvalue").values
