@@ -81,12 +81,12 @@ def direction_of(values: np.ndarray) -> int:
     return int(low > 0) - int(high < 0)
 
 
-def listed(numbers: list[int]) -> str:
-    """1, 2 and 5; none."""
+def in_layers(numbers: list[int]) -> str:
+    """layers 1, 2 and 5; layer 3; no layer."""
     words = [str(number) for number in numbers]
     if len(words) < 2:
-        return words[0] if words else "none"
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+        return f"layer {words[0]}" if words else "no layer"
+    return f"layers {', '.join(words[:-1])} and {words[-1]}"
 
 
 def of_layers(changes: Changes) -> list[Finding]:
@@ -107,8 +107,8 @@ def of_layers(changes: Changes) -> list[Finding]:
     up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
     verdict = NOT if down else THERE if len(up) == len(signs) else OPEN
     text = (
-        f"The interaction energy at beta = {ENERGY:g} rises in layers {listed(up)}, and falls in "
-        f"layers {listed(down)}, of {len(signs)}"
+        f"The interaction energy at beta = {ENERGY:g} rises in {in_layers(up)}, and falls in "
+        f"{in_layers(down)}, of {len(signs)}"
     )
     if down:
         worst = int(steps[:, 0].argmin())
@@ -137,15 +137,15 @@ def of_parts(changes: Changes) -> list[Finding]:
                 "Attention gathers tokens" if wanted else f"What {name.lower()} does",
                 verdict,
                 f"{name} {does}: over all layers its part of the change of the mean cosine is "
-                f"{with_interval(total, True)}; it is positive in layers {listed(up)}, and negative "
-                f"in layers {listed(down)}.",
+                f"{with_interval(total, True)}; it is positive in {in_layers(up)}, and "
+                f"negative in {in_layers(down)}.",
             )
         )
     return found
 
 
 def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator) -> list[Finding]:
-    """Which heads cluster; does the sign follow the value matrix; what temperatures do they have?"""
+    """Which heads gather tokens, what the value matrix tells of it, and their temperatures."""
     part = parts.head_part.mean("text").values
     trace = layers.value_symmetric.sum("eigenvalue").values
     value, low, high = rank_correlation(trace, part, rng)
@@ -198,8 +198,8 @@ def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
             Finding(
                 f"Beside {kind}",
                 "",
-                f"With {kind} the mean cosine of the last layer is {center:.3g} (standard deviation "
-                f"{spread:.2g} of {len(last)} draws): the network as it is gathers tokens {told}, "
+                f"With {kind} the mean cosine of the last layer is {center:.3g} (standard "
+                f"deviation {spread:.2g} of {len(last)} draws): the network as it is gathers tokens {told}, "
                 f"{with_interval(own)}.",
             )
         )
@@ -214,8 +214,8 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
         Finding(
             "Layers move tokens little",
             "",
-            f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in a "
-            f"layer; the distance W2 between layers is at least {ratio:.3f} of that"
+            f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
+            f"a layer; the distance W2 between layers is at least {ratio:.3f} of that"
             + (": no token is nearer to the place of another." if ratio > 1 - 1e-6 else "."),
         )
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
+SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
 NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2)}
 
 
@@ -70,13 +71,16 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
 
 def of_cosines(layers: "xr.Dataset") -> "Figure":
     """The law of the cosines of pairs, layer by layer."""
-    from ..plotting.theme import figure, ordered_colours, style
+    from matplotlib import colormaps
+
+    from ..plotting.theme import ORDER_MAP, figure, style
 
     with style():
         page = figure(width=6.4, height=2.9)
         ax = page.subplots()
         density = layers.cosine_share.mean("text") / float(layers.bin[1] - layers.bin[0])
-        for k, colour in enumerate(ordered_colours(len(layers.layer))):
+        shades = colormaps[ORDER_MAP](np.linspace(*SHADES, len(layers.layer)))
+        for k, colour in enumerate(shades):
             ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2, label=f"layer {k}")
         some = layers.bin.values[(density > 1e-3).any("layer").values]
         ax.set(xlim=(some.min(), some.max()), xlabel="cosine of a pair", ylabel="density of pairs")
@@ -124,7 +128,13 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
         blocks, heads = part.shape
         shown = left.pcolormesh(np.arange(heads + 1) + 0.5, np.arange(blocks + 1) + 0.5, part,
                                 cmap="PuOr", vmin=-top, vmax=top)  # fmt: skip
-        left.set(xlabel="head", ylabel="layer", title="part in the change of mean cosine")
+        left.set(
+            xlabel="head",
+            ylabel="layer",
+            title="part in the change of mean cosine",
+            xticks=range(1, heads + 1, 1 + heads // 12),
+            yticks=range(1, blocks + 1, 1 + blocks // 12),
+        )
         page.colorbar(shown, ax=left)
         trace = layers.value_symmetric.sum("eigenvalue").values
         for k in range(blocks):
@@ -136,7 +146,7 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
         for k in range(blocks):
             right.plot(beta[k], 100 * share[k], "o", ms=3, color=PALETTE[k % 6],
                        label=f"layer {k + 1}")  # fmt: skip
-        right.set(xlabel="temperature times norms", xscale="log", ylim=(0, 100),
+        right.set(xlabel="temperature times norms", xlim=(0, None), ylim=(0, 100),
                   ylabel="logits explained by cosines, %")  # fmt: skip
         if blocks <= 6:
             right.legend(fontsize=7)

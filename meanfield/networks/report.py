@@ -168,8 +168,8 @@ def report(
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
-            parts = {"mean cosine": attribute(trace, MeanCosine(), net),
-                     f"energy at beta = {ENERGY:g}": attribute(trace, Energy(ENERGY), net)}  # fmt: skip
+            split = {"mean cosine": MeanCosine(), f"energy at beta = {ENERGY:g}": Energy(ENERGY)}
+            parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
         null = None
         if net is not None:
             findings += of_heads(layers, parts["mean cosine"], random)
@@ -382,8 +382,8 @@ def _notes(found: Report) -> str:
         "The mean cosine is that of pairs of different tokens. The energy is "
         "E_beta = 1/(2 beta n²) sum exp(beta <x_i, x_j>); intervals of its changes are those of "
         "pairs of different tokens.",
-        "Intervals treat tokens as drawn independently: words of one text are not, and another text "
-        "has other numbers.",
+        "Intervals treat tokens as drawn independently: words of one text are not, and another "
+        "text has other numbers.",
     ]
     if found.parts:
         notes.append(
