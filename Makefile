@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-explore test-site test-long attack lint format typecheck validate bench docs pictures clean
+.PHONY: help demo test test-explore test-site test-long attack lint format typecheck validate bench docs dist pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
@@ -52,6 +52,9 @@ validate: $(VENV)/installed-test  ## check every claim, write out/validation/rep
 
 bench: $(VENV)/installed-bench  ## time the solver beside other packages
 	@for script in benchmarks/[!_]*.py; do $(BIN)/python "$$script" || exit 1; done
+
+dist: $(VENV)/installed-dist  ## sdist and wheel of the tag that is checked out, in dist/
+	@$(BIN)/python -m build
 
 pictures: $(VENV)/installed  ## make the two pictures of the README anew
 	@$(BIN)/python docs/pictures/draw.py

@@ -13,7 +13,8 @@ import meanfield
 project = "meanfield"
 author = "The meanfield developers"
 copyright = "the meanfield developers"
-version = release = meanfield.__version__
+release = meanfield.__version__
+version = ".".join(release.split(".")[:2])
 
 extensions = [
     "myst_parser",

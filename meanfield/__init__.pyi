@@ -36,6 +36,7 @@ from .core.errors import UnresolvedWarning as UnresolvedWarning
 from .core.kinds import build as build
 from .core.kinds import describe as describe
 from .core.kinds import schema as schema
+from .core.version import __version__ as __version__
 from .derivatives import FlowTangents as FlowTangents
 from .derivatives import Functional as Functional
 from .derivatives import Gradient as Gradient

@@ -21,6 +21,10 @@ gamma (1 - rho) < 1, = 1, > 1.
    variance 1/8 beside their position, so that the squares of the outputs have the mean sum of w^2.
    Asked: 4.5 standard errors of 200 to 450 queries from the law at finite n; that law at n = 10^10
    to 2e-5 of the limit, derived for the Poisson process of keys near a query.
+6. Layers one after the other with the critical beta of the first: its rho_1 = 4 rho/(1 + 3 rho) has
+   gamma (1 - rho_1) = 1/(1 + 3 rho) < 1, so that the second layer is below the transition and
+   1 - rho_2 ~ n^{-6 rho/(1 + 3 rho)}; above the transition, gamma (1 - rho) = 1.5, ten layers
+   still return rho. Asked: exponents to 1e-3 from n = 1e60 to 1e80; 1e-12 at 1e80.
 
     python validation/long_context.py [--quick] [--figure FILE.png]    # 130 s, 10 s quick
 
@@ -96,6 +100,22 @@ def limits(report: Report) -> None:
         beta = mf.scalings.logarithmic(1e200, 1 / (1 - RHO), c / (1 - RHO))
         numbers = {"predicted": known, "measured": outputs(1e200, beta).rho, "tolerance": 6e-9}
         report.compare("window", f"c = {c}, n = 1e200", **numbers)
+
+
+def iterated(report: Report) -> None:
+    n = 10.0 ** np.array([60, 80])
+    for rho in (RHO, *OTHERS):
+        beta = mf.scalings.logarithmic(n, 1 / (1 - rho))
+        first = outputs(n, beta, rho)
+        second = mf.attend(mf.SA(beta), mf.Equiangular(n, first.rho))
+        slope = float(np.diff(second.log_gap)[0] / np.diff(np.log(n))[0])
+        report.compare("exponent of the second layer", f"rho = {rho}", measured=slope,
+                       predicted=-6 * rho / (1 + 3 * rho), tolerance=1e-3)  # fmt: skip
+        beta, state = mf.scalings.logarithmic(n, 1.5 / (1 - rho)), mf.Equiangular(n, rho)
+        for _ in range(10):
+            state = mf.Equiangular(n, mf.attend(mf.SA(beta), state).rho)
+        report.compare("ten layers above the transition", f"rho = {rho}", predicted=rho,
+                       measured=state.rho[-1], tolerance=1e-12)  # fmt: skip
 
 
 def mean_cosine(tokens: mf.Tokens) -> float:
@@ -234,6 +254,7 @@ def main() -> int:
     closed_form(report)
     other_products(report)
     limits(report)
+    iterated(report)
     arrays(report, arguments.quick)
     found = random_arrays(report, arguments.quick)
     shares = independent_keys(report, arguments.quick)

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..core.version import __version__
 from ..results.files import Result
 
 __all__ = ["citation", "entries"]
@@ -59,7 +59,7 @@ def citation(*used: Any) -> str:
     """
     texts = [text for thing in used for text in _texts(thing)]
     found = {known: entry for text in texts for known, entry in entries().items() if known in text}
-    return "\n\n".join([OURS.format(version=version("meanfield")), *found.values()])
+    return "\n\n".join([OURS.format(version=__version__), *found.values()])
 
 
 @cache

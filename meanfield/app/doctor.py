@@ -6,8 +6,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
+
+from ..core.version import __version__, version_of
 
 # Name of the package and licence of its binary wheel.
 REQUIRED = {
@@ -63,7 +65,7 @@ def doctor() -> dict[str, Any]:
 
         problems.append(NOWHERE)
     return {
-        "meanfield": version_of("meanfield"),
+        "meanfield": __version__,
         "python": f"{platform.python_version()} ({sys.implementation.name})",
         "platform": platform.platform(),
         "packages": packages,
@@ -74,14 +76,6 @@ def doctor() -> dict[str, Any]:
         "ffmpeg": _ffmpeg(),
         "licences": LICENCE_NOTE,
     }
-
-
-def version_of(package: str) -> str | None:
-    """The installed version of a package; None if it is not installed."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _package(name: str, licence: str, required: bool) -> dict[str, Any]:

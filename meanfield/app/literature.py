@@ -33,6 +33,7 @@ HERE = Path(__file__).parent
 VERDICTS = HERE / "verdicts.json"
 CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
 NAMED = re.compile(r"`(\w+\.py)`")
+NOT_A_SCRIPT = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _claims() -> list[Claim]:
 
 
 def read_claims(page: Path) -> list[Claim]:
-    """The rows of the table on a page, without its head.
+    """The rows of the tables on a page that name a script, not those that name a target of make.
 
     Raises
     ------
@@ -145,10 +146,10 @@ def read_claims(page: Path) -> list[Claim]:
         named = NAMED.fullmatch(cells[1])
         if named:
             claims.append(Claim(cells[0], named[1], *cells[2:]))
-        elif cells[1] != "script" and cells[1].strip("-: "):
+        elif not NOT_A_SCRIPT.fullmatch(cells[1]):
             raise ValueError(
-                f"{page.name}, line {number}: the second cell names a script, as `name.py`; "
-                f"this one says {cells[1]!r}."
+                f"{page.name}, line {number}: the second cell names a script, as `name.py`, or a "
+                f"target, as `make name`; this one says {cells[1]!r}."
             )
     if not claims:
         raise ValueError(f"{page.name} has no table of claims: | claim | script | ... |")

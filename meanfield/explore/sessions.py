@@ -24,7 +24,7 @@ from .frames import Frame, play
 from .scene import Own, Scene
 
 MOST_SESSIONS = 8
-RUNS, DIAGRAMS = 2, 1  # threads
+RUNS, DIAGRAMS = 2 * MOST_SESSIONS, 1  # threads: no page waits for the runs of another
 FLUSH = 0.05  # seconds between messages with frames
 SETTLED = 0.3  # seconds for which a scene stays before its diagrams are computed
 KEPT = 64  # diagrams

@@ -3,10 +3,10 @@
 import platform
 import sys
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from ..core.kinds import describe
+from ..core.version import version_of
 from ..models.transformer import Transformer
 
 LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
@@ -14,15 +14,10 @@ LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netc
 
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the libraries that results depend on."""
-    found = {"python": platform.python_version()}
-    for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
     from ..lowlevel.fourier import fftw_version
 
-    return {**found, "fftw": fftw_version()}
+    found = {name: version_of(name) or "not installed" for name in LIBRARIES}
+    return {"python": platform.python_version(), **found, "fftw": fftw_version()}
 
 
 def provenance(

@@ -3,6 +3,7 @@
 import pkgutil
 import re
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +14,18 @@ from meanfield.app.citation import entries
 
 CIRCLE = mf.Circle(16)
 PACKAGE = Path(mf.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def keys(text):
     return re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE)
 
 
-def test_the_package_is_cited_with_the_version_and_year_of_its_file():
-    words = (PACKAGE.parent / "CITATION.cff").read_text(encoding="utf-8")
-    (number,) = re.findall(r"^version: (\S+)$", words, re.MULTILINE)
+def test_the_package_is_cited_with_the_version_installed_and_the_year_of_its_file():
+    number = version("meanfield")
+    words = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     (year,) = re.findall(r"^date-released: (\d{4})-", words, re.MULTILINE)
+    assert mf.__version__ == number
     assert f"version = {{{number}}},\n  year = {{{year}}}" in mf.citation()
 
 

@@ -4,15 +4,9 @@ It is no part of the suite, as it needs Chromium. Pages are opened from their fi
 narrow, light and dark; screenshots are kept in out/site.
 """
 
-import shutil
 from pathlib import Path
 
 import pytest
-
-try:
-    from playwright.sync_api import Error, sync_playwright
-except ImportError:
-    pytest.exit('These tests need playwright: pip install "meanfield[browser]".', returncode=2)
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT, PICTURES = ROOT / "docs" / "_build" / "html", ROOT / "out" / "site"
@@ -22,7 +16,6 @@ PAGES = sorted(
     for path in BUILT.rglob("*.html")
     if "_static" not in path.parts and path.name not in THEIRS
 )
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VIEWS = {
     f"{width} {scheme}": (width, scheme) for width in (1280, 400) for scheme in ("light", "dark")
 }
@@ -35,18 +28,6 @@ AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
 
 if not PAGES:
     pytest.exit(f"There is no site in {BUILT.relative_to(ROOT)}: run `make docs`.", returncode=2)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    with sync_playwright() as playwright:
-        try:
-            launched = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        except Error as error:
-            pytest.exit(f"These tests need Chromium: apt install chromium ({error}).", returncode=2)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(scope="module", params=VIEWS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from meanfield.explore import sessions as module
-from meanfield.explore.frames import Frame
+from meanfield.explore.frames import Ending, Frame
 from meanfield.explore.scene import FRAMES
 from meanfield.explore.sessions import MOST_SESSIONS, Studio, packed
 
@@ -123,6 +123,23 @@ def test_a_defect_in_a_thread_is_told(studio, monkeypatch):
     studio.open(box).show(0, CHEAP)
     box.wait_for_the_end()
     assert {m["status"] for m in box.of("ended")} == {"defect"}
+
+
+def test_no_page_waits_for_the_runs_of_another(studio, monkeypatch):
+    """All runs of all pages meet, which they cannot if one is begun when another has ended."""
+    together = threading.Barrier(2 * MOST_SESSIONS)
+
+    def meet(*_):
+        together.wait(60)
+        return Ending(True, "finished", "", 0.0)
+
+    monkeypatch.setattr(module, "play", meet)
+    boxes = [Mailbox() for _ in range(MOST_SESSIONS)]
+    for box in boxes:
+        studio.open(box).show(0, CHEAP)
+    for box in boxes:
+        box.wait_for_the_end()
+        assert all(m["complete"] for m in box.of("ended"))
 
 
 def test_pages_beyond_the_limit_pause_that_used_longest_ago(studio):

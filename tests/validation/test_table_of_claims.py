@@ -23,7 +23,10 @@ def parts(monkeypatch):
 
 def test_rows_are_claims(parts, tmp_path):
     page = tmp_path / "claims.md"
-    page.write_text(f"# Claims\n\n{HEAD}| $\\vert x\\vert$ \\| y | `a_b.py` | 1 % | 0 |\n\nText.\n")
+    page.write_text(
+        f"# Claims\n\n{HEAD}| $\\vert x\\vert$ \\| y | `a_b.py` | 1 % | 0 |\n\nText.\n\n"
+        "| claim | command | asked | measured |\n|---|---|---|---|\n| z | `make test-x` | 1 | 0 |\n"
+    )
     (claim,) = parts[0].read_claims(page)
     assert (claim.script, claim.asked, claim.measured) == ("a_b.py", "1 %", "0")
     assert claim.text == r"$\vert x\vert$ \| y"

@@ -1,0 +1,16 @@
+"""The version of the package: the tag of the commit from which it was installed."""
+
+from importlib import metadata
+
+__all__ = ["__version__", "version_of"]
+
+
+def version_of(package: str) -> str | None:
+    """The installed version of a package; None if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+__version__ = version_of("meanfield") or "not installed"
