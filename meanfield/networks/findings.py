@@ -199,7 +199,8 @@ def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
                 f"Beside {kind}",
                 "",
                 f"With {kind} the mean cosine of the last layer is {center:.3g} (standard "
-                f"deviation {spread:.2g} of {len(last)} draws): the network as it is gathers tokens {told}, "
+                f"deviation {spread:.2g} of {len(last)} draws): the network as it is gathers "
+                f"tokens {told}, "
                 f"{with_interval(own)}.",
             )
         )

@@ -31,14 +31,9 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
         panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
         panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", color=PALETTE[0], label="network")
         panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", color=PALETTE[0])
-        for kind in [] if null is None else list(map(str, null["null"].values)):
-            marks, colour = NULLS[kind]
-            for ax, name in ((panels[0, 0], "mean_cosine"), (panels[0, 1], "effective_rank")):
-                drawn = null[name].sel(null=kind).mean("text")
-                ax.plot(depth, drawn.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
-                        label=kind)  # fmt: skip
-                ax.fill_between(depth, drawn.min("draw"), drawn.max("draw"), lw=0, alpha=0.2,
-                                color=PALETTE[colour])  # fmt: skip
+        if null is not None:
+            _beside(panels[0, 0], null.mean_cosine)
+            _beside(panels[0, 1], null.effective_rank)
         panels[0, 0].set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
         panels[0, 0].legend(fontsize=7)
         panels[0, 1].set(title="effective rank", yscale="log")
@@ -67,6 +62,19 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
             ax.set_xlabel("layer")
             ax.set_xticks(depth[:: max(1, len(depth) // 8)])
     return page
+
+
+def _beside(ax: "Axes", null: "xr.DataArray") -> None:
+    """Null models: means, and the range of draws."""
+    from ..plotting.theme import PALETTE
+
+    for kind in map(str, null["null"].values):
+        marks, colour = NULLS[kind]
+        drawn = null.sel(null=kind).mean("text")
+        ax.plot(drawn.layer, drawn.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
+                label=kind)  # fmt: skip
+        ax.fill_between(drawn.layer, drawn.min("draw"), drawn.max("draw"), lw=0, alpha=0.2,
+                        color=PALETTE[colour])  # fmt: skip
 
 
 def of_cosines(layers: "xr.Dataset") -> "Figure":
