@@ -59,10 +59,14 @@ def interval(draws: np.ndarray, level: float = LEVEL) -> np.ndarray:
 def rank_correlation(
     a: np.ndarray, b: np.ndarray, rng: np.random.Generator, draws: int = 2000
 ) -> tuple[float, float, float]:
-    """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i)."""
+    """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i).
+
+    Draws of one pair only, which have no correlation, are left out; nan where there is no other.
+    """
     a, b = np.ravel(a), np.ravel(b)
     drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
-    low, high = interval(np.array(drawn))
+    known = np.array(drawn)[~np.isnan(drawn)]
+    low, high = interval(known) if len(known) else (np.nan, np.nan)
     return _spearman(a, b), float(low), float(high)
 
 
@@ -70,4 +74,6 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> float:
     from scipy.stats import rankdata
 
     first, second = (rankdata(values) for values in (a, b))
+    if not np.ptp(first) or not np.ptp(second):
+        return float("nan")
     return float(np.corrcoef(first, second)[0, 1])
