@@ -217,6 +217,6 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
             "",
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
             f"a layer; the distance W2 between layers is at least {ratio:.3f} of that"
-            + (": no token is nearer to the place of another." if ratio > 1 - 1e-6 else "."),
+            + (": each token is matched with itself." if ratio > 1 - 1e-6 else "."),
         )
     ]
