@@ -79,10 +79,12 @@ from .models import Linear as Linear
 from .models import Lorentzian as Lorentzian
 from .models import MeanField as MeanField
 from .models import Noise as Noise
+from .models import Norm as Norm
 from .models import Normalisation as Normalisation
 from .models import OfIndex as OfIndex
 from .models import PerLayer as PerLayer
 from .models import Pointwise as Pointwise
+from .models import PositionalEncoding as PositionalEncoding
 from .models import Sigmoid as Sigmoid
 from .models import Sinkhorn as Sinkhorn
 from .models import Softmax as Softmax
@@ -109,6 +111,11 @@ from .models.normalisation import PeriLN as PeriLN
 from .models.normalisation import PostLN as PostLN
 from .models.normalisation import PreLN as PreLN
 from .models.normalisation import SqrtScaling as SqrtScaling
+from .models.norms import LayerNorm as LayerNorm
+from .models.norms import RMSNorm as RMSNorm
+from .models.positional import ALiBi as ALiBi
+from .models.positional import RelativeBias as RelativeBias
+from .models.positional import Rotary as Rotary
 from .models.transformer import Transformer as Transformer
 from .results.files import load as load
 from .results.solution import Solution as Solution

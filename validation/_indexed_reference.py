@@ -24,6 +24,8 @@ class Collocation:
         Mass at s = 0.
     window : float
         A node at s sees [s - window, s].
+    first, seen_sink : float, bool
+        Up to which position, and whether the sink, is seen beyond the window too.
     decay : callable
         Weight of the difference s - tau.
     mean : bool
@@ -36,6 +38,8 @@ class Collocation:
     window: float = np.inf
     decay: Callable = np.ones_like
     mean: bool = True
+    first: float = 0.0
+    seen_sink: bool = False
 
     @cached_property
     def _x(self) -> np.ndarray:
@@ -70,14 +74,20 @@ class Collocation:
         found[self._own(piece)] = self._polynomials(piece, s)
         return found
 
+    def _seen(self, a: float, b: float, s: float) -> list[tuple[float, float]]:
+        """The parts of a piece [a, b] that s sees."""
+        begin = s - self.window
+        ends = [(0.0, s)] if begin <= self.first else [(0.0, self.first), (begin, s)]
+        parts = [(max(a, low), min(b, high)) for low, high in ends]
+        return [(low, high) for low, high in parts if high - low > 1e-14]
+
     @cached_property
     def influence(self) -> np.ndarray:
         """Weights of the measures at all nodes in that which acts at each."""
         found = np.zeros((len(self.nodes),) * 2)
         for i, s in enumerate(self.nodes):
-            for piece, (a, b) in enumerate(zip(self.breaks, self.breaks[1:], strict=False)):
-                a, b = max(a, s - self.window), min(b, s)
-                if b - a > 1e-14:
+            for piece, ends in enumerate(zip(self.breaks, self.breaks[1:], strict=False)):
+                for a, b in self._seen(*ends, s):
                     options = {"epsabs": 1e-14, "epsrel": 1e-13}
                     integral = quad_vec(
                         lambda tau: self.decay(s - tau) * self._polynomials(piece, tau),  # noqa: B023
@@ -85,7 +95,7 @@ class Collocation:
                         **options,
                     )[0]
                     found[i, self._own(piece)] += (1 - self.sink) * integral
-            if self.sink and s <= self.window:
+            if self.sink and (s <= self.window or self.seen_sink):
                 found[i, 0] = self.sink * self.decay(np.array(s))
         return found / found.sum(axis=1, keepdims=True) if self.mean else found
 

@@ -15,6 +15,8 @@ w = lambda_l/beta (USA), lambda_l/(beta lambda_0) (SA), T = L w t. To first orde
    operator with a bounded kernel, of spectral radius 0: there is no onset. With
    U = log((m + (1 - m) s)/m) a constant c becomes e^{-L t/kappa} times
    1 + int_0^U sqrt(T/v) e^{-v} I_1(2 sqrt(T v)) dv. Asked of solutions: 1e-6.
+   A window h that sees the sink too: far from the first windows a constant grows at
+   L(w q - 1/kappa), q = (1 - m) h/(m + (1 - m) h): h = 0.05, s = 1, 1e-6.
 4. "sum": no onset either: 1 becomes e^{-L t/kappa} I_0(2 sqrt(T s)): 1e-6.
 5. Influence of position tau on s, "mean": e^{TC} has the kernel
    delta + (1/s) sqrt(T/u) I_1(2 sqrt(T u)), u = log(s/tau). Asked of the exponential of the
@@ -149,6 +151,20 @@ def check_sink(report: Report) -> None:
         found, _ = solved(model, 1, lambda s: 1.0 * (s == 0), index, T / w)
         rate, law = np.log(found[0]) * w / T, w * (1 - 1 / ratio)
         labels = "the sink itself", f"{ratio:g} kappa_c, rate"
+        report.compare(*labels, predicted=law, measured=rate, tolerance=1e-6)
+
+
+def check_window(report: Report) -> None:
+    """A constant in windows of 0.05 that see a uniform sink too, far from the first windows."""
+    m, h, w = 0.1, 0.05, weight("SA", 2, 1, 2.0)
+    q = (1 - m) * h / (m + (1 - m) * h)
+    index = mf.Positions(np.linspace(0, 1, 21), order=4, sink=m)
+    for ratio in (1.5, 4.0):
+        causal = mf.Causal(window=h, sink=m)
+        model = mf.Transformer(mf.SA(2.0), ratio / w, causal=causal)
+        found, _ = solved(model, 1, lambda s: 1.0 * (s > 0), index, 2 / w)
+        law, rate = w * (q - 1 / ratio), np.log(found[-1]) * w / 2
+        labels = "window and sink", f"{ratio:g} kappa_c, onset at {1 / q:.3f}"
         report.compare(*labels, predicted=law, measured=rate, tolerance=1e-6)
 
 
@@ -289,6 +305,7 @@ def main() -> int:
     check_powers(report, quick)
     check_norms(report)
     check_sink(report)
+    check_window(report)
     check_sum(report)
     check_kernel(report)
     check_blocks(report, quick)

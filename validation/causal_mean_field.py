@@ -8,8 +8,8 @@ Position s of a sequence is moved by the slices up to it,
 1. Circle, against collocation with 22 Legendre nodes in s (the package has 16) and dense
    quadrature in angle by SciPy at rtol = 1e-11: without noise nodes that move, with noise values
    at equal angles. USA divided by the mass seen, and not divided; SA; attention with Q, K, V; a
-   window, a decay, a sink, beta(s). Moments 1, ..., 4 of the marginal and at s = 0, 0.3, 0.77, 1:
-   1e-8. The law at s = 0.3 is interpolated by both.
+   window, a decay, a sink, a window that sees the sink too, beta(s). Moments 1, ..., 4 of the
+   marginal and at s = 0, 0.3, 0.77, 1: 1e-8. The law at s = 0.3 is interpolated by both.
 2. S^2, against 24 positions of 512 nodes that move, t = 0.5: moments 1, ..., 4: 1e-6.
 3. If the initial law does not depend on s, and sums are divided by the mass seen, each position
    moves as the density without mask: 1e-14 of all coefficients, in the same steps.
@@ -73,6 +73,16 @@ def circle_cases():
     )
     yield "SA, decay", mf.SA(2.0), mf.Causal(decay=decay), {}, sa, {"decay": decay}
     yield "SA, sink", mf.SA(2.0), mf.Causal(), {"sink": 0.2}, sa, {"sink": 0.2}
+    sink = {"breaks": quarters, "sink": 0.2}
+    yield (
+        *("SA, window and sink", mf.SA(2.0), mf.Causal(window=0.25, sink=0.2)),
+        *({**sink, "order": 10}, sa, {**sink, "order": 13, "window": 0.25, "seen_sink": True}),
+    )
+    first = {"breaks": (0.0, 0.1, 0.35, 0.6, 0.85, 1.0)}
+    yield (
+        *("USA, window and first tenth", mf.USA(1.0), mf.Causal("mean", window=0.25, sink=0.1)),
+        *({**first, "order": 10}, usa, {**first, "order": 13, "window": 0.25, "first": 0.1}),
+    )
     yield "SA, beta(s)", mf.SA(2.0), mf.Causal(beta=beta), {}, Attraction(beta, True), {}
 
 

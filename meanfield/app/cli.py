@@ -167,7 +167,7 @@ def plain_warnings() -> Iterator[list[str]]:
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
     if asked:
-        from .doctor import version_of
+        from ..core.version import version_of
 
         click.echo(f"meanfield {version_of('meanfield') or '(not installed)'}")
         context.exit()

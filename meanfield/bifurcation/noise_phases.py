@@ -536,7 +536,7 @@ class NoisePhaseDiagram(PhaseDiagram):
         noise, drift = noise_of(header["noise"]), drift_of(header["drift"])
         low, high = header["span"]
         basis = basis_under(build(Geometry, header["space"]), AXISYMMETRIC, noise)
-        corners = [Tricritical(int(l), float(b), float(k)) for l, b, k in header["tricritical"]]
+        corners = [Tricritical(int(l), float(b), float(k)) for l, b, k, *_ in header["tricritical"]]
         cusps = [Cusp(float(b), float(k)) for b, k in header["cusps"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         lines: dict[str, Any] = {}

@@ -63,11 +63,19 @@ class Tricritical(NamedTuple):
     degree : int
     beta, kappa : float
         beta stands for the parameter of the diagram, if that is another one.
+    parameter : str
+        The name of that parameter.
     """
 
     degree: int
     beta: float
     kappa: float
+    parameter: str = "beta"
+
+    def __repr__(self) -> str:
+        """With the parameter under its own name."""
+        place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
+        return f"{type(self).__name__}(degree={self.degree}, {place})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +202,9 @@ class PhaseDiagram(Result):
         low, high = header["span"]
         basis = Harmonics(header["dimension"], 0, header["degree"])
         family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
-        corners = [Tricritical(l, float(b), float(k)) for l, b, k in header["tricritical"]]
+        corners = [
+            Tricritical(l, float(b), float(k), family.name) for l, b, k, *_ in header["tricritical"]
+        ]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         lead = header.get("of_degree", 1)
         loci = {n: LOCI[n](family, **kept, degree=lead) for n, kept in header["loci"].items()}
@@ -419,7 +429,7 @@ def _onsets(
 
     found = recalled(journal, ("onsets", family.basis.degree, degree), find)
     corners = found[len(grid) :].reshape(-1, 2).tolist()
-    return found[: len(grid)], [Tricritical(degree, *corner) for corner in corners]
+    return found[: len(grid)], [Tricritical(degree, b, k, family.name) for b, k in corners]
 
 
 def critical(family: Family, beta: float, degree: int) -> float:
@@ -458,7 +468,7 @@ def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
     usual = np.nanmedian(np.abs(values))
     for beta in zeros(quadratic, grid, values):
         if abs(quadratic(beta)) <= POLE * usual:  # where another onset coincides it has a pole
-            yield Tricritical(degree, beta, critical(family, beta, degree))
+            yield Tricritical(degree, beta, critical(family, beta, degree), family.name)
 
 
 def _alone(member: Equation, degree: int) -> bool:

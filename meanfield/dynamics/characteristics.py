@@ -151,6 +151,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             raise MeanfieldError(
                 f"{drift!r} moves no Characteristics: {drift.why_no_density} Solve for Tokens."
             )
+        if model.why_on_tokens_only:
+            raise MeanfieldError(f"Characteristics cannot follow it: {model.why_on_tokens_only}")
         if model.normalisation.has_radii:
             raise MeanfieldError(
                 "Characteristics carries a density of directions, which have no radii; got "

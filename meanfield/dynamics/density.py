@@ -12,7 +12,7 @@ from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.contract import Transport
-from ..spaces.density import COMPUTED, Density
+from ..spaces.density import COMPUTED, NOT_SMALL, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
@@ -379,6 +379,19 @@ class DensityMotion(Motion, moves=Density):
         return (
             f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. "
             f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
+        )
+
+    def doubt_of_start(self, state: Density, rtol: float) -> str | None:
+        """Whether its last coefficients are large: it was cut off, and the run is of what is left.
+
+        They may be as large as those of which a density warns when it is made, or rtol.
+        """
+        tail, most = float(state.spectral_tail.max()), max(rtol, NOT_SMALL)
+        if tail <= most:
+            return None
+        return (
+            f"The initial density is not resolved: its highest coefficients are {tail:.1e}, "
+            f"expected <= {most:.0e}. Use a degree above {state.geometry.degree}."
         )
 
     def beyond_doubt(self, state: Density) -> np.ndarray:

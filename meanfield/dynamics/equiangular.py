@@ -96,6 +96,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
             "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
             "A feed-forward map tells directions apart, so tokens do not stay "
             "equiangular.": model.feedforward is not None,
+            f"{normalisation!r} acts on hidden states of R^d.": bool(normalisation.norms),
             WITH_RADII.format(normalisation): not normalisation.has_radii
             and (self.like.radius != 1).any(),
         }

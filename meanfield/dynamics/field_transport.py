@@ -81,6 +81,8 @@ def check_fields(model: Transformer, geometry: Geometry) -> None:
         raise MeanfieldError(
             f"{model.drift!r} moves no densities: {model.drift.why_no_density} Solve for Tokens."
         )
+    if model.why_on_tokens_only:
+        raise MeanfieldError(f"Densities cannot follow it: {model.why_on_tokens_only}")
     if model.normalisation.has_radii:
         raise MeanfieldError(
             f"{model.normalisation!r} gives tokens radii, which a density on the sphere has "

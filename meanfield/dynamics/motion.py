@@ -202,7 +202,7 @@ class Motion(ABC):
     def check_dimensions(self) -> None:
         """Raise ValueError for a part of the model that is for points of another dimension."""
         d, model = self.like.dimension, self.model
-        for part in (model.drift, model.noise, model.feedforward):
+        for part in (model.drift, model.noise, model.feedforward, *model.normalisation.norms):
             if (wanted := getattr(part, "dimension", None)) not in (None, d):
                 raise ValueError(
                     f"{part!r} is for dimension {wanted}; got points of dimension {d}."
@@ -402,6 +402,10 @@ class Motion(ABC):
 
     def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
         """What to warn of if the run ends with this state, at t; None if all is well."""
+        return None
+
+    def doubt_of_start(self, state: Any, rtol: float) -> str | None:
+        """Why a run from this state is not resolved from the start; None if it is."""
         return None
 
     def beyond_doubt(self, state: Any) -> np.ndarray:

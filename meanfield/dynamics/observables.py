@@ -85,9 +85,12 @@ declare("spread", "spread (r.m.s.)", log_from=100.0)
 declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 
 
-@checked_call()
-def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndarray]:
+@checked_call("model")
+def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
+
+    Speeds and energies are those of a state under a model. What a state tells by itself, its
+    moments for instance, are its own methods.
 
     Parameters
     ----------
@@ -100,7 +103,19 @@ def measure(model: Transformer, state: Any, t: float = 0.0) -> dict[str, np.ndar
     -------
     dict of ndarray
         By name; of ensembles and replicas one entry each.
+
+    Raises
+    ------
+    TypeError
+        Without a model or a state.
     """
+    if not isinstance(model, Transformer) or state is None:
+        given = "no state" if isinstance(model, Transformer) else f"model = {as_given(model)}"
+        raise TypeError(
+            "measure takes a model and a state, mf.measure(model, state): speeds and energies are "
+            f"those of a state under a model; got {given}. What needs no model a state tells by "
+            "itself: state.moment(1) or state.expect(f), for instance."
+        )
     with np.errstate(**UNHEARD):
         found = motion_for(state)(model, state).measure(state, t)
     return {name: np.asarray(value) for name, value in found.items()}

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.checks import as_given, fitting
 from ..core.errors import MeanfieldError
+from ..models.normalisation import Sublayer
 from ..models.pointwise import change_of
 from ..states import State, Tokens
 from ..steppers import Layers, LieTrotter, Splitting
@@ -125,16 +126,20 @@ class LinearisedTokens(LinearisedMotion):
         return self._followed(Y, t, self._feedforward_update(Y, t))
 
     def _attention_update(self, given: tuple[np.ndarray, ...], t: float) -> np.ndarray:
-        motion = self.motion
-        A, dA = self._sums.attention(motion.inside(t), *given)
+        motion, (x, masses, dx, dm) = self.motion, given
+        seen = motion.model.normalisation.before_tangents(motion.inside(t), x, dx, "attention")
+        A, dA = self._sums.attention(motion.inside(t), seen[0], masses, seen[1], dm)
         needed = motion.model.normalisation.needs_direction
         return self._normalised(t, A, dA, motion._drift.output_size(t) if needed else 0.0)
 
     def _feedforward_update(self, Y: np.ndarray, t: float) -> np.ndarray:
         motion, d = self.motion, self.motion.dimension
-        x, f = motion.points(Y[0]), motion.model.feedforward
-        change = change_of("feedforward", f, x, np.ascontiguousarray(Y[1:, ..., :d]))
-        return self._normalised(t, motion.model.feedforward_at(x), change)
+        inside = motion.inside(t)
+        x, dx = motion.model.normalisation.before_tangents(
+            inside, motion.points(Y[0]), np.ascontiguousarray(Y[1:, ..., :d]), "feedforward"
+        )
+        change = change_of("feedforward", motion.model.feedforward_in(inside), x, dx)
+        return self._normalised(t, motion.model.feedforward_at(x, inside), change)
 
     def _normalised(self, t: float, A: np.ndarray, dA: np.ndarray, size: float = 0.0):
         motion = self.motion
@@ -268,13 +273,13 @@ class LinearisedTokens(LinearisedMotion):
         new, given = Y.copy(), self._given(Y)
         if self.motion.model.reaction:
             new[..., -1] += step * self.reaction_rates(given, t)
-        self._add(new, t, step * self._attention_update(given, t))
+        self._add(new, t, step * self._attention_update(given, t), "attention")
         if self.motion.model.feedforward is not None:
-            self._add(new, t, step * self._feedforward_update(new, t))
+            self._add(new, t, step * self._feedforward_update(new, t), "feedforward")
         return new
 
-    def _add(self, Y: np.ndarray, t: float, change: np.ndarray) -> None:
-        """Add to the hidden states, in place, and normalise."""
+    def _add(self, Y: np.ndarray, t: float, change: np.ndarray, sublayer: Sublayer) -> None:
+        """Add what a sublayer gives to the hidden states, in place, and normalise."""
         d, grows = self.motion.dimension, self.motion.grows(t)
         if grows:
             r = Y[..., d, None]
@@ -285,6 +290,10 @@ class LinearisedTokens(LinearisedMotion):
             lengths = self._put_on_sphere(Y)
             if grows:
                 Y[..., d] = lengths
+        else:
+            kept = self.motion.model.normalisation.after_tangents
+            inside = self.motion.inside(t)
+            Y[..., :d] = stacked(*kept(inside, Y[0, ..., :d], Y[1:, ..., :d], sublayer))
 
     def lie_trotter(self, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
         """Attention for dt, then the feed-forward map for dt."""

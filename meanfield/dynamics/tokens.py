@@ -12,6 +12,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
+from ..models.normalisation import Sublayer
 from ..models.transformer import Transformer
 from ..states import Tokens
 from ..states.clusters import MANY
@@ -93,11 +94,19 @@ class TokenMotion(Motion, moves=Tokens):
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
         model, tokens, drift = self.model, self.like, self.model.drift
-        if not tokens.on_sphere and (drift.on_sphere_only or not model.normalisation.is_identity):
-            what = type(drift).__name__ if drift.on_sphere_only else repr(model.normalisation)
+        normalisation = model.normalisation
+        in_space = normalisation.is_identity or bool(normalisation.norms)
+        if not tokens.on_sphere and (drift.on_sphere_only or not in_space):
+            what = type(drift).__name__ if drift.on_sphere_only else repr(normalisation)
             raise MeanfieldError(
                 f"{what} is defined on the sphere, and these tokens live in R^d. There, use "
-                "Attention(Q, K, V, beta), without a normalisation."
+                "Attention(Q, K, V, beta), without a normalisation or with one that has norms, "
+                "PreLN(LayerNorm(...), LayerNorm(...))."
+            )
+        if tokens.on_sphere and normalisation.norms:
+            raise MeanfieldError(
+                f"{normalisation!r} normalises hidden states of R^d, and these tokens are unit "
+                "vectors: give hidden states, Tokens(h, on_sphere=False)."
             )
         self.check_dimensions()
         if not tokens.on_sphere and model.noisy and model.noise.on_sphere_only:
@@ -130,7 +139,15 @@ class TokenMotion(Motion, moves=Tokens):
         ------
         ValueError
             If the scheme does not fit the model, or has no dt.
+        MeanfieldError
+            For a flow of norms after sublayers, which have layers alone.
         """
+        normalisation = self.model.normalisation
+        if normalisation.why_no_flow and scheme is not Layers:
+            raise MeanfieldError(
+                f"{normalisation!r} has no flow: {normalisation.why_no_flow}. Take layers, "
+                "scheme=steppers.Layers with dt=1."
+            )
         if not self.model.noisy:
             return super().chosen_scheme(scheme, dt, start)
         if scheme not in (None, Strang):
@@ -242,14 +259,16 @@ class TokenMotion(Motion, moves=Tokens):
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from attention."""
-        A = self._sums.attention(self.inside(t), x, masses)
+        seen = self.model.normalisation.before(self.inside(t), x, "attention")
+        A = self._sums.attention(self.inside(t), seen, masses)
         needed = self.model.normalisation.needs_direction
         size = np.asarray(self._drift.output_size(t) if needed else 0.0)
         return self._normalised(t, A, size[..., None, None])
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
         """u of points (replicas, n, d), from the feed-forward map."""
-        return self._normalised(t, self.model.feedforward_at(x))
+        seen = self.model.normalisation.before(self.inside(t), x, "feedforward")
+        return self._normalised(t, self.model.feedforward_at(seen, self.inside(t)))
 
     def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         if not self.on_sphere:
@@ -291,18 +310,20 @@ class TokenMotion(Motion, moves=Tokens):
 
         x <- r theta + step u,  theta <- x/|x|, r <- |x|        where radii grow
         theta <- N(theta + step u)                              where they do not
+        h <- N_k(h + step u) or h + step u, u of N_k(h)         in R^d with norms
         """
         new = y.copy()
         x, masses = self.points(y), self.masses(y)
         if self.model.reaction:
             new[..., -1] += step * self.reaction_rates(x, masses, t)
-        self._add(new, t, step * self.attention_update(x, masses, t))
+        self._add(new, t, step * self.attention_update(x, masses, t), "attention")
         if self.model.feedforward is not None:
-            self._add(new, t, step * self.feedforward_update(self.points(new), t))
+            change = step * self.feedforward_update(self.points(new), t)
+            self._add(new, t, change, "feedforward")
         return new
 
-    def _add(self, y: np.ndarray, t: float, change: np.ndarray) -> None:
-        """Add to the hidden states, in place, and normalise."""
+    def _add(self, y: np.ndarray, t: float, change: np.ndarray, sublayer: Sublayer) -> None:
+        """Add what a sublayer gives to the hidden states, in place, and normalise."""
         x = y[..., : self.dimension]
         grows = self.grows(t)
         if grows:
@@ -313,6 +334,8 @@ class TokenMotion(Motion, moves=Tokens):
             x /= lengths[..., None]
             if grows:
                 y[..., self.dimension] = lengths
+        else:
+            x[...] = self.model.normalisation.after(self.inside(t), x, sublayer)
 
     def lie_trotter(self, y: np.ndarray, t: float, dt: float) -> np.ndarray:
         """Attention for dt, then the feed-forward map for dt; order 1."""
@@ -528,7 +551,7 @@ class TokenMotion(Motion, moves=Tokens):
             mean_cosine : mean of <x_i, x_j> over pairs i != j; in R^d of the directions
             interaction_energy : E = (1/2) sum_ij m_i m_j W(<x_i, x_j>) for zonal drifts; see
                 `Attention.interaction_energy` for those that increase one; else nan
-            speed : (sum_i m_i |v_i|^2)^(1/2), without noise
+            speed : (sum_i m_i |v_i|^2)^(1/2), without noise; nan for layers that have no flow
             effective_rank : exp of the entropy of the eigenvalues of sum_i m_i x_i x_i^T
             cluster_count : by single linkage, gaps up to arccos 0.9999 (in R^d: that distance); nan
                 for more than 20000 tokens in d > 3
@@ -540,7 +563,9 @@ class TokenMotion(Motion, moves=Tokens):
         Cost: that of a velocity, and n d min(n, d) operations.
         """
         y = self.coordinates(state)
-        speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
+        speed = np.full(self._replicas, np.nan)
+        if not self.model.normalisation.why_no_flow:
+            speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
         mean = np.einsum("...i,...id->...d", state.masses, state.x)
         known = len(state) <= MANY or self.dimension <= 3
         found = {

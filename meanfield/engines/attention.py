@@ -61,7 +61,8 @@ class AttentionSums:
         """A at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
 
         At the points `at`, (R, m, d) or a multiple of as many systems, which do not pull: an array
-        of their shape. By default at the tokens; `Hardmax` and causal attention have no others.
+        of their shape. By default at the tokens; `Hardmax`, and attention that is causal or has
+        positions, have no others.
 
         Where exp(beta <Qx, Ky>) or the result overflows it is infinite or nan.
 
@@ -78,6 +79,11 @@ class AttentionSums:
         ensembles = {
             name: ensemble(name, m.shape) for name, m in matrices.items() if name != "beta"
         }
+        positions = self.drift.positions
+        if positions is not None and at is not None:
+            raise MeanfieldError(
+                f"{self.drift!r} is known at tokens, which have positions; other points have none."
+            )
         beta = matrices.pop("beta", np.array(1.0))
         for name, shape in {**ensembles, "beta": beta.shape}.items():
             if shape not in ((), (1,), (len(x),)):
@@ -93,7 +99,11 @@ class AttentionSums:
             for number, matrix in enumerate(heads(matrices)):
                 k, v = (of_head(matrix, name, x) for name in "KV")
                 q = of_head(matrix, "Q", points.reshape(total.shape))
+                if positions is not None:
+                    q, k = positions.turned(q), positions.turned(k)
                 head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
+                if positions is not None:
+                    head = replace(head, terms=positions.of_head(number))
                 if at is not None:
                     head = replace(head, own=of_head(matrix, "Q", x))
                 pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
@@ -158,6 +168,8 @@ class Head:
         Whether only the pairs j <= i count.
     own : ndarray, shape (R, n, k), or None
         Queries of the tokens of the keys, where they are not `queries`.
+    terms : callable or None
+        What is added to the logits of a block, terms(rows, columns) -> (rows, columns).
     """
 
     queries: np.ndarray
@@ -169,6 +181,7 @@ class Head:
     bias: np.ndarray | None = None
     causal: bool = False
     own: np.ndarray | None = None
+    terms: Callable[[slice, slice], np.ndarray] | None = None
 
     # What weights ask for ------------------------------------------------------------------
 
@@ -297,6 +310,8 @@ class Head:
             block = queries @ self.keys[chunk, columns].swapaxes(1, 2)
             if self.bias is not None:
                 block += self.bias[chunk, None, columns]
+            if self.terms is not None:
+                block += self.terms(rows, columns)
             later = self._later(rows, columns) if masked else None
             if later is not None:
                 np.copyto(block, -np.inf, where=later)

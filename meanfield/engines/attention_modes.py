@@ -88,7 +88,7 @@ class AttentionModes(AttentionSums):
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:
         """Whether modes are expected to be faster than all pairs of n tokens in R^d."""
-        if d not in SPACES or drift.causal or drift.biased:
+        if d not in SPACES or drift.causal or drift.why_no_law:
             return False
         fixed, token = HEAD[d]
         build = BUILD[d] / (OFTEN if drift.constant else 1)
@@ -106,8 +106,9 @@ class AttentionModes(AttentionSums):
     def _prepared(
         self, head: Head, number: int, matrix: Any, x: np.ndarray, at: np.ndarray
     ) -> Head:
-        if self.drift.biased:
-            self.refuse("heads with biases have none")
+        if self.drift.why_no_law:
+            what = "biases" if self.drift.biased else "positions"
+            self.refuse(f"heads with {what} have none")
             return head
         one = np.eye(x.shape[2])
         full = [matrix[name] if matrix[name].ndim else matrix[name] * one for name in "QKV"]

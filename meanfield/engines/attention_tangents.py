@@ -41,17 +41,21 @@ class AttentionTangents:
     ) -> tuple[np.ndarray, np.ndarray]:
         """A (R, n, d) at time t, and its changes (p, R, n, d) with those of points and masses."""
         matrices = self.drift.at(t, x.shape[2])
+        positions = self.drift.positions
         beta = matrices.pop("beta", np.array(1.0))
         if beta.ndim:
             beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
         total, change = np.zeros(x.shape), np.zeros(dx.shape)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
-            for matrix in heads(matrices):
+            for number, matrix in enumerate(heads(matrices)):
                 q, k, v = (of_head(matrix, name, x) for name in "QKV")
                 dq, dk, dv = (times(dx, matrix[name]) for name in "QKV")
+                if positions is not None:
+                    q, k, dq, dk = (positions.turned(rows) for rows in (q, k, dq, dk))
                 head = HeadTangents(
                     q, k, v, masses, beta, dq, dk, dv, dm, self._by_beta, self._threads,
                     causal=self.drift.causal,
+                    terms=None if positions is None else positions.of_head(number),
                 )  # fmt: skip
                 pulled, by = self.drift.weights.attend_tangents(head)
                 if "output" in matrix:
@@ -91,6 +95,8 @@ class HeadTangents:
         Added to the logits of each key.
     by_bias : ndarray, (p, R, n), or None
     causal : bool
+    terms : callable or None
+        What is added to the logits of a block, terms(rows, columns) -> (rows, columns).
     """
 
     queries: np.ndarray
@@ -107,6 +113,7 @@ class HeadTangents:
     bias: np.ndarray | None = None
     by_bias: np.ndarray | None = None
     causal: bool = False
+    terms: Callable[[slice, slice], np.ndarray] | None = None
 
     # What weights ask for ------------------------------------------------------------------
 
@@ -256,6 +263,8 @@ class HeadTangents:
             logits = own[chunk, rows] @ self.keys[chunk].swapaxes(1, 2)
             if self.bias is not None:
                 logits += self.bias[chunk, None]
+            if self.terms is not None:
+                logits += self.terms(rows, slice(0, n))
             seen = None
             if self.causal:
                 seen = np.arange(n) <= np.arange(rows.start, rows.stop)[:, None]

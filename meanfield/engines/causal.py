@@ -70,7 +70,8 @@ class CausalMean(CausalEngine):
 class CausalSums(CausalEngine):
     """All pairs j <= i, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
-    With a window that holds w tokens O(n w d) time; a decay alone ends nowhere and saves nothing.
+    With a window that holds w tokens, and k in its sink, O(n (w + k) d) time; a decay alone ends
+    nowhere and saves nothing.
 
     Exponential kernels without window, decay and beta are summed by compiled code, whose forces
     are accurate to the rounding of their own weights; others on blocks of inner products.
@@ -174,12 +175,13 @@ class CausalSums(CausalEngine):
     ) -> tuple[np.ndarray, np.ndarray]:
         """`sums` of some tokens of one system, in order, (rows + 1, k) and (k,), by rows.
 
-        A block of rows has the columns from the first to the last that any of them sees.
+        A block of rows has the columns from the first to the last that any of them sees in its
+        window, and those of the sink.
         """
         pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         places = np.cumsum(columns[-1])
-        begins = self._first_seen(places, tokens)
-        width = int((tokens - begins).max(initial=0)) + 1
+        begins, always = self._first_seen(places, tokens), self._in_sink(places)
+        width = int((tokens - begins).max(initial=0)) + 1 + always
         size = max(1, min(ENTRIES // width, max(width, ROWS)))
         count = -(-tokens.size // size)
 
@@ -187,7 +189,11 @@ class CausalSums(CausalEngine):
             for number in range(first, last):  # from both ends in turn: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)
-                found = self._of_rows(columns, places, tokens[part], begins[part], reference)
+                rows, begin = tokens[part], int(begins[part].min())
+                seen = np.arange(begin, int(rows.max()) + 1)
+                if always:
+                    seen = np.append(np.arange(min(always, begin)), seen)
+                found = self._of_rows(columns, places, rows, seen, reference)
                 pulls[:, part], levels[part] = found
 
         with one_blas_thread():
@@ -200,10 +206,17 @@ class CausalSums(CausalEngine):
             return np.zeros_like(tokens)
         return np.searchsorted(places, places[tokens] - self.causal.window - 2 * EDGE)
 
-    def _of_rows(self, columns, places, rows, begins, reference):
-        begin, end, each = begins.min(), rows.max() + 1, np.arange(rows.size)
-        u, own = columns[:-1, begin:end], rows - begin
-        shares = self._shares(columns[-1, begin:end], places[begin:end], own)
+    def _in_sink(self, places):
+        """How many tokens all others see, whatever the window is."""
+        if self.causal.sink is None:
+            return 0
+        return int(np.searchsorted(places, self.causal.sink + EDGE, side="right"))
+
+    def _of_rows(self, columns, places, rows, others, reference):
+        """`row_sums` of a block, over other tokens, in order, that end with the last row."""
+        each, own = np.arange(rows.size), np.searchsorted(others, rows)
+        u = columns[:-1, others]
+        shares = self._shares(columns[-1, others], places[others], own)
         seen = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
         t = np.where(seen, t, t[each, seen.argmax(axis=1)][:, None])  # of no other size
@@ -215,13 +228,13 @@ class CausalSums(CausalEngine):
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
             if reference is not None:
                 scale = reference[1] / Z[:, -1:]
-            levels = (scale * Z[:, : end - begin] * shares).sum(axis=1)
-            weights = weights[:, : end - begin] * (scale * shares)
+            levels = (scale * Z[:, : others.size] * shares).sum(axis=1)
+            weights = weights[:, : others.size] * (scale * shares)
         else:
             levels = np.ones(rows.size)
             if self.causal.is_mean(self.drift):
                 levels = shares.sum(axis=1)
-            weights = weights[:, : end - begin] * shares
+            weights = weights[:, : others.size] * shares
         if reference is None:
             levels[~seen.any(axis=1)] = 1.0
         of_itself = weights[each, own]
@@ -237,7 +250,10 @@ class CausalSums(CausalEngine):
             return np.where(seen, masses, 0.0)
         differences = np.maximum(places[rows, None] - places, 0.0)  # < 0 of those unseen
         if self.causal.window is not None:
-            seen &= differences <= self.causal.window + EDGE
+            in_window = differences <= self.causal.window + EDGE
+            if self.causal.sink is not None:
+                in_window |= places <= self.causal.sink + EDGE
+            seen &= in_window
         return np.where(seen, self.causal.weights(differences) * masses, 0.0)
 
     def _drift_at(self, places):

@@ -34,11 +34,11 @@ class PointValues:
         part._members = [self._members[r] for r in members] if self._members else []
         return part
 
-    def attention(self, _t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """f of the tokens, (R, n, d), checked."""
+    def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
+        """f of the tokens, (R, n, d), at the time t, checked."""
         if not self._members:
-            return self.drift.values(x)
-        return np.stack([f.values(one) for f, one in zip(self._members, x, strict=True)])
+            return self.drift.at(t).values(x)
+        return np.stack([f.at(t).values(one) for f, one in zip(self._members, x, strict=True)])
 
     def with_tangents(self, names: Sequence[str | None]) -> "PointTangents":
         """What gives f and its derivatives."""
@@ -131,10 +131,11 @@ class PointTangents:
         replicas = range(len(x))
         members = [self._drift.member(r) for r in replicas] if self._drift.shape else [self._drift]
         if len(members) == 1:
-            change = members[0].along(x, dx)
+            change = members[0].at(t).along(x, dx)
         else:
             change = np.stack(
-                [f.along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)], axis=1
+                [f.at(t).along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)],
+                axis=1,
             )
         for a, name in enumerate(self._names):
             if name is not None:

@@ -1,6 +1,7 @@
 """Models: drifts, attention weights, normalisations, noises, and what holds them together."""
 
 from . import ensembles, noise, normalisation, scalings
+from .activations import gelu, relu, softplus
 from .attention import Attention, Hardmax, rescaled
 from .common_noise import CommonNoise
 from .drift import Drift
@@ -8,8 +9,10 @@ from .influence import Causal, Lorentzian, OfIndex
 from .mean_field import MeanField
 from .noise import Noise
 from .normalisation import Normalisation
+from .norms import Norm
 from .parameters import FromFile, PerLayer
-from .pointwise import FeedForward, Field, Pointwise, gelu, relu, softplus
+from .pointwise import FeedForward, Field, Pointwise
+from .positional import PositionalEncoding
 from .potentials import SA, USA, CosineSeries, Interaction, Kuramoto
 from .sums import Sum
 from .transformer import Transformer
@@ -35,10 +38,12 @@ __all__ = [
     "Lorentzian",
     "MeanField",
     "Noise",
+    "Norm",
     "Normalisation",
     "OfIndex",
     "PerLayer",
     "Pointwise",
+    "PositionalEncoding",
     "Sigmoid",
     "Sinkhorn",
     "Softmax",

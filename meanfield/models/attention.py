@@ -17,11 +17,13 @@ from ..core.errors import MeanfieldError
 from ..core.forms import NonNegative
 from .drift import Drift
 from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, in_every_layer
+from .positional import PositionalEncoding
 from .weights import Softmax, Weights
 
 ROWS = 512  # tokens whose weights are in memory at a time
 EQUAL = 1e-12
 BIASED = "attention with biases is known for tokens only; a density has no kernels for them."
+PLACED = "attention with positions goes by the order of the tokens, which a density has not."
 HUGE = 1e100  # components of tokens below it do not overflow
 AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
 
@@ -165,11 +167,15 @@ class Attention(_QKV):
         Whether token i attends to the tokens j <= i only, so that x_1' = P O V x_1. Weights that
         are not normalised are not divided by the mass of these either: they mean what they mean
         under ``Transformer(drift, causal="sum")``, which has "mean" too.
+    positions : PositionalEncoding, optional
+        What the places of tokens do: `Rotary(base)` turns queries and keys, `ALiBi(slopes)` and
+        `RelativeBias(values)` add terms to the logits beta <Qx, Ky>. For tokens only.
 
     Raises
     ------
     ValueError
-        For matrices that do not fit together, nan, inf, or `causal` with weights that cannot be.
+        For matrices that do not fit together, nan, inf, `causal` with weights that cannot be, or
+        positions that do not fit the heads or the weights.
     TypeError
         For parameters that are not real numbers, weights that are not an object of those, or
         `causal` that is not a bool.
@@ -179,6 +185,9 @@ class Attention(_QKV):
     A callable is a function t -> array. What it returns is checked whenever it is evaluated: it
     must be finite and of the shape it had before. It makes no ensemble; a `PerLayer` does, with
     values of shape (layers, R, H, k, d).
+
+    A token of mass 0 is attended to by none, under all weights: that is a padding mask. It moves,
+    and counts as a place: i is that among all tokens.
 
     Tokens have length 1, and heads of a network with RMSNorm see vectors of length sqrt(d): they
     have beta = d / sqrt(d_head) and V = sqrt(d) W_V.
@@ -199,11 +208,29 @@ class Attention(_QKV):
     K_bias: Bias | None = None
     V_bias: Bias | None = None
     output_bias: Bias | None = None
+    positions: PositionalEncoding | None = None
 
     def validate(self) -> None:
         if self.causal and self.why_not_causal:
             raise ValueError(self.why_not_causal)
         super().validate()
+        if self.positions is not None:
+            self._check_positions(self.positions)
+
+    def _check_positions(self, positions: PositionalEncoding) -> None:
+        kind = type(positions).__name__
+        if positions.adds and self.weights.no_terms:
+            raise ValueError(
+                f"{type(self.weights).__name__} weights have no {kind}, whose terms are added to "
+                f"logits: {self.weights.no_terms}"
+            )
+        shapes = {n: m.shape for n, m in self._given.items() if m.shape}
+        count = max(_counts(shapes).values(), default=1)
+        if positions.heads not in (None, count):
+            raise ValueError(f"{kind} is for {positions.heads} heads; got matrices of {count}.")
+        sizes = [shapes[name][-2] for name in "QK" if name in shapes]
+        if sizes:
+            positions.check_size(sizes[0])
 
     @property
     def why_not_causal(self) -> str:  # type: ignore[override]
@@ -221,13 +248,18 @@ class Attention(_QKV):
         """Whether queries, keys, values or the output have a bias."""
         return any(getattr(self, name) is not None for name in (*BIASES, "output_bias"))
 
+    @property
+    def why_no_law(self) -> str:
+        """Why laws cannot follow the heads, whatever is masked, in words; empty if they can."""
+        return BIASED if self.biased else PLACED if self.positions is not None else ""
+
     def on(self, t: float, d: int) -> list[Head]:
         """The heads at time t on R^d, where numbers are taken for multiples of the identity.
 
-        Raises what `at` raises, and MeanfieldError for heads with biases.
+        Raises what `at` raises, and MeanfieldError for heads with biases or positions.
         """
-        if self.biased:
-            raise MeanfieldError(f"{self!r} moves no laws: {BIASED} Solve for Tokens.")
+        if self.why_no_law:
+            raise MeanfieldError(f"{self!r} moves no laws: {self.why_no_law} Solve for Tokens.")
         matrices, found = self.at(t, d), []
         beta, one = matrices.pop("beta"), np.eye(d)
         for head in heads(matrices):
@@ -254,8 +286,8 @@ class Attention(_QKV):
 
     @property
     def parts_tokens(self) -> bool:  # type: ignore[override]
-        """Whether tokens at the same place may part: under causal attention each has its past."""
-        return self.causal
+        """Whether tokens at the same point may part, as those with different places do."""
+        return self.causal or self.positions is not None
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)
@@ -332,8 +364,8 @@ class Attention(_QKV):
             return ""
         return (
             "this Attention is the gradient of none. One is that of one head of Unnormalised() "
-            "weights, or others with a `potential`, not causal, without biases, K^T Q symmetric "
-            "and V = c K^T Q"
+            "weights, or others with a `potential`, not causal, without biases and positions, "
+            "K^T Q symmetric and V = c K^T Q"
         )
 
     def gradient_at(self, t: float, d: int) -> Any:
@@ -341,7 +373,7 @@ class Attention(_QKV):
 
         Of an ensemble in which matrices differ ask the members.
         """
-        if not self.weights.has_potential or self.causal or self.biased:
+        if not self.weights.has_potential or self.causal or self.why_no_law:
             return None
         found = self.on(t, d)
         if len(found) > 1:
@@ -354,7 +386,7 @@ class Attention(_QKV):
     @property
     def why_no_density(self) -> str:  # type: ignore[override]
         if not self.causal:
-            return BIASED if self.biased else ""
+            return self.why_no_law
         return "causal attention goes by the order of the tokens, which a density has not."
 
     @property
@@ -426,6 +458,7 @@ class Hardmax(_QKV):
 
     parts_tokens = True  # none attends to itself
     causal = False
+    positions = None
     normalised = True
     why_no_density = (
         "hardmax has no mean field. The maximum of <Qx, Ky> over all y that have mass is the same "

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from ..core.checks import returned
+from ..core.checks import fitting, returned
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading
 from ..core.kinds import Kind, KindOf
@@ -31,15 +31,25 @@ class Causal(Kind, family=True):
         out.
     window : float, optional
         Position s sees those with s - window <= tau <= s only. Without it all that came before.
+    sink : float, optional
+        How much of the sequence, by mass from its beginning on, all that come after see too,
+        whatever the window is: of n tokens k/n is the first k; the mass of the atom of
+        ``Positions(sink=)`` is that atom. In (0, 1), with a window only. A decay acts on them too.
     decay : callable, optional
         w, a function of arrays of differences s - tau >= 0, with values >= 0; 1 by default. It has
         to be smooth.
     beta : callable, optional
         The inverse temperature at position s, a function of arrays, in place of that of the drift.
 
+    Raises
+    ------
+    ValueError
+        For a sink outside (0, 1), or without a window.
+
     References
     ----------
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (masked attention).
+    Xiao, Tian, Chen, Han and Lewis, arXiv:2309.17453 (windows that always see the first tokens).
     """
 
     default_kind: ClassVar[str | None] = "Causal"
@@ -48,6 +58,17 @@ class Causal(Kind, family=True):
     window: Positive | None = None
     decay: Callable | None = None
     beta: Callable | None = None
+    sink: Positive | None = None
+
+    def validate(self) -> None:
+        if self.sink is None:
+            return
+        fitting("sink", self.sink, "a mass, 0 < sink < 1", self.sink < 1)
+        if self.window is None:
+            raise ValueError(
+                f"sink = {self.sink:g} is what is seen beyond a window: give window= too, or leave "
+                "it out, as all that came before is seen without one."
+            )
 
     @property
     def plain(self) -> bool:

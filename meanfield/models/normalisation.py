@@ -7,10 +7,13 @@ each scheme turns it into an update u of the hidden state, whose length either g
     fixed    x' = P u,        r' = 0              a layer: x <- N(x + step u)
 
 with P = I - x x^T and N(h) = h/|h|. A layer is Euler's step of length `step`.
+
+Networks have norms with gains, biases and epsilon in place of N. With these, `PreLN(norm, norm)`
+and `PostLN(norm, norm)` move hidden states h in R^d as they are, `Tokens(h, on_sphere=False)`.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,8 +22,10 @@ from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..core.kinds import Kind
+from .norms import Norm
 
 CANCELLED = 1e-14
+Sublayer = Literal["attention", "feedforward"]
 
 
 class Normalisation(Kind, family=True):
@@ -37,6 +42,8 @@ class Normalisation(Kind, family=True):
         that overrides `update` or `grows` has to say so; otherwise it is False.
     has_radii : bool
         Whether lengths of hidden states matter at some time. A class with `grows` has to say so.
+    why_no_flow : str
+        Why there are layers of it and no flow, in words; empty if there is one.
 
     References
     ----------
@@ -47,6 +54,7 @@ class Normalisation(Kind, family=True):
     is_identity: ClassVar[bool] = False
     constant: ClassVar[bool] = True
     has_radii: ClassVar[bool] = False
+    why_no_flow: ClassVar[str] = ""
 
     def __init_subclass__(cls, **options) -> None:
         own = vars(cls)
@@ -112,20 +120,126 @@ class Normalisation(Kind, family=True):
         """Times at which the scheme changes."""
         return ()
 
+    # Hidden states in R^d ------------------------------------------------------------------
 
-class PostLN(Normalisation):
-    """Post-LN: x' = P A; a layer is x <- N(x + step A(x))."""
+    @property
+    def norms(self) -> list[Norm]:
+        """Norms of hidden states in R^d; none where tokens are unit vectors."""
+        return []
 
-    is_identity = True
+    def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        """What a sublayer sees of hidden states x (..., d): these, unless there is a norm."""
+        return x
+
+    def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        """What is kept of hidden states to which the output of a sublayer was added."""
+        return x
+
+    def before_tangents(
+        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`before`, and its changes with those of x, dx (p, ..., d)."""
+        return x, dx
+
+    def after_tangents(
+        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`after`, and its changes with those of x, dx (p, ..., d)."""
+        return x, dx
 
 
-class PreLN(Normalisation):
+class _Normed(Normalisation):
+    """A placement of norms, which acts on unit vectors where none is given."""
+
+    attention: Norm | None = None
+    feedforward: Norm | None = None
+
+    @property
+    def norms(self) -> list[Norm]:
+        return [norm for norm in (self.attention, self.feedforward) if norm is not None]
+
+    @property
+    def constant(self) -> bool:  # type: ignore[override]
+        return all(norm.constant for norm in self.norms)
+
+    @property
+    def autonomous(self) -> bool:
+        return all(norm.autonomous for norm in self.norms)
+
+    def breakpoints(self) -> tuple[float, ...]:
+        return tuple(sorted({t for norm in self.norms for t in norm.breakpoints()}))
+
+    def _normed(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        norm = getattr(self, sublayer)
+        return x if norm is None else norm(x, t)
+
+    def _normed_tangents(
+        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
+    ) -> tuple[np.ndarray, np.ndarray]:
+        norm = getattr(self, sublayer)
+        return (x, dx) if norm is None else (norm(x, t), norm.along(x, dx, t))
+
+
+class PostLN(_Normed):
+    """Post-LN: x' = P A; a layer is x <- N(x + step A(x)).
+
+    With norms a layer of `steppers.Layers` is, for hidden states h in R^d,
+
+        h <- N_1(h + step A(h)),    h <- N_2(h + step F(h))
+
+    with attention A and the feed-forward map F, as in BERT. Gains and biases make N_1 no
+    projection, so that there are layers and no flow.
+
+    Parameters
+    ----------
+    attention, feedforward : Norm, optional
+        N_1 and N_2, `LayerNorm(gain, bias, eps)` or `RMSNorm(gain, eps)`. With one of them alone
+        the other sublayer has none.
+    """
+
+    @property
+    def is_identity(self) -> bool:  # type: ignore[override]
+        return not self.norms
+
+    @property
+    def why_no_flow(self) -> str:  # type: ignore[override]
+        if not self.norms:
+            return ""
+        return "norms after sublayers do not leave hidden states alone as the step goes to 0"
+
+    def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        return self._normed(t, x, sublayer)
+
+    def after_tangents(self, t, x, dx, sublayer):
+        return self._normed_tangents(t, x, dx, sublayer)
+
+
+class PreLN(_Normed):
     """Pre-LN: x' = P A / r, r' = <x, A>; a layer is h <- h + step A(N(h)), h = r x.
 
     Tokens without radii begin with r = 1: `Tokens.from_hidden` keeps the lengths of hidden states.
+
+    With norms h' = A(N_1(h)) + F(N_2(h)) for hidden states h in R^d, with attention A and the
+    feed-forward map F; a layer of `steppers.Layers` is, as in GPT-2 and Llama,
+
+        h <- h + step A(N_1(h)),    h <- h + step F(N_2(h))
+
+    Parameters
+    ----------
+    attention, feedforward : Norm, optional
+        N_1 and N_2, `LayerNorm(gain, bias, eps)` or `RMSNorm(gain, eps)`. With one of them alone
+        the other sublayer has none.
     """
 
-    has_radii = True
+    @property
+    def has_radii(self) -> bool:  # type: ignore[override]
+        return not self.norms
+
+    def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
+        return self._normed(t, x, sublayer)
+
+    def before_tangents(self, t, x, dx, sublayer):
+        return self._normed_tangents(t, x, dx, sublayer)
 
 
 class MixLN(Normalisation):

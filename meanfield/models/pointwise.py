@@ -9,93 +9,18 @@ import numpy as np
 
 from ..core.checks import fitting, real_array
 from ..core.differences import derivative_at_zero
-from ..core.forms import ARRAY, Array, Either, Leaf
+from ..core.forms import ARRAY, Either, Leaf
 from ..core.kinds import KindOf
+from .activations import ACTIVATIONS, SLOPES, relu
 from .drift import Drift
-from .parameters import GivenMatrix
+from .parameters import MatrixInTime, at, changing
 
-
-def relu(x: np.ndarray) -> np.ndarray:
-    """max(x, 0)."""
-    return np.maximum(x, 0)
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    """x Phi(x), Phi the distribution function of N(0, 1)."""
-    from scipy.special import ndtr
-
-    return x * ndtr(x)
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """x (1 + tanh(u))/2 with u = sqrt(2/pi) (x + 0.044715 x^3), which approximates `gelu`."""
-    return x * _sigmoid(_twice_u(x))
-
-
-def silu(x: np.ndarray) -> np.ndarray:
-    """x/(1 + e^-x)."""
-    return x * _sigmoid(x)
-
-
-def quick_gelu(x: np.ndarray) -> np.ndarray:
-    """x/(1 + e^(-1.702 x))."""
-    return x * _sigmoid(1.702 * x)
-
-
-def softplus(x: np.ndarray) -> np.ndarray:
-    """log(1 + e^x)."""
-    return np.logaddexp(0, x)
-
-
-def _gelu_slope(x: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtr
-
-    return ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    from scipy.special import expit
-
-    return expit(x)
-
-
-def _twice_u(x: np.ndarray) -> np.ndarray:
-    return np.sqrt(8 / np.pi) * (x + 0.044715 * x**3)
-
-
-def _gelu_tanh_slope(x: np.ndarray) -> np.ndarray:
-    return _gated_slope(x, _twice_u(x), np.sqrt(8 / np.pi) * (1 + 3 * 0.044715 * x**2))
-
-
-def _gated_slope(x: np.ndarray, y: np.ndarray, rate: np.ndarray | float) -> np.ndarray:
-    """The slope of x sigmoid(y), where y changes at this rate."""
-    s = _sigmoid(y)
-    return s + x * rate * s * (1 - s)
-
-
-ACTIVATIONS: dict[str, Callable] = {
-    "relu": relu,
-    "gelu": gelu,
-    "gelu_tanh": gelu_tanh,
-    "silu": silu,
-    "quick_gelu": quick_gelu,
-    "softplus": softplus,
-    "tanh": np.tanh,
-}
-SLOPES: dict[Callable, Callable] = {
-    relu: lambda x: (x > 0).astype(float),
-    gelu: _gelu_slope,
-    gelu_tanh: _gelu_tanh_slope,
-    silu: lambda x: _gated_slope(x, x, 1.0),
-    quick_gelu: lambda x: _gated_slope(x, 1.702 * x, 1.702),
-    softplus: _sigmoid,
-    np.tanh: lambda x: 1 - np.tanh(x) ** 2,
-}
+MATRICES = "inner", "outer", "gate"
 NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
 ACTIVATION = Leaf(
     NAMED, lambda name, f: fitting(name, f, NAMED, callable(f), TypeError), {}, ACTIVATIONS
 )
-Weight = Annotated[Any, Either((ARRAY, KindOf(GivenMatrix)))]
+Weight = Annotated[Any, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
 def values_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
@@ -159,6 +84,10 @@ class Pointwise(Drift):
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), of the same shape."""
 
+    def at(self, t: float) -> "Pointwise":
+        """f at the time t: itself, unless its parameters change with time."""
+        return self
+
     def values(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), checked: TypeError or ValueError unless it is as x is."""
         return values_at(type(self).__name__, self, x)
@@ -215,47 +144,57 @@ class Field(Pointwise):
 class FeedForward(Pointwise):
     """f(x) = outer activation(inner x + bias) + outer_bias, token by token.
 
-    With a `gate`, as in SwiGLU, it is outer (activation(gate x) * (inner x + bias)) + outer_bias.
-    As a drift, or a part of a sum of drifts, it acts beside attention; as
+    With a `gate`, as in SwiGLU, it is outer (activation(gate x + gate_bias) * (inner x + bias)) +
+    outer_bias. As a drift, or a part of a sum of drifts, it acts beside attention; as
     ``Transformer(..., feedforward=FeedForward(...))`` it is a sublayer after it.
 
     Parameters
     ----------
-    inner : array, (k, d), or number
+    inner : array, (k, d), number, or PerLayer
         First matrix; a number is that multiple of the identity.
-    outer : array, (d, k), or number
+    outer : array, (d, k), number, or PerLayer
         Second matrix.
-    bias : array, (k,), optional
+    bias : array, (k,), or PerLayer, optional
         0 by default.
     activation : callable
         Of arrays; `relu` by default. In files "relu", "gelu", "gelu_tanh", "silu", "quick_gelu",
         "softplus" or "tanh".
-    outer_bias : array, (d,), optional
+    outer_bias : array, (d,), or PerLayer, optional
         Added to the result; none by default.
-    gate : array, (k, d), or number, optional
+    gate : array, (k, d), number, or PerLayer, optional
         Where it is given, the activation is that of gate x, and multiplies inner x + bias
         coordinate by coordinate.
+    gate_bias : array, (k,), or PerLayer, optional
+        Added to gate x; none by default.
 
     Raises
     ------
     TypeError, ValueError
         If the shapes do not fit together, or entries are not finite.
+
+    Notes
+    -----
+    With a `PerLayer` it is another function in every layer, for tokens only; called itself, as a
+    function, it is that of the first layer.
     """
 
     default_kind: ClassVar[str | None] = "FeedForward"
 
     inner: Weight
     outer: Weight
-    bias: Array | None = None
+    bias: Weight | None = None
     activation: Annotated[Callable, ACTIVATION] = relu
     _: KW_ONLY
-    outer_bias: Array | None = None
+    outer_bias: Weight | None = None
     gate: Weight | None = None
+    gate_bias: Weight | None = None
 
     def validate(self) -> None:
-        if any(matrix.shape is None for matrix in self._matrices.values()):  # not known yet
+        if any(value.shape is None for value in self._given.values()):  # not known yet
             return
-        shapes = {name: matrix.shape for name, matrix in self._matrices.items()}
+        for name, value in changing(self._given).items():
+            fitting(name, value, "finite numbers", np.isfinite(value.values).all())
+        shapes = {name: self._given[name].shape for name in MATRICES if name in self._given}
         shapes["outer"] = shapes["outer"][::-1]
         given = {shape for shape in shapes.values() if shape}
         shape = next(iter(given), ())
@@ -263,13 +202,19 @@ class FeedForward(Pointwise):
         fit = fit and (() not in shapes.values() or len(set(shape)) <= 1)  # a number is square
         width, d = shape[:1], shape[1:]
         bias: Any = np.zeros(width) if self.bias is None else self.bias
-        if not fit or (bias.shape != width and (shape or bias.ndim > 1)):
-            gate = {name: shape for name, shape in shapes.items() if name == "gate"}
+        biases = {"bias": bias.shape}
+        if self.gate_bias is not None:
+            fitting("gate_bias", self.gate_bias, "left out without a gate", self.gate is not None)
+            biases["gate_bias"] = self.gate_bias.shape
+        wrong = [b for b in biases.values() if b != width and (shape or len(b) > 1)]
+        if not fit or wrong:
+            gates = {name: s for name, s in (shapes | biases).items() if name[:4] == "gate"}
             raise ValueError(
                 "FeedForward expects inner (k, d), outer (d, k) and bias (k,), where a number "
-                "stands for a square matrix, and a gate (k, d) if any; got "
+                "stands for a square matrix, and a gate (k, d) with gate_bias (k,) if any; got "
                 f"{self.inner.shape}, {self.outer.shape} and {bias.shape}"
-                + (f", gate {gate['gate']}." if gate else ".")
+                + "".join(f", {name} {s}" for name, s in gates.items())
+                + "."
             )
         if self.outer_bias is not None:
             d, found = d or bias.shape, self.outer_bias.shape
@@ -281,38 +226,70 @@ class FeedForward(Pointwise):
         self._set(bias=bias)
 
     @property
-    def _matrices(self) -> dict[str, Any]:
-        gate = {} if self.gate is None else {"gate": self.gate}
-        return {"inner": self.inner, "outer": self.outer, **gate}
+    def _given(self) -> dict[str, Any]:
+        """The numbers that it has, by name."""
+        names = *MATRICES, "bias", "outer_bias", "gate_bias"
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def dimension(self) -> int | None:
         """d; None where numbers fit any, or matrices are not known yet."""
-        shapes = {name: matrix.shape for name, matrix in self._matrices.items()}
+        shapes = {name: value.shape for name, value in self._given.items()}
         if None in shapes.values():
             return None
         shapes["outer"] = shapes["outer"][::-1]
-        biases = [bias.shape for bias in (self.outer_bias, self.bias) if bias is not None]
-        told = [d for shape in shapes.values() for d in shape[1:]]
-        told += [d for shape in biases for d in shape]
+        told = [d for name in MATRICES for d in shapes.get(name, ())[1:]]
+        told += [d for name in ("outer_bias", "bias") for d in shapes.get(name, ())]
         return told[0] if told else None
 
+    @property
+    def constant(self) -> bool:  # type: ignore[override]
+        """Whether no parameter depends on time."""
+        return not changing(self._given)
+
+    @property
+    def autonomous(self) -> bool:
+        return True  # a PerLayer is constant between two breakpoints
+
+    def breakpoints(self, start: float, end: float) -> np.ndarray:
+        jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
+        return np.unique(np.concatenate([np.empty(0), *jumps]))
+
+    @property
+    def why_no_density(self) -> str:  # type: ignore[override]
+        return "" if self.constant else "a FeedForward of layers is known for tokens only."
+
+    def at(self, t: float) -> "FeedForward":
+        """The map at the time t."""
+        if self.constant:
+            return self
+        return self.replace(**{name: at(value, t) for name, value in self._given.items()})
+
     def __call__(self, x: np.ndarray) -> np.ndarray:
+        if not self.constant:
+            return self.at(0.0)(x)
         hidden = _times(self.inner, x) + self.bias
         if self.gate is None:
             found = _times(self.outer, self.activation(hidden))
         else:
-            found = _times(self.outer, self.activation(_times(self.gate, x)) * hidden)
+            found = _times(self.outer, self.activation(self._opened(x)) * hidden)
         return found if self.outer_bias is None else found + self.outer_bias
 
     def along(self, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
         """The derivative in directions dx; 0 is the slope of relu at 0."""
+        if not self.constant:
+            return self.at(0.0).along(x, dx)
         hidden, change = _times(self.inner, x) + self.bias, _times(self.inner, dx)
         if self.gate is None:
             return _times(self.outer, self._slope(hidden) * change)
-        opened, opening = _times(self.gate, x), _times(self.gate, dx)
+        opened, opening = self._opened(x), _times(self.gate, dx)
         by_gate = self._slope(opened) * opening * hidden
         return _times(self.outer, by_gate + self.activation(opened) * change)
+
+    def _opened(self, x: np.ndarray) -> np.ndarray:
+        """gate x + gate_bias."""
+        found = _times(self.gate, x)
+        return found if self.gate_bias is None else found + self.gate_bias
 
     def _slope(self, hidden: np.ndarray) -> np.ndarray:
         if self.activation in SLOPES:
@@ -320,6 +297,6 @@ class FeedForward(Pointwise):
         return derivative_at_zero(lambda h: self.activation(hidden + h), "FeedForward.activation")
 
 
-def _times(matrix: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _times(matrix: Any, x: np.ndarray) -> np.ndarray:
     """Each row of x times a matrix, or a number."""
     return x @ matrix.T if matrix.ndim else matrix * x

@@ -40,7 +40,8 @@ class Transformer(Kind, family=True):
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. The first three of
-        these give tokens radii, which densities do not have.
+        these give tokens radii, which densities do not have. With norms that have gain, bias and
+        epsilon, ``PreLN(LayerNorm(...), LayerNorm(...))``, tokens are hidden states of R^d.
     noise : Noise
         Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
         `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
@@ -193,6 +194,8 @@ class Transformer(Kind, family=True):
         """Times strictly between `start` and `end` at which something jumps."""
         found = [t for t in self.normalisation.breakpoints() if start < t < end]
         found += self.drift.breakpoints(start, end).tolist()
+        if isinstance(self.feedforward, FeedForward):
+            found += self.feedforward.breakpoints(start, end).tolist()
         return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
 
     @property
@@ -253,10 +256,22 @@ class Transformer(Kind, family=True):
         """Whether the model has a zonal drift and noise alone: see `zonal`."""
         return self.drift.is_zonal and not self.extras
 
-    def feedforward_at(self, x: np.ndarray) -> np.ndarray:
-        """Values of the feed-forward map at points (..., d), checked."""
-        assert self.feedforward is not None
-        return values_at("feedforward", self.feedforward, x)
+    def feedforward_in(self, t: float) -> Callable:
+        """The feed-forward map at the time t, where there is one."""
+        f = self.feedforward
+        assert f is not None
+        return f.at(t) if isinstance(f, FeedForward) else f
+
+    def feedforward_at(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """Values of the feed-forward map at points (..., d) and the time t, checked."""
+        return values_at("feedforward", self.feedforward_in(t), x)
+
+    @property
+    def why_on_tokens_only(self) -> str:
+        """Why no law follows the normalisation or the feed-forward map; empty if one can."""
+        if self.normalisation.norms:
+            return f"{self.normalisation!r} acts on hidden states of tokens in R^d."
+        return getattr(self.feedforward, "why_no_density", "")
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

@@ -34,6 +34,8 @@ class Weights(Kind, family=True):
         Whether on the sphere they do not overflow, whatever beta is.
     not_causal : str
         Why these weights cannot be restricted to the tokens j <= i; empty if they can.
+    no_terms : str
+        Why terms cannot be added to their logits, as by `ALiBi`; empty if they can.
     has_potential : bool
         Whether Z = 1 and `potential` is known: attention may then increase an energy.
 
@@ -51,6 +53,7 @@ class Weights(Kind, family=True):
     normalised: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
     not_causal: ClassVar[str] = ""
+    no_terms: ClassVar[str] = ""
     has_potential: ClassVar[bool] = False
 
     @abstractmethod
@@ -60,7 +63,8 @@ class Weights(Kind, family=True):
         Parameters
         ----------
         logits : ndarray, shape (R, rows, columns)
-            beta <Qx_i, Kx_j>. The array may be overwritten with the weights and returned.
+            beta <Qx_i, Kx_j>, and what positions add. The array may be overwritten with the
+            weights and returned.
         squares : two ndarrays, shapes (R, rows, 1) and (R, 1, columns)
             beta |Qx_i|^2 and beta |Kx_j|^2.
 
@@ -250,6 +254,7 @@ class Sinkhorn(Weights):
         "no weights on j <= i have both marginals one but those of each token on itself. "
         "Use Softmax() or L2()."
     )
+    no_terms = "their balance is known for beta <Qx, Ky> alone. Use Softmax(), L2() or Sigmoid()."
 
     def of_logits(self, logits, squares):
         """exp(beta <Qx, Ky>), without the factors u(x) w(y)."""
@@ -275,6 +280,7 @@ class Linear(Weights):
     """
 
     normalised = False
+    no_terms = "sums in O(n) operations have no logits. Use Softmax(), L2() or Sigmoid()."
 
     def of_logits(self, logits, squares):
         return logits

@@ -6,7 +6,6 @@ import numpy as np
 
 from .layer import Layer
 from .network import Network
-from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
 
 MAPS = ("query", "key", "value", "output", "inner", "outer")
 NORMS = ("attention norm", "mlp norm")
@@ -33,11 +32,8 @@ class Bert(Network):
         "max_position_embeddings",
         "type_vocab_size",
     )
-    refused: ClassVar = {
-        "position_embedding_type": ("absolute", None),
-        "is_decoder": (False, None),
-        "add_cross_attention": (False, None),
-    }
+    read = ("hidden_act", "layer_norm_eps", "pad_token_id")
+    refused: ClassVar = {"position_embedding_type": ("absolute", None)}
 
     activation, embedding = "gelu", "hidden_size"  # by default; the width of embeddings
     names: ClassVar[dict[str, str]] = {
@@ -97,53 +93,30 @@ class Bert(Network):
     def vocabulary(self):
         return self.config["vocab_size"]
 
-    def normalised(self, x, name):
-        """LayerNorm of this name."""
-        epsilon = self.config.get("layer_norm_eps", 1e-12)
-        return layer_norm(x, self[f"{name}.weight"], self[f"{name}.bias"], epsilon)
-
     @property
     def depth(self):
         return self.config["num_hidden_layers"]
 
-    def seen(self, x, index):
-        return x
+    @property
+    def epsilon(self):
+        return self.config.get("layer_norm_eps", 1e-12)
 
     def layer_at(self, index):
         start, heads = self.place(self.config, index), self.config["num_attention_heads"]
         maps = {role: self.map_at(f"{start}{self.names[role]}") for role in MAPS}
+        first, second = (self.norm_at(f"{start}{self.names[role]}") for role in NORMS)
         activation = self.config.get("hidden_act", self.activation)
-        return Layer(index, maps, heads, heads, False, False, activation, None)
+        return Layer(index, maps, (first, second), True, heads, heads, False, activation)
 
     def places(self, ids):
         """Positions of the tokens."""
         return np.arange(len(ids))
 
     def embedded(self, ids):
-        """What enters the first layer."""
         x = self["embeddings.word_embeddings.weight"][ids]
         x = x + self["embeddings.token_type_embeddings.weight"][0]
         x = x + self["embeddings.position_embeddings.weight"][self.places(ids)]
-        return self.normalised(x, "embeddings.LayerNorm")
-
-    def steps(self, ids):
-        heads = self.config["num_attention_heads"]
-        activation = ACTIVATIONS[self.config.get("hidden_act", self.activation)]
-        x = self.embedded(ids)
-        yield "embedding", 0, x, None
-        for layer in range(self.config["num_hidden_layers"]):
-            start = self.place(self.config, layer)
-            name = {role: f"{start}{own}" for role, own in self.names.items()}
-            q, k, v = (by_heads(self.affine(x, name[role]), heads) for role in MAPS[:3])
-            mixed, weights = attend(q, k, v, causal=False)
-            x = x + self.affine(mixed, name["output"])
-            yield "attention", layer + 1, x, weights
-            x = self.normalised(x, name["attention norm"])
-            yield "normalisation", layer + 1, x, None
-            x = x + self.affine(activation(self.affine(x, name["inner"])), name["outer"])
-            yield "mlp", layer + 1, x, None
-            x = self.normalised(x, name["mlp norm"])
-            yield "normalisation", layer + 1, x, None
+        return self.norm_at("embeddings.LayerNorm")(x)
 
 
 class Roberta(Bert):
@@ -177,7 +150,13 @@ class Albert(Bert):
     prefix = "albert."
     unused = (*Bert.unused, "predictions.", "sop_classifier.")
     sizes = (*Bert.sizes, "embedding_size", "num_hidden_groups")
-    refused: ClassVar = Bert.refused | {"inner_group_num": (1,)}
+    refused: ClassVar = Bert.refused | {
+        "inner_group_num": (1,),
+        "net_structure_type": (0,),
+        "gap_size": (0,),
+        "num_memory_blocks": (0,),
+        "down_scale_factor": (1,),
+    }
     activation, embedding = "gelu_new", "embedding_size"
     names: ClassVar[dict[str, str]] = {
         "query": "attention.query",
@@ -203,4 +182,4 @@ class Albert(Bert):
         return super().shapes(config) | own
 
     def embedded(self, ids):
-        return self.affine(super().embedded(ids), "encoder.embedding_hidden_mapping_in")
+        return self.map_at("encoder.embedding_hidden_mapping_in")(super().embedded(ids))

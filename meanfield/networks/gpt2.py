@@ -6,7 +6,8 @@ import numpy as np
 
 from .layer import Affine, Layer
 from .network import Network
-from .sublayers import ACTIVATIONS, attend, by_heads, layer_norm
+
+MAPS = "query", "key", "value", "output", "inner", "outer"
 
 
 class GPT2(Network):
@@ -15,8 +16,8 @@ class GPT2(Network):
     prefix = "transformer."
     unused = ("lm_head.", ".attn.bias", ".attn.masked_bias")
     sizes = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
+    read = ("activation_function", "layer_norm_epsilon", "n_inner")
     refused: ClassVar = {
-        "add_cross_attention": (False, None),
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False, None),
     }
@@ -64,54 +65,27 @@ class GPT2(Network):
     def depth(self):
         return self.config["n_layer"]
 
-    def seen(self, x, index):
-        return self.normalised(x, f"h.{index}.ln_1")
+    @property
+    def epsilon(self):
+        return self.config.get("layer_norm_epsilon", 1e-5)
 
     def map_at(self, name):
         return Affine(self[f"{name}.weight"].T, self[f"{name}.bias"])
 
     def layer_at(self, index):
         name, heads = f"h.{index}", self.config["n_head"]
-        joint = self.map_at(f"{name}.attn.c_attn")
-        thirds = (np.split(part, 3) for part in joint)
-        maps = {
-            role: Affine(matrix, bias)
-            for role, matrix, bias in zip(("query", "key", "value"), *thirds, strict=True)
-        }
-        for role, own in (
-            ("output", "attn.c_proj"),
-            ("inner", "mlp.c_fc"),
-            ("outer", "mlp.c_proj"),
-        ):
-            maps[role] = self.map_at(f"{name}.{own}")
-        first, second = (
-            Affine(self[f"{name}.{own}.weight"], self[f"{name}.{own}.bias"])
-            for own in ("ln_1", "ln_2")
-        )
+        matrix, bias = self.map_at(f"{name}.attn.c_attn")
+        thirds = zip(np.split(matrix, 3), np.split(bias, 3), strict=True)
+        maps = {role: Affine(*third) for role, third in zip(MAPS[:3], thirds, strict=True)}
+        own = "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
+        maps |= {role: self.map_at(f"{name}.{n}") for role, n in zip(MAPS[3:], own, strict=True)}
+        norms = self.norm_at(f"{name}.ln_1"), self.norm_at(f"{name}.ln_2")
         activation = self.config.get("activation_function", "gelu_new")
-        return Layer(index, maps, heads, heads, True, False, activation, (first, second))
+        return Layer(index, maps, norms, False, heads, heads, True, activation)
 
-    def affine(self, x, name):
-        return x @ self[f"{name}.weight"] + self[f"{name}.bias"]
+    def embedded(self, ids):
+        return self["wte.weight"][ids] + self["wpe.weight"][: len(ids)]
 
-    def normalised(self, x, name):
-        """LayerNorm of this name."""
-        epsilon = self.config.get("layer_norm_epsilon", 1e-5)
-        return layer_norm(x, self[f"{name}.weight"], self[f"{name}.bias"], epsilon)
-
-    def steps(self, ids):
-        heads = self.config["n_head"]
-        activation = ACTIVATIONS[self.config.get("activation_function", "gelu_new")]
-        x = self["wte.weight"][ids] + self["wpe.weight"][: len(ids)]
-        yield "embedding", 0, x, None
-        for layer in range(self.config["n_layer"]):
-            name = f"h.{layer}"
-            joint = self.affine(self.normalised(x, f"{name}.ln_1"), f"{name}.attn.c_attn")
-            q, k, v = (by_heads(part, heads) for part in np.split(joint, 3, axis=-1))
-            mixed, weights = attend(q, k, v, causal=True)
-            x = x + self.affine(mixed, f"{name}.attn.c_proj")
-            yield "attention", layer + 1, x, weights
-            inner = self.affine(self.normalised(x, f"{name}.ln_2"), f"{name}.mlp.c_fc")
-            x = x + self.affine(activation(inner), f"{name}.mlp.c_proj")
-            yield "mlp", layer + 1, x, None
-        yield "normalisation", self.config["n_layer"], self.normalised(x, "ln_f"), None
+    @property
+    def last(self):
+        return self.norm_at("ln_f")

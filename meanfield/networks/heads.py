@@ -46,15 +46,17 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
     """The heads of layer `index` for the stream (n, d) that enters it, in double precision."""
     layer = net.layer(index)
     maps = {role: layer.maps[role].after(None) for role in ("query", "key", "value", "output")}
-    seen = net.seen(np.asarray(stream, dtype=float), index)
+    seen = np.asarray(stream, dtype=float)
+    seen = seen if layer.norms_after else layer.norms[0](seen)
 
-    def mapped(role: str, heads: int, biased: bool) -> np.ndarray:
-        y = seen @ maps[role].matrix.T
-        return by_heads(y if maps[role].bias is None or not biased else y + maps[role].bias, heads)
-
-    queries = net.placed(mapped("query", layer.heads, True))
-    keys = net.placed(mapped("key", layer.shared, True))
-    mixed, _ = attend(queries, keys, mapped("value", layer.shared, False), causal=layer.causal)
+    values = by_heads(seen @ maps["value"].matrix.T, layer.shared)
+    queries, keys = (
+        by_heads(maps["query"](seen), layer.heads),
+        by_heads(maps["key"](seen), layer.shared),
+    )
+    if layer.positions is not None:
+        queries, keys = layer.positions.turned(queries), layer.positions.turned(keys)
+    mixed, _ = attend(queries, keys, values, causal=layer.causal, keep=False)
     output, size = maps["output"], queries.shape[-1]
     parts = output.matrix.reshape(-1, layer.heads, size)
     added = np.einsum("nhk,dhk->hnd", mixed.reshape(len(mixed), layer.heads, size), parts,
@@ -95,7 +97,7 @@ def spectra_of(layer: "Layer") -> Spectra:
     stand after sublayers, and on unit vectors where they stand before. Rotary positions are left
     out: Q^T K is that of a token with itself.
     """
-    norm = layer.norms[0] if layer.norms else None
+    norm = None if layer.norms_after else layer.norms[0]
     query, key, value = (layer.maps[role].after(norm).matrix for role in ("query", "key", "value"))
     size = len(query) // layer.heads
 

@@ -1,33 +1,49 @@
-"""One layer of a network as models of this package, where they carry it exactly."""
+"""One layer of a network: replayed as it is, and as models of this package.
 
-from collections.abc import Callable
+The formulas of norms, positions and activations are those of `models`, of any precision.
+"""
+
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import MeanfieldError
+from ..models.activations import ACTIVATIONS
 from ..models.attention import Attention
-from ..models.pointwise import FeedForward, gelu, gelu_tanh, relu, silu
+from ..models.normalisation import PostLN, PreLN
+from ..models.norms import LayerNorm, Norm, RMSNorm, standardised
+from ..models.pointwise import FeedForward
+from ..models.positional import PositionalEncoding
+from ..models.transformer import Transformer
+from .sublayers import attend, by_heads, in_rows
 
-ACTIVATIONS: dict[str, Callable] = {
-    "gelu": gelu,
-    "gelu_new": gelu_tanh,
-    "gelu_pytorch_tanh": gelu_tanh,
-    "relu": relu,
-    "silu": silu,
-    "swish": silu,
+NAMES = {  # of activations in config.json, and here
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
 }
 
 
 class Affine(NamedTuple):
-    """x -> matrix x + bias."""
+    """x -> matrix x + bias, of rows x."""
 
     matrix: np.ndarray  # (out, in)
     bias: np.ndarray | None = None
 
-    def after(self, norm: "Affine | None") -> "Affine":
-        """The same for unit vectors, where a normalisation stands before; in double precision.
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        y = x @ self.matrix.T
+        return y if self.bias is None else y + self.bias
+
+    def after(self, norm: "Gain | None") -> "Affine":
+        """The same for unit vectors, where a norm stands before; in double precision.
 
         That is sqrt(d) gain x + bias of unit vectors x.
         """
@@ -37,17 +53,31 @@ class Affine(NamedTuple):
             return Affine(matrix, bias)
         if norm.bias is not None:
             bias = matrix @ norm.bias + (0.0 if bias is None else bias)
-        return Affine(np.sqrt(matrix.shape[1]) * norm.matrix * matrix, bias)
+        return Affine(np.sqrt(matrix.shape[1]) * norm.gain * matrix, bias)
+
+
+class Gain(NamedTuple):
+    """A norm with its numbers: LayerNorm with a bias, RMSNorm without."""
+
+    gain: np.ndarray
+    bias: np.ndarray | None
+    epsilon: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        y = standardised(x, self.epsilon, centred=self.bias is not None) * self.gain
+        return y if self.bias is None else y + self.bias
+
+    @property
+    def model(self) -> Norm:
+        """The same as a model, in double precision."""
+        if self.bias is None:
+            return RMSNorm(self.gain, self.epsilon)
+        return LayerNorm(self.gain, self.bias, self.epsilon)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Layer l of a network, of which `attention` and `feed_forward` make models of this package.
-
-    They act on what the sublayer sees. Where normalisations stand after sublayers (BERT), that are
-    hidden states, ``Tokens(h, on_sphere=False)``. Where they stand before, it is the unit vector of
-    h, or for LayerNorm of h less the mean of its coordinates: gain, bias and the factor sqrt(d) are
-    in the matrices, and epsilon is left out, a relative change of epsilon d/(2 |h|^2).
+    """Layer l of a network: attention, then a feed-forward map, each with its norm.
 
     Attributes
     ----------
@@ -55,33 +85,96 @@ class Layer:
         l, from 0.
     maps : dict of Affine
         "query", "key", "value", "output", "inner", "outer", and perhaps "gate".
+    norms : pair of Gain
+        Those of attention and of the feed-forward map.
+    norms_after : bool
+        Whether norms stand after the sublayers, as in BERT, or before, as in GPT-2 and Llama.
     heads, shared : int
         Heads of queries, and of keys and values.
-    causal, rotary : bool
-        Whether tokens see those before only; whether queries and keys turn with the position.
+    causal : bool
+        Whether tokens see those before only.
     activation : str
         As config.json names it.
-    norms : pair of Affine, or None
-        Gains and biases of normalisations before attention and before the feed-forward map.
+    positions : PositionalEncoding, optional
+        What positions do in attention.
     """
 
     index: int
     maps: dict[str, Affine]
+    norms: tuple[Gain, Gain]
+    norms_after: bool
     heads: int
     shared: int
     causal: bool
-    rotary: bool
     activation: str
-    norms: tuple[Affine, Affine] | None
+    positions: PositionalEncoding | None = None
+
+    # Replayed ------------------------------------------------------------------------------
+
+    def steps(
+        self, x: np.ndarray, attention: bool
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
+        """The residual stream after each sublayer, from x (n, d), in its own precision.
+
+        Yields its kind, the stream, and after attention its weights (heads, n, n), if they are
+        asked for.
+        """
+        first, second = self.norms
+        mixed, weights = self._attended(x if self.norms_after else first(x), attention)
+        x = x + mixed
+        yield "attention", x, weights
+        if self.norms_after:
+            x = first(x)
+            yield "normalisation", x, None
+        x = x + in_rows(self._fed, x if self.norms_after else second(x))
+        yield "mlp", x, None
+        if self.norms_after:
+            yield "normalisation", second(x), None
+
+    def _attended(self, x: np.ndarray, keep: bool) -> tuple[np.ndarray, np.ndarray | None]:
+        counts = {"query": self.heads, "key": self.shared, "value": self.shared}
+        q, k, v = (by_heads(self.maps[role](x), count) for role, count in counts.items())
+        if self.positions is not None:
+            q, k = self.positions.turned(q), self.positions.turned(k)
+        mixed, weights = attend(q, k, v, causal=self.causal, keep=keep)
+        return self.maps["output"](mixed), weights
+
+    def _fed(self, x: np.ndarray) -> np.ndarray:
+        inner, activation = self.maps["inner"](x), ACTIVATIONS[NAMES[self.activation]]
+        if "gate" not in self.maps:
+            return self.maps["outer"](activation(inner))
+        return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
+
+    # As models -----------------------------------------------------------------------------
+
+    def model(self) -> Transformer:
+        """The whole layer, exactly: of hidden states ``Tokens(h, on_sphere=False)``.
+
+        ``solve(layer.model(), tokens, (0, 1), scheme=steppers.Layers, dt=1.0)`` moves them as the
+        network does.
+        """
+        placement = PostLN if self.norms_after else PreLN
+        return Transformer(
+            self._attention(None),
+            normalisation=placement(*(norm.model for norm in self.norms)),
+            feedforward=self._feed_forward(None),
+        )
 
     def attention(self) -> Attention:
-        """Its attention as a drift; MeanfieldError for rotary positions, which it does not have."""
-        if self.rotary:
-            raise MeanfieldError(
-                f"The attention of layer {self.index} has rotary positions, which Attention cannot "
-                "carry."
-            )
-        norm = self.norms[0] if self.norms else None
+        """Its attention as a drift, of what the sublayer sees.
+
+        Where norms stand after sublayers, that are hidden states, ``Tokens(h, on_sphere=False)``.
+        Where they stand before, it is the unit vector of h, or for LayerNorm of h less the mean of
+        its coordinates: gain, bias and the factor sqrt(d) are in the matrices, and epsilon is left
+        out, a relative change of epsilon d/(2 |h|^2).
+        """
+        return self._attention(None if self.norms_after else self.norms[0])
+
+    def feed_forward(self) -> FeedForward:
+        """Its feed-forward map, of what the sublayer sees: see `attention`."""
+        return self._feed_forward(None if self.norms_after else self.norms[1])
+
+    def _attention(self, norm: Gain | None) -> Attention:
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
@@ -95,8 +188,9 @@ class Layer:
         return Attention(
             **options,
             output=output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1),
-            beta=options["Q"].shape[1] ** -0.5,
+            beta=1 / math.sqrt(options["Q"].shape[1]),
             causal=self.causal,
+            positions=self.positions,
         )
 
     def _by_heads(self, array: np.ndarray) -> np.ndarray:
@@ -105,20 +199,15 @@ class Layer:
         split = array.reshape(-1, size, *array.shape[1:])
         return np.repeat(split, self.heads // len(split), axis=0)
 
-    def feed_forward(self) -> FeedForward:
-        """Its feed-forward map; MeanfieldError for a gate with a bias, which it does not have."""
-        norm = self.norms[1] if self.norms else None
+    def _feed_forward(self, norm: Gain | None) -> FeedForward:
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
-        gate = self.maps["gate"].after(norm) if "gate" in self.maps else None
-        if gate is not None and gate.bias is not None:
-            raise MeanfieldError(
-                f"The gate of layer {self.index} has a bias, which FeedForward cannot carry."
-            )
+        gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
         return FeedForward(
             inner.matrix,
             outer.matrix,
             inner.bias,
-            ACTIVATIONS[self.activation],
+            ACTIVATIONS[NAMES[self.activation]],
             outer_bias=outer.bias,
-            gate=None if gate is None else gate.matrix,
+            gate=gate.matrix if gate.matrix.size else None,
+            gate_bias=gate.bias,
         )

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from .layer import Affine, Layer
+from ..models.positional import Rotary
+from .layer import Layer
 from .network import Network
-from .sublayers import ACTIVATIONS, attend, by_heads, rms_norm, rotated
 
 MAPS = {
     "query": "self_attn.q_proj",
@@ -30,7 +30,18 @@ class Llama(Network):
         "intermediate_size",
         "max_position_embeddings",
     )
+    read = (
+        "hidden_act",
+        "rms_norm_eps",
+        "num_key_value_heads",
+        "head_dim",
+        "attention_bias",
+        "mlp_bias",
+        "rope_theta",
+        "rope_parameters",
+    )
     refused: ClassVar = {
+        "rope_interleaved": (False, None),
         "rope_scaling": (None,),
         "sliding_window": (None,),
         "partial_rotary_factor": (1.0,),
@@ -103,47 +114,27 @@ class Llama(Network):
     def depth(self):
         return self.config["num_hidden_layers"]
 
-    def seen(self, x, index):
-        return self.normalised(x, f"layers.{index}.input_layernorm")
-
-    def placed(self, x):
-        return rotated(x, self.base)
+    @property
+    def epsilon(self):
+        return self.config.get("rms_norm_eps", 1e-6)
 
     @property
     def base(self) -> float:
-        """Of the wave lengths of rotary positions."""
+        """The base of the angles by which queries and keys turn."""
         rope = self.config.get("rope_parameters") or {}
         return rope.get("rope_theta", self.config.get("rope_theta", 10000.0))
 
     def layer_at(self, index):
         name, (heads, shared, _) = f"layers.{index}", self.heads(self.config)
         maps = {role: self.map_at(f"{name}.{own}") for role, own in MAPS.items()}
-        before = (f"{name}.input_layernorm", f"{name}.post_attention_layernorm")
-        first, second = (Affine(self[f"{own}.weight"]) for own in before)
-        activation = self.config.get("hidden_act", "silu")
-        return Layer(index, maps, heads, shared, True, True, activation, (first, second))
+        before = "input_layernorm", "post_attention_layernorm"
+        first, second = (self.norm_at(f"{name}.{own}") for own in before)
+        activation, turned = self.config.get("hidden_act", "silu"), Rotary(self.base)
+        return Layer(index, maps, (first, second), False, heads, shared, True, activation, turned)
 
-    def normalised(self, x, name):
-        """RMSNorm of this name."""
-        return rms_norm(x, self[f"{name}.weight"], self.config.get("rms_norm_eps", 1e-6))
+    def embedded(self, ids):
+        return self["embed_tokens.weight"][ids]
 
-    def steps(self, ids):
-        heads, shared, _ = self.heads(self.config)
-        activation = ACTIVATIONS[self.config.get("hidden_act", "silu")]
-        x = self["embed_tokens.weight"][ids]
-        yield "embedding", 0, x, None
-        for layer in range(self.config["num_hidden_layers"]):
-            name = f"layers.{layer}"
-            y = self.normalised(x, f"{name}.input_layernorm")
-            q = self.placed(by_heads(self.affine(y, f"{name}.self_attn.q_proj"), heads))
-            k = self.placed(by_heads(self.affine(y, f"{name}.self_attn.k_proj"), shared))
-            v = by_heads(self.affine(y, f"{name}.self_attn.v_proj"), shared)
-            mixed, weights = attend(q, k, v, causal=True)
-            x = x + self.affine(mixed, f"{name}.self_attn.o_proj")
-            yield "attention", layer + 1, x, weights
-            y = self.normalised(x, f"{name}.post_attention_layernorm")
-            gate = activation(self.affine(y, f"{name}.mlp.gate_proj"))
-            inner = gate * self.affine(y, f"{name}.mlp.up_proj")
-            x = x + self.affine(inner, f"{name}.mlp.down_proj")
-            yield "mlp", layer + 1, x, None
-        yield "normalisation", self.config["num_hidden_layers"], self.normalised(x, "norm"), None
+    @property
+    def last(self):
+        return self.norm_at("norm")

@@ -2,16 +2,21 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.checks import generator, whole_number
-from .layer import Affine, Layer
+from ..core.kinds import Kind
+from ..models.norms import Norm
+from ..models.parameters import PerLayer
+from ..models.transformer import Transformer
+from .layer import NAMES, Affine, Gain, Layer
+from .options import HARMLESS, ONLY
 from .safetensors import write
-from .sublayers import ACTIVATIONS
 from .trace import Trace
 
 
@@ -31,6 +36,7 @@ class Network(ABC):
     prefix: str
     unused: ClassVar[tuple[str, ...]]  # starts or ends of names not read
     sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
+    read: ClassVar[tuple[str, ...]]  # other options that are read
     refused: ClassVar[dict[str, tuple]]  # options, values that are supported
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
@@ -48,20 +54,27 @@ class Network(ABC):
             value = config.get(key, 1.0)
             if type(value) not in (int, float) or not 0 < value < float("inf"):
                 raise ValueError(f"config.json: {key} must be a number > 0, found {value!r}.")
-        for key, allowed in cls.refused.items():
+        supported = ONLY | cls.refused
+        for key, allowed in supported.items():
             if key in config and config[key] not in allowed:
                 raise ValueError(
                     f"config.json: {key} = {config[key]!r} changes the mathematics and is not "
                     f"supported; supported: {', '.join(map(repr, allowed))}."
                 )
+        for key in config:
+            if key not in HARMLESS.union(cls.sizes, cls.read, supported):
+                raise ValueError(
+                    f"config.json: {key} = {config[key]!r:.60} is not known for "
+                    f"{config.get('model_type')}, and may change the mathematics. If it does not, "
+                    "remove it from the file."
+                )
 
     @classmethod
     def check_activation(cls, key: str, config: dict, default: str) -> None:
         """ValueError unless the activation is known."""
-        if config.get(key, default) not in ACTIVATIONS:
+        if config.get(key, default) not in NAMES:
             raise ValueError(
-                f"config.json: {key} must be one of {', '.join(ACTIVATIONS)}, "
-                f"found {config[key]!r}."
+                f"config.json: {key} must be one of {', '.join(NAMES)}, found {config[key]!r}."
             )
 
     @classmethod
@@ -78,46 +91,30 @@ class Network(ABC):
     def shapes(cls, config: dict) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the tensors of a configuration."""
 
-    @abstractmethod
-    def steps(self, ids: np.ndarray) -> Iterator[tuple[str, int, np.ndarray, np.ndarray | None]]:
-        """The residual stream of a text after each sublayer.
-
-        Yields its kind, the layer (from 1; 0: the embedding), the stream and attention's weights.
-        """
+    # What an architecture says --------------------------------------------------------------
 
     @property
     @abstractmethod
     def depth(self) -> int:
         """The number of layers."""
 
+    @property
     @abstractmethod
-    def seen(self, x: np.ndarray, index: int) -> np.ndarray:
-        """What the attention of a layer sees of the stream x (n, d) that enters it."""
+    def epsilon(self) -> float:
+        """That of its norms."""
 
-    def placed(self, x: np.ndarray) -> np.ndarray:
-        """Queries or keys (heads, n, k) turned by their positions, where these are rotary."""
-        return x
+    @abstractmethod
+    def embedded(self, ids: np.ndarray) -> np.ndarray:
+        """What enters the first layer, (n, d), of ids (n,)."""
 
     @abstractmethod
     def layer_at(self, index: int) -> Layer:
         """The layer with this index, which is from 0 to depth - 1."""
 
-    def layer(self, index: int) -> Layer:
-        """A layer, from 0 to depth - 1, to make models of this package from."""
-        return self.layer_at(whole_number("index", index, least=0, most=self.depth - 1))
-
-    def map_at(self, name: str) -> Affine:
-        """A matrix (out, in) and its bias where there is one."""
-        return Affine(self[f"{name}.weight"], self.weights.get(f"{name}.bias"))
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """One tensor."""
-        return self.weights[name]
-
-    def affine(self, x, name):
-        """Multiply by a matrix (out, in), and add its bias where there is one."""
-        y = x @ self[f"{name}.weight"].T
-        return y + self[f"{name}.bias"] if f"{name}.bias" in self.weights else y
+    @property
+    def last(self) -> Gain | None:
+        """The norm after the last layer, where there is one."""
+        return None
 
     @property
     @abstractmethod
@@ -128,6 +125,58 @@ class Network(ABC):
     @abstractmethod
     def vocabulary(self) -> int:
         """The number of ids."""
+
+    # Its tensors ----------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One tensor."""
+        return self.weights[name]
+
+    def map_at(self, name: str) -> Affine:
+        """A matrix (out, in) and its bias where there is one."""
+        return Affine(self[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+
+    def norm_at(self, name: str) -> Gain:
+        """A norm: LayerNorm where it has a bias, else RMSNorm."""
+        return Gain(self[f"{name}.weight"], self.weights.get(f"{name}.bias"), self.epsilon)
+
+    # As models of this package ---------------------------------------------------------------
+
+    def layer(self, index: int) -> Layer:
+        """A layer, from 0 to depth - 1, to make models of this package from."""
+        return self.layer_at(whole_number("index", index, least=0, most=self.depth - 1))
+
+    def model(self) -> Transformer:
+        """All layers as one model, whose parameters are those of layer l for l <= t < l + 1.
+
+        ``solve(net.model(), tokens, (0, net.depth), scheme=steppers.Layers, dt=1.0)`` moves hidden
+        states ``tokens = Tokens(h, on_sphere=False)`` as the network does, up to `last_norm`. Its
+        matrices are copies, in double precision.
+        """
+        return layered([self.layer_at(index).model() for index in range(self.depth)])
+
+    @property
+    def last_norm(self) -> Norm | None:
+        """The norm after the last layer, in double precision; None without one, as in BERT."""
+        return None if self.last is None else self.last.model
+
+    # Replayed ------------------------------------------------------------------------------
+
+    def steps(
+        self, ids: np.ndarray, attention: bool = True
+    ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray | None]]:
+        """The residual stream of a text after each sublayer.
+
+        Yields its kind, the layer (from 1; 0: the embedding), the stream and attention's weights,
+        which are None unless `attention`.
+        """
+        x = self.embedded(ids)
+        yield "embedding", 0, x, None
+        for index in range(self.depth):
+            for kind, x, weights in self.layer_at(index).steps(x, attention):  # noqa: B020
+                yield kind, index + 1, x, weights
+        if self.last is not None:
+            yield "normalisation", self.depth, self.last(x), None
 
     def trace(self, texts, attention: bool = False) -> Trace:
         """Replay texts, each alone and without padding.
@@ -150,19 +199,30 @@ class Network(ABC):
         if not len(texts):
             raise ValueError("texts must have at least one text, got none.")
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
-        streams, weights = [], []
+        found = [self._replayed(ids, attention) for ids, _ in read]
+        weights = [kept for _, _, kept in found] if attention else []
+        return Trace.of_streams([stream for _, stream, _ in found], found[0][0], weights, read)
+
+    def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
+        """Replay many texts, one after the other: one trace each, of which none is kept here.
+
+        Parameters and errors are those of `trace`; a text is checked when its turn comes.
+        """
+        for text in texts:
+            yield self.trace([text], attention)
+
+    def _replayed(
+        self, ids: np.ndarray, attention: bool
+    ) -> tuple[list[tuple[str, int]], np.ndarray, np.ndarray]:
+        """Steps of a text, its stream after each, and the weights of attention."""
         steps: list[tuple[str, int]] = []
-        for ids, _ in read:
-            steps, stream, kept = [], [], []
-            for kind, layer, x, looks in self.steps(ids):
-                steps.append((kind, layer))
-                stream.append(x)
-                if attention and looks is not None:
-                    kept.append(looks)
-            streams.append(np.stack(stream))
-            if attention:
-                weights.append(np.stack(kept))
-        return Trace.of_streams(streams, steps, weights, read)
+        stream, kept = [], []
+        for kind, layer, x, weights in self.steps(ids, attention):
+            steps.append((kind, layer))
+            stream.append(x)
+            if weights is not None:
+                kept.append(weights)
+        return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
 
     def encoded(self, text) -> tuple[np.ndarray, list[str]]:
         """Ids and words of a text."""
@@ -216,3 +276,15 @@ class Network(ABC):
         write(folder / "model.safetensors", self.weights)
         if self.tokenizer is not None:
             self.tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def layered(kinds: list[Any]) -> Any:
+    """One kind for several of the same, with a `PerLayer` for each number that differs."""
+    first, changes = kinds[0], {}
+    for name, value in first.described.items():
+        values = [kind.described[name] for kind in kinds]
+        if isinstance(value, Kind):
+            changes[name] = layered(values)
+        elif isinstance(value, np.ndarray) and not all(map(partial(np.array_equal, value), values)):
+            changes[name] = PerLayer(np.stack(values))
+    return first.replace(**changes) if changes else first

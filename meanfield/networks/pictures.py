@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 def of_fit(found: "Fit") -> "Figure":
     """Parameters with intervals, the test of fit, and errors held out."""
-    from ..plotting.theme import figure, style
+    from ..plotting.theme import PALETTE, figure, style
 
+    bars = PALETTE[0], PALETTE[5]  # dark and light
     with style():
         page = figure(width=11, height=3.2)
         left, middle, right = page.subplots(1, 3)
@@ -23,7 +24,9 @@ def of_fit(found: "Fit") -> "Figure":
         for k in range(len(labels)):
             left.plot(interval[k] / scale[k], [k, k], "-", color="C0")
             left.plot(values[k] / scale[k], k, "o", color="C0")
-            left.annotate(f"{values[k]:.3g}", (values[k] / scale[k], k + 0.15))
+            place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+            left.annotate(f"{values[k]:.3g}", (values[k] / scale[k], k), **place)
+        left.set_ylim(-0.5, len(labels) - 0.5)
         left.set(yticks=range(len(labels)), yticklabels=labels, xlabel="relative to the estimate",
                  title=f"{found.family.name}: {found.status}")  # fmt: skip
         if found.goodness is not None:
@@ -34,9 +37,11 @@ def of_fit(found: "Fit") -> "Figure":
             middle.set_yticklabels([name.split(" learned")[0] for name in names], fontsize=7)
         for k, one in enumerate(found.predictions):
             errors = [one.flow, one.nothing, one.linear]
-            right.bar(np.arange(3) + 0.35 * k, errors, 0.35, label=f"{one.held} held out")
+            look = {"color": bars[k % len(bars)], "label": f"{one.held} held out"}
+            right.bar(np.arange(3) + 0.35 * k, errors, 0.35, **look)
         right.set(xticks=range(3), xticklabels=["flow", "nothing", "linear map"],
                   ylabel="angle, radians", title="predictions")  # fmt: skip
         if found.predictions:
-            right.legend()
+            right.margins(y=0.3)  # room for the legend
+            right.legend(loc="upper right")
     return page

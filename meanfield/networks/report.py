@@ -12,6 +12,7 @@ import numpy as np
 from ..core.checks import boolean, fitting, generator, path_of, whole_number
 from ..core.errors import UnresolvedWarning
 from ..core.files import write_whole
+from ..lowlevel.blas import one_blas_thread
 from ..solving.progress import Progress
 from .attribution import attribute
 from .findings import (
@@ -158,7 +159,7 @@ def report(
     net = source if isinstance(source, Network) else None
     needed = "given for a network, and for nothing else"
     fitting("texts", texts, needed, (texts is not None) == (net is not None))
-    with Progress("probing", progress) as bar:
+    with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
         bar.show(0.1, "probing")

@@ -28,6 +28,7 @@ from .observables import observables
 from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
+from .spectra import spectrum
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "scene",
     "snapshots",
     "spacetime",
+    "spectrum",
     "theme",
     "token_spacetime",
     "trajectories",

@@ -47,6 +47,7 @@ HISTOGRAM_BINS = 60
 ROUNDING = 1e-9  # shares below it are none
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
+HIGH = 0.13  # of a digit, where the radius of the circle is 1
 
 
 def draw_curves(
@@ -205,7 +206,8 @@ def polar(
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
         polar_axes(ax, chosen, quiet)
         if bottom:
-            ax.set_xlabel(f"radius: {law_in_words(solution)}{chosen.note}")
+            note = chosen.note if len(target.axes) == 1 else chosen.note.replace(" (", "\n(")
+            ax.set_xlabel(f"radius: {law_in_words(solution)}{note}")
     rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
     draw_curves(target, solution, shown, rings, bar=bar)
 
@@ -223,7 +225,10 @@ def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
     for level in _levels(scale):
         radius = 1.0 + scale.height(np.array(level))
         ax.plot(*(radius * circle), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
-        ax.text(*_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH)
+        if radius > 1.0 + HIGH:
+            ax.text(
+                *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
+            )
     uniform = 1.0 + scale.height(np.array(1.0))
     ax.plot(*(uniform * circle), **DASHES)
     name_angles(ax, QUARTERS, 0.82)
@@ -248,8 +253,8 @@ def _levels(scale: Scale) -> list[float]:
         levels = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(0.0, scale.high)
     else:
         levels = LogLocator(base=10).tick_values(1.0, scale.high)
-    # Closer to the uniform circle than a digit is high, a name could not be read.
-    room = scale.height(np.array(1.0)) + 0.13
+    # Closer to the uniform circle a name could not be read.
+    room = scale.height(np.array(1.0)) + HIGH
     places = {float(x): scale.height(np.array(x)) for x in levels if x <= scale.high * (1 + 1e-9)}
     return [1.0, *(level for level, place in places.items() if place > room)]
 

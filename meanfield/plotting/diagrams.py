@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from ..core.checks import as_given, boolean, fitting, real
 from ..core.forms import TEXT, Many
 from . import theme
-from .labels import symbol_of
+from .labels import label_logarithmic, symbol_of
 from .layouts import panels_in
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ LABELS = {
     "growth": "largest growth rate",
 }
 NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
+KEY = 1.4  # inches for a legend beside the panels
+CLOSE = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
 LINES = {
     "onset": (theme.INK, "-"),
@@ -88,7 +90,8 @@ def bifurcation(
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
     with theme.style():
-        figure = theme.figure(width=4.6 if len(names) == 1 else 3.5 * len(names), height=3.2)
+        wide = 4.4 if len(names) == 1 else 3.3 * len(names)
+        figure = theme.figure(width=wide + KEY, height=3.2)
         panels = panels_in(figure, len(names), len(names))
         for ax, (name, values) in zip(panels, table, strict=True):
             shown = _panel(ax, diagram, name, values)
@@ -100,7 +103,7 @@ def bifurcation(
             for kind, style in STYLES.items()
             if kind in found
         ]
-        panels[0].legend(handles=handles + shown, loc="best")
+        figure.legend(handles=handles + shown, loc="outside right center")
         figure.suptitle(diagram.data.attrs["drift"] if title is None else title)
     return figure
 
@@ -115,15 +118,29 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
         _line(ax, places, values[here], data.growth.values[here], colour)
     ax.margins(y=0.14)  # room for names beneath the lowest line
     above = np.nanmin(values) < -np.nanmax(values)
-    for onset in diagram.special("bifurcation", 0):
-        value = _value_at(onset.state, y)
-        if value is not None:
-            symbol = symbol_of(diagram.parameter)
-            symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
-            name = rf"${symbol}_{{{onset.degree}}}$"
-            offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
-            ax.annotate(name, (onset.value, value), ha="center", **offset)
+    offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
+    for onsets in _beside(diagram.special("bifurcation", 0), diagram.span):
+        if (value := _value_at(onsets[0].state, y)) is not None:
+            name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, one) for one in onsets))
+            middle = float(np.mean([onset.value for onset in onsets]))
+            ax.annotate(name, (middle, value), ha="center", **offset)
     return _specials(ax, diagram, y)
+
+
+def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
+    """Groups of special points that lie too close to each other for a name each."""
+    groups: list[list[Any]] = []
+    for special in sorted(specials, key=lambda s: s.value):
+        near = groups and special.value - groups[-1][-1].value < CLOSE * (span[1] - span[0])
+        groups[-1].append(special) if near else groups.append([special])
+    return groups
+
+
+def _name_of(parameter: str, onset: Any) -> str:
+    """kappa_l, at which degree l becomes unstable."""
+    symbol = symbol_of(parameter)
+    symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
+    return rf"${symbol}_{{{onset.degree}}}$"
 
 
 def _values(diagram: "Diagram", y: str) -> np.ndarray:
@@ -218,11 +235,13 @@ def phases(
     with theme.style():
         if ax is not None:
             _plane(ax, diagrams[0], relative)
+            ax.legend(loc="best")
             return ax.figure  # type: ignore[return-value]
         table = [(diagram, relative) for diagram in diagrams]
         if close_up and not relative:
             table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
-        figure = theme.figure(width=4.2 if len(table) == 1 else 3.3 * len(table), height=3.4)
+        wide = 3.6 if len(table) == 1 else 3.0 * len(table)
+        figure = theme.figure(width=wide + KEY, height=3.4)
         panels = panels_in(figure, len(table), len(table))
         for panel, (diagram, divided) in zip(panels, table, strict=True):
             _plane(panel, diagram, divided)
@@ -230,6 +249,13 @@ def phases(
         for panel in planes[1:]:
             panel.sharey(planes[0])
             panel.autoscale(axis="y")
+        entries: dict[str, Any] = {}
+        for panel in panels:
+            if panel.get_yscale() == "log":
+                label_logarithmic(panel.yaxis)
+            handles, labels = panel.get_legend_handles_labels()
+            entries = {**dict(zip(labels, handles, strict=True)), **entries}
+        figure.legend(entries.values(), entries, loc="outside right center")
     return figure
 
 
@@ -276,7 +302,6 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
     ax.set(yscale="linear" if relative else "log", title=data.attrs["drift"])
     ax.set_xlim(*data.attrs["beta"])
-    ax.legend(loc="best")
 
 
 def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -290,13 +315,12 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     narrow = relative and bool((curve != "critical").any())
     for i, l in enumerate(degrees[degrees == lead] if narrow else degrees):
         here = (curve == "critical") & (degree == l)
-        style = {"lw": 1.6} if l == lead else {"lw": 0.9}
-        colour = theme.INK if l == lead else theme.PALETTE[(i + 2) % 6]
-        ax.plot(beta[here], kappa[here], color=colour, label=rf"$\kappa_{{{l}}}$", **style)
+        style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
+        ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
     for line, colour in zip(NAMES, theme.PALETTE, strict=False):
         here = curve == line
         if here.any():
-            style = "--" if line == "fold" else "-"
+            style = "--" if line == "fold" else "-."
             ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[line])
     here = curve == "fold"
     if here.any():  # where both states attract
@@ -314,7 +338,6 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         below = max(1 - float(kappa.min()), 0.1)
         ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)
     ax.set_xlim(*data.attrs[name])
-    ax.legend(loc="best")
 
 
 # Studies of propagation of chaos ----------------------------------------------------------------
@@ -322,6 +345,7 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
 SYMBOLS = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
+BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
 def rates(study: "Study", *, t: float | None = None, name: str | None = None) -> Figure:
@@ -358,7 +382,7 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     fitting("name", name, f"one of {', '.join(known)}", one)
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
-        figure = theme.figure(width=7.8, height=3.3)
+        figure = theme.figure(width=9.2, height=3.3)
         left, right = figure.subplots(1, 2)
         _against_size(left, study, names, t)
         _against_time(right, study, chosen)
@@ -373,17 +397,21 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         mean, error = _mean(table[name])
         if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
             continue
-        dots = {"fmt": MARKERS[i % len(MARKERS)], "ms": 4, "color": colour, "lw": 1}
+        mark = MARKERS[i % len(MARKERS)]
+        dots = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
         label = f"{SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
-        ax.plot(ends, rate.constant * ends**rate.exponent, color=colour, label=label)
+        ax.plot(ends, rate.constant * ends**rate.exponent, color=colour)
+        ax.plot([], [], color=colour, marker=mark, ms=4, label=label)
         _floor(ax, sizes, table, name, colour)
     if any(name.startswith("floor") for name in map(str, table)):
         ax.plot([], [], "--", color=theme.INK, lw=0.9, label="independent samples")
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
-    ax.legend()
+    label_logarithmic(ax.xaxis)
+    label_logarithmic(ax.yaxis)
+    ax.legend(**BESIDE)
 
 
 def _against_time(ax: Axes, study: "Study", name: str) -> None:
@@ -398,8 +426,9 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         ax.fill_between(times, *band, color=colour, alpha=0.2)
         _floor(ax, times, study.data.sel(n=n), name, colour)
     ax.set(yscale="log", xlabel="time $t$", title=SYMBOLS.get(name, name))
+    label_logarithmic(ax.yaxis)
     handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(handles, labels, **BESIDE)
 
 
 def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:

@@ -12,6 +12,7 @@ from ..core.checks import boolean, whole_number
 from ..results.solution import Solution
 from ..states import Gaussian
 from . import theme
+from .labels import label_logarithmic
 from .layouts import Panels, square, title_page
 from .points import circle
 from .registry import figure
@@ -63,6 +64,7 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
         label = rf"$\lambda_{{{i + 1}}}$" if named else None
         ax.plot(t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
+    label_logarithmic(ax.yaxis)
     ax.set_ylabel(r"eigenvalues of $\Sigma$")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8)
     time_axis(ax, solution, log_time=log_time)
@@ -219,12 +221,10 @@ def _surface(ax: Any, height: float) -> None:
     ax.plot(*rim, **faint)
     ax.plot([0, 0], [0, 0], [0, height], linestyle=":", **faint)
     ax.set(xlabel=NAMES[0], ylabel=NAMES[1], zlabel=NAMES[2])
-    ax.set_box_aspect((1, 1, 0.8), zoom=0.85)
+    ax.set_box_aspect((1, 1, 0.8), zoom=0.92)
     ax.view_init(elev=18, azim=-60)
     ax.locator_params(nbins=4)
-    ax.tick_params(labelsize=7, pad=-1)
-    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
-        axis.labelpad = -3
+    ax.tick_params(labelsize=8, pad=-1)
 
 
 def draw_disc(ax: Axes, solution: Solution, colour: str = theme.PALETTE[0]) -> None:

@@ -24,7 +24,14 @@ from ..states.contract import member_dims
 from . import theme
 from .appearance import appearance_of
 from .indices import nodes_to_tell
-from .labels import Member, all_members, distinct, label_of_member, varying_parameters
+from .labels import (
+    Member,
+    all_members,
+    distinct,
+    label_logarithmic,
+    label_of_member,
+    varying_parameters,
+)
 from .layouts import Panels, columns_for, finish, panels_in
 from .registry import figure
 from .times import drawn_count, is_logarithmic, is_timeless, time_axis
@@ -273,6 +280,7 @@ def _curves(ax: Axes, values: xr.DataArray, quantity: Quantity, groups: Sequence
         ax.set_yscale("log", nonpositive="mask")
         least = _least_known(series, quantity.noise)
         ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** MARGIN))
+        label_logarithmic(ax.yaxis)
     elif quantity.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
         ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
@@ -288,7 +296,7 @@ def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
     modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
-        ax.plot(data["t"], values, label=f"$k = {k}$", **marker)
+        ax.plot(data["t"], values, label=f"$k = {k}$", **theme.stroke(k - 1), **marker)
     ax.set_ylim(bottom=0)
     _key_above(ax)
 
@@ -296,7 +304,7 @@ def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
 def _key_above(ax: Axes, **options: Any) -> None:
     """A legend in one line above the panel, where no curve runs."""
     above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    narrow = {"columnspacing": 0.9, "handlelength": 1.0, "handletextpad": 0.4, "borderaxespad": 0.0}
+    narrow = {"columnspacing": 0.9, "handlelength": 1.7, "handletextpad": 0.4, "borderaxespad": 0.0}
     ax.legend(ncols=SHOWN_MOMENTS, **above, **narrow, **options)
 
 

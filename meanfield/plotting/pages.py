@@ -341,6 +341,11 @@ def one_band(height: float, kind: FigureKind, times: int | None = None, **fixed:
     return bands
 
 
+def _last(solution: Solution) -> np.ndarray:
+    """The index of the last saved state that is drawn."""
+    return np.array([drawn_count(solution) - 1])
+
+
 @upper_part(Density, Circle, Zonal, single="snapshots")
 def _densities(solution, members, *, scale="auto"):
     """A space-time map; of one member also curves over the angle, and around the circle."""
@@ -366,7 +371,7 @@ def _densities(solution, members, *, scale="auto"):
 def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     """Maps at several times, and the last state from two sides; of several members one map each."""
     if len(members) > 1:
-        last, columns = pick_times(solution, members, solution.t[-1:], 1), min(len(members), 3)
+        last, columns = _last(solution), min(len(members), 3)
         height = 0.5 + 1.3 * -(-len(members) // columns)
         maps = {"columns": columns, "scale": scale}
         return [band(height, sphere.mollweide, solution, members, last, **maps)]
@@ -385,7 +390,7 @@ def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
 def _by_index(solution, members, *, scale="auto", log_time=None):
     """Maps of index against angle, and the order parameter by index; several members at the end."""
     if len(members) > 1:
-        last, columns = pick_times(solution, members, solution.t[-1:], 1), min(len(members), 3)
+        last, columns = _last(solution), min(len(members), 3)
         height = 0.4 + 1.9 * -(-len(members) // columns)
         maps = {"columns": columns, "scale": scale}
         return [band(height, indexed.index_map, solution, members, last, **maps)]

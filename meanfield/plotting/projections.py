@@ -7,6 +7,7 @@ of an outline, which fills the pixels that it cuts.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,8 +52,11 @@ class OrthographicPair:
         As of `frame_of`.
     beside : bool
         Whether the discs, of radius 1, lie side by side; else the second is beneath the first.
+    leap : float
+        Curves with finely spaced points whose steps are longer go over to the other disc.
     """
 
+    leap: ClassVar[float] = 0.8 * GAP
     frame: np.ndarray
     beside: bool = True
 
@@ -98,12 +102,15 @@ class Mollweide:
     ----------
     centre : float
         Longitude of the central meridian in radians.
+    leap : float
+        Curves with finely spaced points whose steps are longer go over to the other side.
 
     References
     ----------
     Snyder, Map Projections: A Working Manual, US Geological Survey (1987), section 31.
     """
 
+    leap: ClassVar[float] = 0.3
     centre: float = 0.0
 
     @property
@@ -171,7 +178,8 @@ def graticule(projection: Projection) -> tuple[list[np.ndarray], list[np.ndarray
     fine = [_meridian(k * STEP, np.pi / 12) for k in range(1, 12)]
     fine += [_parallel(np.sin(k * STEP)) for k in (-2, -1, 1, 2)]
     main = [_meridian(0.0, 0.0), _parallel(0.0)]
-    placed = [[_broken(projection.place(c)) for c in curves] for curves in (fine, main)]
+    leap = projection.leap
+    placed = [[_broken(projection.place(c), leap) for c in curves] for curves in (fine, main)]
     return placed[0], placed[1]
 
 
@@ -187,7 +195,7 @@ def _parallel(z: float) -> np.ndarray:
     return np.stack([radius * np.cos(TURN), radius * np.sin(TURN), np.full(TURN.size, z)], axis=-1)
 
 
-def _broken(curve: np.ndarray) -> np.ndarray:
-    """The curve with a nan where it jumps."""
-    jumps = np.flatnonzero(np.linalg.norm(np.diff(curve, axis=0), axis=1) > 0.3) + 1
+def _broken(curve: np.ndarray, leap: float) -> np.ndarray:
+    """The curve with a nan where it leaps."""
+    jumps = np.flatnonzero(np.linalg.norm(np.diff(curve, axis=0), axis=1) > leap) + 1
     return np.insert(curve, jumps, np.nan, axis=0)

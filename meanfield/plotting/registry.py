@@ -228,8 +228,8 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
     kind : str
         "overview" and "observables" exist for all states. Also, on the spaces they name:
 
-        - densities: "spacetime" and "snapshots" on the circle and axisymmetric, "polar" on the
-          circle, "orthographic" and "map" on the sphere;
+        - densities: "spectrum"; "spacetime" and "snapshots" on the circle and axisymmetric,
+          "polar" on the circle, "orthographic" and "map" on the sphere;
         - indexed densities: "map" on the circle and axisymmetric, "order" and "order_map"; and what
           densities have, of the marginal law;
         - characteristics: "trajectories", "distribution" and "polar" on the circle and

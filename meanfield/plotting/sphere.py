@@ -36,6 +36,10 @@ MARGIN = 0.02
 COVERED = 0.25  # of the page, by the dots of the uniform state
 POLES = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 WIDEST = 0.08  # dots of medium mass, where the radius of the sphere is 1
+SMALL = 7.5  # points of the texts at clusters
+WIDE = 0.66  # of the height: a digit, or %
+RING = 4.0  # points from the middle of a mark to its text
+TURNS = ((0, 0), (0, 1), (1, 0), (1, 1))  # to the other side of a mark: not at all, down, left
 MANY = 512  # more dots than these have no edges
 
 
@@ -335,16 +339,48 @@ def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
     marks: list[Artist] = []
     halo = [withStroke(linewidth=1.6, foreground="white")]
     free = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
-    for cluster in appearance_of(state).clusters(state):
-        place = projection.place(cluster.point)
-        left, down = _near_the_end(projection, place)  # else the text would leave the outline
+    clusters = appearance_of(state).clusters(state)
+    places = [projection.place(cluster.point) for cluster in clusters]
+    sides = _free_sides(ax, projection, places, [percent(one.mass) for one in clusters])
+    for cluster, place, (left, down) in zip(clusters, places, sides, strict=True):
         marks += ax.plot(*place, "o", mec="white", mew=1.7, **free)
         marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
-        side = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
+        aligned = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
         offset = {"xytext": (-4 if left else 4, -3 if down else 3), "textcoords": "offset points"}
-        style = {"fontsize": 7.5, "zorder": 5, "path_effects": halo}
-        marks.append(ax.annotate(percent(cluster.mass), place, **offset, **side, **style))
+        style = {"fontsize": SMALL, "zorder": 5, "path_effects": halo}
+        marks.append(ax.annotate(percent(cluster.mass), place, **offset, **aligned, **style))
     return marks
+
+
+def _free_sides(
+    ax: Axes, projection: Projection, places: list[np.ndarray], texts: list[str]
+) -> list[tuple[bool, bool]]:
+    """Whether each text stands to the left of its mark, and below it: where there is most room.
+
+    Texts near the end of an outline stand inside it, unless they would cover another there.
+    """
+    spans = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
+    points = (ax.bbox.size / spans).min() * 72 / ax.figure.dpi  # of print, in a unit
+    marks = [np.array([place * points - RING, place * points + RING]) for place in places]
+    chosen, taken = [], []
+    for k, (place, text) in enumerate(zip(places, texts, strict=True)):
+        usual = _near_the_end(projection, place)
+        others = [*taken, *marks[:k], *marks[k + 1 :]]
+        boxes = {}
+        for left, down in ((usual[0] ^ a, usual[1] ^ b) for a, b in TURNS):
+            size = SMALL * np.array([WIDE * len(text), 1.0])
+            low = place * points + np.where([left, down], -RING - size, RING)
+            boxes[left, down] = np.array([low, low + size])
+        side = min(boxes, key=lambda side: sum(_common(boxes[side], other) for other in others))
+        chosen.append(side)
+        taken.append(boxes[side])
+    return chosen
+
+
+def _common(one: np.ndarray, other: np.ndarray) -> float:
+    """The area that two boxes, lower and upper corners (2, 2), have in common."""
+    sides = np.minimum(one[1], other[1]) - np.maximum(one[0], other[0])
+    return float(np.maximum(sides, 0.0).prod())
 
 
 def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:

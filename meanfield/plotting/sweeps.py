@@ -6,12 +6,18 @@ import numpy as np
 
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
+from ..dynamics.observables import quantity_of
+from .labels import label_logarithmic, symbol_of
 from .theme import PaperFigure, figure, style
 
 if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axis import Axis
+
     from ..sweeps import Sweep
 
 REPLICA = "replica"
+EVEN, LONG = 0.01, 5.0  # steps differ by less, the range is longer: a logarithmic axis
 
 
 def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
@@ -46,8 +52,21 @@ def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
         x, *others = (str(dim) for dim in values.dims)
         if others:
             mesh = ax.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
-            page.colorbar(mesh, ax=ax, label=name)
+            page.colorbar(mesh, ax=ax, label=quantity_of(name).symbol)
+            _parameter(ax.yaxis, others[0], values)
         else:
             ax.plot(values[x], values.values, "o-")
-        ax.set(xlabel=x, ylabel=others[0] if others else name)
+            ax.set_ylabel(quantity_of(name).symbol)
+        _parameter(ax.xaxis, x, values)
     return page
+
+
+def _parameter(axis: "Axis", name: str, values: "xr.DataArray") -> None:
+    """The axis of a parameter, logarithmic where its values are spaced like numpy.geomspace."""
+    places = values[name].values
+    axis.set_label_text(f"${symbol_of(name.rpartition('.')[2])}$")
+    if places.min() > 0 and places.max() > LONG * places.min():
+        steps = np.diff(np.log(places))
+        if np.ptp(steps) < EVEN * np.abs(steps).max():
+            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            label_logarithmic(axis)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,6 +19,8 @@ from ..core.files import write_whole
 
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Of curves in one panel: most of these colours are alike in grey.
+DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
 WARNING = "#D00000"
 CAUTION = "#B35900"
 INK = "#222222"
@@ -139,6 +142,11 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
 def colour(i: int) -> str:
     """The colour of the i-th of several things that have no order."""
     return PALETTE[i % len(PALETTE)]
+
+
+def stroke(i: int) -> dict[str, Any]:
+    """Colour and dashes of the i-th of several curves in one panel: in grey the dashes tell."""
+    return {"color": colour(i), "linestyle": DASHES[i % len(DASHES)]}
 
 
 def ordered_colours(count: int) -> list[tuple[float, float, float, float]]:

@@ -152,13 +152,16 @@ class Solution(Result):
     def resolved(self) -> bool:
         """Whether the density stayed within max_degree modes to the accuracy asked for.
 
+        It must have been resolved when the run began: coefficients that the initial density lacks
+        are not made up by more modes later.
         For characteristics: whether their nodes resolved every state. For indexed densities also
         whether the nodes of the index resolve the last one, see `Indexed.resolved`.
         """
         of_members = np.ravel(self.stats.get("status", self.status))
         in_index = np.all(self.stats.get("resolved_in_index", True))
         in_time = self.stats.get("unresolved_since") is None
-        return "unresolved" not in of_members and in_time and bool(in_index)
+        at_start = self.stats.get("resolved_at_start", True)
+        return "unresolved" not in of_members and in_time and bool(in_index) and at_start
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

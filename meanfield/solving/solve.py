@@ -334,6 +334,11 @@ class _Run:
         if self._arguments.apart:
             record.t_events = run.t_events
         record.end = run.ending(status, record.states[-1], record.times[-1])
+        arguments = self._arguments
+        doubt = arguments.motion.doubt_of_start(arguments.state, arguments.rtol)
+        if doubt and record.end["status"] != "unresolved":  # which says more
+            record.end["message"] = f"{doubt} {record.end['message']}"
+            record.end["stats"]["resolved_at_start"] = False
         record.end["stats"]["seconds"] = self._seconds()
         if over:
             self._keeper.save(self._arrays)

@@ -21,6 +21,7 @@ HERMITE = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
 DYADIC = 4.0 ** -np.arange(18)  # edges of pieces, towards a node, on which a decay is integrated
 DECAYED = 1e-10  # relative, of integrals with a decay by two rules
 MORE = 24  # nodes of the quadrature of a decay, beyond those of the densities
+ROUNDED = 1e-12  # of a mass of a sink
 BESIDE = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
 
 
@@ -282,10 +283,16 @@ class Positions(Index):
         x, gauss = np.polynomial.legendre.leggauss(order)
         places, gauss = (1 + x) / 2, gauss / 2
         window = np.inf if causal.window is None else causal.window
+        end_of_sink = self._end_of_sink(causal)
         for i, s in enumerate(self.nodes):
             begin = max(0.0, s - window)
-            for piece in range(self.breaks.size - 1):
-                a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], s)
+            apart = begin > end_of_sink
+            stretches = [(0.0, end_of_sink), (begin, s)] if apart else [(0.0, s)]
+            for piece, (first_seen, last_seen) in itertools.product(
+                range(self.breaks.size - 1), stretches
+            ):
+                a = max(self.breaks[piece], first_seen)
+                b = min(self.breaks[piece + 1], last_seen)
                 if b - a <= BESIDE * s:
                     continue
                 edges = np.array([a, b])
@@ -296,9 +303,20 @@ class Positions(Index):
                 own = slice(first + piece * self.order, first + (piece + 1) * self.order)
                 w = (lengths * gauss).ravel() * causal.weights(s - tau)
                 found[i, own] += (1 - self.sink) * w @ self._lagrange(piece, tau)
-            if self.sink and s <= window:
+            if self.sink and (s <= window or causal.sink is not None):
                 found[i, 0] = self.sink * causal.weights(np.array([s]))[0]
         return found
+
+    def _end_of_sink(self, causal: Any) -> float:
+        """The position up to which all is seen, whatever the window is."""
+        if causal.sink is None:
+            return 0.0
+        if causal.sink < self.sink - ROUNDED:
+            raise ValueError(
+                f"causal: the atom at s = 0 has the mass {self.sink:g} and is seen as a whole; "
+                f"sink = {causal.sink:g} is less. Use Causal(sink={self.sink:g}) or more."
+            )
+        return float(self._at_level(np.array(causal.sink)))
 
 
 class Classes(Index):

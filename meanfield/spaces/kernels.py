@@ -12,6 +12,8 @@ from ..lowlevel.legendre import gauss
 FEWEST = 128  # nodes of the first rule
 SMOOTH = 16  # nodes at which an interval is seen to be smooth
 NARROWEST = 1e-13  # angle at which bisection ends
+NEAREST = 1.5e-8  # angle to 0 and pi at which kernels are evaluated: its cosine is not 1
+TIGHTEST = 1e-14  # of what a rule may miss beyond its outermost nodes, relative to the kernel
 FEW_ROUNDINGS = 1e-15  # angle at which that for primitives ends
 EVEN = np.linspace(0, np.pi, SMOOTH + 1)  # angles between which multipliers begin to bisect
 GRADED = EVEN[1] * 2.0 ** -np.arange(1, 24)  # down to 1.5e-8, where cos is 1 less rounding
@@ -26,6 +28,7 @@ JUMP = 1e-6  # within the narrowest angle: that of a kernel which is not continu
 FAR_APART = 100.0  # times the last changes of the rules: what pieces may change
 
 INSIDE = np.cos(np.pi * (np.arange(SMOOTH) + 0.5) / SMOOTH)  # Chebyshev nodes
+INSIDE_AND_ENDS = np.append(INSIDE, [1.0, -1.0])
 WITH_ENDS = np.cos(np.pi * np.arange(SMOOTH + 1) / SMOOTH)  # a jump beside an end is seen there
 
 FAR = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), and scipy's are not finite
@@ -158,9 +161,12 @@ def quadrature_multipliers(
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
 
     The rule is doubled, up to 2^10 nodes (more for degrees above 2^8), until two answers agree to
-    `tolerance`. A kernel with kinks converges too slowly for that; then the angle theta of
-    t = cos(theta) is bisected where K is not smooth, down to intervals of 1e-13, and Gauss rules
-    on the pieces give the integrals to rounding, or to the accuracy to which K is smooth between.
+    `tolerance` and K is smooth beyond the outermost nodes, where the rules see nothing. A kernel
+    with kinks converges too slowly for that; then the angle theta of t = cos(theta) is bisected
+    where K is not smooth, down to intervals of 1e-13, and Gauss rules on the pieces give the
+    integrals to rounding, or to the accuracy to which K is smooth between. Smoothness is judged at
+    18 points of an interval, its ends among them: what happens between two of them alone, such as a
+    peak far narrower than pi/256, or within 1.5e-8 of theta = 0 or pi, is not seen.
 
     Parameters
     ----------
@@ -182,17 +188,20 @@ def quadrature_multipliers(
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST - 1)]
     current = _by_rule(kernel, sizes[0], degree, dimension)
     scale = max(np.abs(kernel(gauss(sizes[0], dimension)[0])).max(), 1e-300)
-    changes = []
+    changes, unseen = [], False  # whether rules that agree have missed something
     for size in sizes[1:]:
         previous = current
         current = _by_rule(kernel, size, degree, dimension)
         changes.append(np.abs(current - previous).max() / scale)
         if changes[-1] <= tolerance:
-            return current
+            if _is_smooth_at_the_ends(kernel, size, dimension, scale):
+                return current
+            unseen = True
     found, error, jump = _in_pieces(kernel, degree, dimension, scale)
     accepted = max(tolerance, ACCEPTED)
     apart = np.abs(found - current).max() / scale
-    if error <= accepted and apart <= FAR_APART * max(changes[-2:]) and not (continuous and jump):
+    agree = unseen or apart <= FAR_APART * max(changes[-2:])
+    if error <= accepted and agree and not (continuous and jump):
         return found
     why = (
         f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
@@ -216,16 +225,12 @@ def _in_pieces(
     an accuracy that is as high as their number allows. Errors are changes with more nodes. Error
     and jump are relative to the scale.
     """
-    from scipy.fft import dct
 
-    def series(low, high):
-        theta = _nodes(low, high, INSIDE)
-        values = values_at("kernel", kernel, np.cos(theta.ravel()), finite=True)
-        product = (values * _law_of_angle(theta.ravel(), dimension)).reshape(theta.shape)
-        return dct(product) / SMOOTH
+    def roughness(low, high):
+        return _roughness(kernel, low, high, dimension)
 
     for accuracy in ACCURACIES:
-        ends = _intervals(series, EVEN, accuracy * scale)
+        ends = _intervals(roughness, EVEN, accuracy * scale)
         if ends is not None:
             break
     else:
@@ -253,8 +258,33 @@ def _in_pieces(
     return results[1], float(max(error, accuracy)), float(jump if jump > JUMP else 0.0)
 
 
+def _roughness(kernel: Callable, low: np.ndarray, high: np.ndarray, dimension: int) -> np.ndarray:
+    """How far K times the law of the angle is from a polynomial of degree 15 on m intervals, (m,).
+
+    The last coefficients of its Chebyshev interpolant, or what that misses at the two ends, which
+    no node sees.
+    """
+    from scipy.fft import dct
+
+    theta = np.clip(_nodes(low, high, INSIDE_AND_ENDS), NEAREST, np.pi - NEAREST)
+    values = values_at("kernel", kernel, np.cos(theta.ravel()), finite=True)
+    product = (values * _law_of_angle(theta.ravel(), dimension)).reshape(theta.shape)
+    series = dct(product[:, :SMOOTH]) / SMOOTH
+    series[:, 0] /= 2
+    even, odd = series[:, ::2].sum(axis=1), series[:, 1::2].sum(axis=1)
+    missed = np.abs(np.stack([even + odd, even - odd], axis=1) - product[:, SMOOTH:])
+    return np.concatenate([np.abs(series[:, -4:]), missed], axis=1).max(axis=1)
+
+
+def _is_smooth_at_the_ends(kernel: Callable, size: int, dimension: int, scale: float) -> bool:
+    """Whether K is smooth between the outermost nodes of a rule and t = 1 and -1, to rounding."""
+    outermost = float(np.arccos(gauss(size, dimension)[0].max()))
+    low, high = np.array([0.0, np.pi - outermost]), np.array([outermost, np.pi])
+    return bool((_roughness(kernel, low, high, dimension) * outermost <= TIGHTEST * scale).all())
+
+
 def _intervals(
-    series: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    roughness: Callable[[np.ndarray, np.ndarray], np.ndarray],
     edges: np.ndarray,
     accuracy: float,
     narrowest: float = NARROWEST,
@@ -262,12 +292,11 @@ def _intervals(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Intervals of the angle on which a function is smooth, or that are narrow; None if too many.
 
-    `series` gives its Chebyshev coefficients (m, SMOOTH) on m intervals, from lower to upper ends.
+    `roughness` tells of m intervals, from lower to upper ends, what a polynomial misses, (m,).
     """
     low, high, done = edges[:-1], edges[1:], []
     while low.size:
-        last = np.abs(series(low, high)[:, -4:]).max(axis=1)
-        ready = (last * (high - low) <= accuracy) | (high - low < 2 * narrowest)
+        ready = (roughness(low, high) * (high - low) <= accuracy) | (high - low < 2 * narrowest)
         done.append((low[ready], high[ready]))
         low, high = low[~ready], high[~ready]
         if low.size > most:
@@ -317,9 +346,12 @@ class Primitive:
         def series(low, high):
             return _chebyshev_series(_integrand(f, low, high))
 
+        def roughness(low, high):
+            return np.abs(series(low, high)[:, -4:]).max(axis=1)
+
         scale = np.diff(ENDS) @ np.abs(_integrand(f, ENDS[:-1], ENDS[1:])).mean(axis=1)
         for accuracy in TIGHT:
-            ends = _intervals(series, ENDS, accuracy * scale, FEW_ROUNDINGS, MOST_OF_ONE)
+            ends = _intervals(roughness, ENDS, accuracy * scale, FEW_ROUNDINGS, MOST_OF_ONE)
             if ends is not None:
                 break
         else:

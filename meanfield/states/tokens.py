@@ -274,8 +274,10 @@ class Tokens(TokenSet):
 
     @classmethod
     @with_hints
-    def from_file(cls, path, *, key: str | None = None, on_sphere: bool = True) -> "Tokens":
-        """Tokens of equal masses from an array (n, d) in a .npy, .npz or .csv file.
+    def from_file(
+        cls, path, *, key: str | None = None, on_sphere: bool = True, normalise: bool = False
+    ) -> "Tokens":
+        """Tokens of equal masses from an array (*replicas, n, d) in a .npy, .npz or .csv file.
 
         On the sphere an array (n,) or (n, 1) holds angles in radians.
 
@@ -286,17 +288,26 @@ class Tokens(TokenSet):
             Name of the array in a .npz file that holds several.
         on_sphere : bool
             Whether the rows are unit vectors.
+        normalise : bool
+            Whether rows are hidden states of any length, whose directions are the tokens and whose
+            lengths are the radii, see `from_hidden`.
 
         Raises
         ------
         StorageError
             If the file cannot be read, or what it holds are no tokens.
+        ValueError
+            For `normalise` of tokens that are not `on_sphere`.
         TypeError
-            If `path` is not a path, or `on_sphere` not a bool.
+            If `path` is not a path, or `on_sphere` or `normalise` not a bool.
         """
         key = None if key is None else TEXT.check("key", key)
-        on_sphere, array = boolean("on_sphere", on_sphere), read_numbers(path, key)
+        on_sphere, normalise = boolean("on_sphere", on_sphere), boolean("normalise", normalise)
+        fitting("normalise", normalise, "False for tokens of R^d", on_sphere or not normalise)
+        array = read_numbers(path, key)
         try:
+            if normalise:
+                return cls.from_hidden(array)
             return cls(vectors_of(array) if on_sphere else array, on_sphere=on_sphere)
         except (ValueError, TypeError) as error:
             raise StorageError(f"{path}: {error}") from error

@@ -44,6 +44,8 @@ laws = st.just("Uniform") | st.fixed_dictionaries(
     {"kind": st.just("VonMises"), "concentration": st.floats(0, 9)}, optional={"mean": numbers}
 )
 matrices = st.sampled_from([2.0, [[1.0, 0.0], [0.5, 2.0]], [[[1.0]], [[2.0]]], GOE])
+vectors = st.just([1.0, -0.5]) | st.just({"kind": "PerLayer", "values": [[1.0, 2.0], [0.5, 1.0]]})
+norms = st.sampled_from(["RMSNorm", {"kind": "LayerNorm", "gain": [1.0, 2.0], "eps": 1e-5}])
 weights = st.sampled_from(["Softmax", "L2", {"kind": "Sigmoid", "bias": -1.5}])
 DRAWN = {"n": st.integers(2, 5), "d": st.integers(2, 5), "rng": seeds}
 RANDOM = (
@@ -64,7 +66,10 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         ),
         "Attention": (
             {},
-            {"Q": matrices, "weights": weights, "causal": st.booleans(), "beta": numbers},
+            {
+                **{"Q": matrices, "weights": weights, "causal": st.booleans(), "beta": numbers},
+                "positions": st.just({"kind": "ALiBi", "slopes": 0.5}),
+            },
         ),
         "Hardmax": ({}, {"V": matrices, "ties": st.floats(0, 1e-6)}),
         "FeedForward": (
@@ -89,9 +94,24 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Sigmoid": ({}, {"bias": numbers}),
         "Sinkhorn": ({}, {"tolerance": positive, "most_iterations": natural}),
     },
+    "PositionalEncoding": {
+        "Rotary": (
+            {},
+            {"base": positive, "size": st.sampled_from([2, 4]), "interleaved": st.booleans()},
+        ),
+        "ALiBi": ({"slopes": st.just([0.5, 0.25]) | st.just(0.5)}, {}),
+        "RelativeBias": ({"values": st.just([0.0, 1.0, 0.5])}, {}),
+    },
+    "Norm": {
+        "LayerNorm": (
+            {},
+            {"gain": vectors, "bias": vectors, "eps": st.floats(0, 1)},
+        ),
+        "RMSNorm": ({}, {"gain": vectors, "eps": st.floats(0, 1)}),
+    },
     "Normalisation": {
-        "PostLN": NONE,
-        "PreLN": NONE,
+        "PostLN": ({}, {"attention": norms, "feedforward": norms}),
+        "PreLN": ({}, {"attention": norms, "feedforward": norms}),
         "PeriLN": NONE,
         "SqrtScaling": NONE,
         "MixLN": ({"tau": positive}, {}),

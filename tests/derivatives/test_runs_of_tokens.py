@@ -7,7 +7,8 @@ import meanfield as mf
 from meanfield import steppers
 from meanfield.derivatives.flows import DifferentiatedFlow
 from meanfield.dynamics.tokens import TokenMotion
-from meanfield.models.pointwise import FeedForward, gelu, softplus
+from meanfield.models.activations import gelu, softplus
+from meanfield.models.pointwise import FeedForward
 from meanfield.solving import integration
 from meanfield.spaces.sphere_points import Places
 

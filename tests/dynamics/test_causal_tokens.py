@@ -106,11 +106,33 @@ def test_runs_are_resumed_to_the_last_bit(tmp_path, kappa):
     assert np.array_equal(mf.solve(model, start(3, n=600), **options).final.x, whole)
 
 
+@pytest.mark.parametrize("masses", ["equal", "random"])
+@pytest.mark.parametrize("drift", [mf.SA(3.0), mf.USA(1.0)], ids=repr)
+def test_a_window_with_a_sink_is_a_mask(drift, masses):
+    """One layer of 700 tokens, several blocks of rows, against the whole matrix."""
+    n, window, sink = 700, 0.1, 0.02
+    x, rng = start(3, n=n).x, np.random.default_rng(1)
+    m = np.full(n, 1 / n) if masses == "equal" else rng.dirichlet(np.ones(n))
+    places = np.cumsum(m)
+    apart = places[:, None] - places
+    seen = (apart >= 0) & ((apart <= window + 1e-12) | (places <= sink + 1e-12))
+    weights = np.where(seen, m * np.exp(drift.beta * x @ x.T), 0.0)
+    assert seen[-1, 0] and not seen[-1, n // 2]
+    divided = weights if drift.normalised else np.where(seen, m, 0.0)
+    pull = weights @ x / divided.sum(axis=1, keepdims=True)
+    causal = mf.Causal("mean", window=window, sink=sink)
+    model, tokens = mf.Transformer(drift, causal=causal), mf.Tokens(x, masses=m)
+    end = mf.solve(model, tokens, (0, 0.1), dt=0.1, scheme=Layers).final.x
+    moved = x + 0.1 * pull
+    moved /= np.linalg.norm(moved, axis=1, keepdims=True)
+    assert np.abs(end - moved).max() < 1e-14
+
+
 def test_files_keep_what_is_seen(tmp_path):
-    model = mf.Transformer(mf.USA(2.0), causal=mf.Causal("mean", window=0.25))
+    model = mf.Transformer(mf.USA(2.0), causal=mf.Causal("mean", window=0.25, sink=0.1))
     run = mf.solve(model, start(2), (0, 0.1))
     again = mf.load(run.save(tmp_path / "run.nc"))
-    assert again.model == model and again.model.causal.window == 0.25
+    assert again.model == model and again.model.causal.sink == 0.1
     assert mf.Transformer(mf.SA(1.0), causal=False) == mf.Transformer(mf.SA(1.0))
 
 

@@ -8,7 +8,7 @@ import meanfield as mf
 from meanfield.core.differences import derivative_at_zero
 from meanfield.core.kinds import build, describe
 from meanfield.models import gelu, relu, softplus
-from meanfield.models.pointwise import ACTIVATIONS, SLOPES, gelu_tanh, quick_gelu, silu
+from meanfield.models.activations import ACTIVATIONS, SLOPES, gelu_tanh, quick_gelu, silu
 
 X = np.linspace(-5, 5, 101)
 
@@ -63,7 +63,7 @@ def test_a_gate_and_biases_against_numpy():
     [
         ({"outer_bias": np.zeros(5)}, r"outer_bias of shape \(d,\).*got \(5,\) for d = 3"),
         ({"outer_bias": np.zeros((1, 3))}, r"outer_bias of shape"),
-        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) if any; got .* gate \(4, 3\)"),
+        ({"gate": np.zeros((4, 3))}, r"gate \(k, d\) with gate_bias.* got .* gate \(4, 3\)"),
         ({"gate": 2.0}, "a number stands for a square matrix"),
     ],
 )

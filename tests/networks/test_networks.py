@@ -5,28 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from small_networks import ALBERT, BERT, GPT2, IDS, LLAMA, ROBERTA, spread
 
 import meanfield as mf
-from meanfield.networks import sublayers
-
-BERT = {
-    "model_type": "bert", "vocab_size": 11, "hidden_size": 8, "num_hidden_layers": 2,
-    "num_attention_heads": 2, "intermediate_size": 12, "max_position_embeddings": 9,
-    "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
-}  # fmt: skip
-ALBERT = BERT | {"model_type": "albert", "num_hidden_layers": 4, "num_hidden_groups": 2,
-                 "embedding_size": 5, "hidden_act": "gelu_new"}  # fmt: skip
-ROBERTA = BERT | {"model_type": "roberta", "pad_token_id": 1}
-GPT2 = {
-    "model_type": "gpt2", "vocab_size": 11, "n_positions": 9, "n_embd": 8, "n_layer": 2,
-    "n_head": 2, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
-}  # fmt: skip
-LLAMA = {
-    "model_type": "llama", "vocab_size": 11, "hidden_size": 16, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 12,
-    "max_position_embeddings": 9, "rms_norm_eps": 1e-6, "rope_theta": 50.0,
-}  # fmt: skip
-IDS = [3, 7, 1, 10, 3]
+from meanfield.models.activations import single_erf
 
 
 def norm(x, gain, bias=None, eps=0.0):
@@ -155,13 +137,6 @@ def llama(c, w, ids):
     return np.array(layers)
 
 
-def spread(config):
-    """A network whose weights are large enough that every sublayer matters."""
-    net = mf.networks.untrained(config, np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    return net.replaced(lambda w: rng.normal(0, 0.7, w.shape))
-
-
 def write(path, entries, data):
     header = entries if isinstance(entries, bytes) else json.dumps(entries).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + data)
@@ -209,10 +184,8 @@ def test_a_layer_is_attention_and_a_feed_forward_map_of_the_package(config):
     np.testing.assert_allclose(layer.feed_forward()(middle), added[1], rtol=0, atol=1e-12)
 
 
-def test_rotary_positions_are_refused_and_gates_are_carried():
+def test_gates_are_carried():
     net = spread(LLAMA)
-    with pytest.raises(mf.MeanfieldError, match="rotary"):
-        net.layer(0).attention()
     x = np.eye(16)[:3]
     name = "layers.0.mlp"
     seen = 4 * net["layers.0.post_attention_layernorm.weight"] * x
@@ -231,7 +204,7 @@ def test_single_precision_is_double_to_its_rounding():
     np.testing.assert_allclose(single.trace([IDS]).hidden[0], exact, rtol=0, atol=1e-5)
     x = np.linspace(-8, 8, 10**5).astype(np.float32)
     erf = np.vectorize(math.erf)(x[::100])
-    np.testing.assert_allclose(sublayers.single_erf(x)[::100], erf, rtol=0, atol=2e-7)
+    np.testing.assert_allclose(single_erf(x)[::100], erf, rtol=0, atol=2e-7)
 
 
 def test_padding_of_roberta_has_a_place_of_its_own():
@@ -310,6 +283,12 @@ def test_bad_files_are_refused_by_name(entries, data, says, tmp_path):
         (LLAMA | {"rope_scaling": {"type": "linear"}}, "rope_scaling"),
         (LLAMA | {"sliding_window": 4}, "sliding_window"),
         (LLAMA | {"num_key_value_heads": 3}, "num_key_value_heads"),
+        (LLAMA | {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping = 50.0 is not known"),
+        (LLAMA | {"quantization_config": {"bits": 4}}, "quantization_config"),
+        (LLAMA | {"rope_interleaved": True}, "rope_interleaved"),
+        (BERT | {"rope_theta": 1e4}, "rope_theta = 10000.0 is not known for bert"),
+        (GPT2 | {"pruned_heads": {"0": [1]}}, "pruned_heads"),
+        (ALBERT | {"inner_group_num": 2}, "inner_group_num"),
     ],
 )
 def test_unsupported_options_are_refused_by_name(config, says):

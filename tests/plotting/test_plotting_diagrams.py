@@ -38,7 +38,8 @@ def styles(figure):
 def test_only_stability_that_is_known_is_shown():
     assert styles(bifurcation(short())) == {"-", "--", ":"}  # the uniform state is known
     assert styles(bifurcation(judged())) == {"-", "--"}
-    labels = [text.get_text() for text in bifurcation(judged()).axes[0].get_legend().get_texts()]
+    (legend,) = bifurcation(judged()).legends
+    labels = [text.get_text() for text in legend.get_texts()]
     assert labels == ["stable", "unstable", "branch point"]
 
 
@@ -46,7 +47,7 @@ def test_each_quantity_has_its_panel(tmp_path):
     figure = short().plot(y=["order_parameter", "free_energy"])
     first, second = figure.axes
     assert first.get_xlim() == second.get_xlim() == (0.37, 0.42)
-    assert first.get_legend() is not None and second.get_legend() is None
+    assert len(figure.legends) == 1
     assert [text.get_text() for text in first.texts] == [r"$\kappa_{1}$"]
     (fold,) = short().special("fold")
     markers = [tuple(np.ravel(line.get_xydata())) for line in second.lines]

@@ -153,7 +153,7 @@ def test_times_that_are_not_resolved_are_red(single, monkeypatch):
     [
         (
             {"kind": "spacetime"},
-            "one of 'overview', 'orthographic', 'map', 'observables' for densities on the Sphere",
+            "'orthographic', 'map', 'spectrum', 'observables' for densities on the Sphere",
         ),
         ({"kind": "map", "times": [3.0]}, "between 0 and 1"),
         ({"kind": "orthographic", "count": 0}, "count must be a whole number >= 1"),
@@ -175,7 +175,7 @@ def test_a_plot_for_another_space_is_refused(single):
     for draw in (orthographic, mollweide):
         with pytest.raises(TypeError, match="densities on the sphere"):
             draw(run)
-    with pytest.raises(ValueError, match="'polar', 'observables' for densities on the Circle"):
+    with pytest.raises(ValueError, match="'spectrum', 'observables' for densities on the Circle"):
         run.plot("map")
 
 

@@ -180,7 +180,7 @@ def test_the_graticule_never_crosses_a_gap(projection):
     assert (len(fine), len(main)) == (15, 2)
     for curve in [*fine, *main]:
         steps = np.linalg.norm(np.diff(curve, axis=0), axis=1)
-        assert np.nanmax(steps) < 0.3
+        assert np.nanmax(steps) < projection.leap
 
 
 def test_clusters_have_the_mass_that_was_put_there():

@@ -378,7 +378,7 @@ def calls():
         (
             "Tokens.from_file",
             mf.Tokens.from_file,
-            {"path": folder / "x.npy", "key": None, "on_sphere": True},
+            {"path": folder / "x.npy", "key": None, "on_sphere": True, "normalise": False},
         ),
         ("Tokens.to_density", three.to_density, {"geometry": sphere, "bandwidth": 2.5}),
         ("Tokens.expect", three.expect, {"f": first}),
@@ -409,6 +409,13 @@ def calls():
         ("Attention", mf.Attention, {"Q": square, "K": square, "V": square}),
         ("Hardmax", mf.Hardmax, {"Q": square, "K": square, "V": square}),
         ("FeedForward", mf.FeedForward, {"inner": square, "outer": square, "bias": [0.1, 0.2]}),
+        ("Rotary", mf.Rotary, {"base": 100.0, "size": 2, "interleaved": False}),
+        ("ALiBi", mf.ALiBi, {"slopes": [0.5, 0.25]}),
+        ("RelativeBias", mf.RelativeBias, {"values": [0.0, 1.0, 0.5]}),
+        ("LayerNorm", mf.LayerNorm, {"gain": [1.0, 2.0], "bias": [0.0, 0.5], "eps": 1e-5}),
+        ("RMSNorm", mf.RMSNorm, {"gain": [1.0, 2.0], "eps": 1e-5}),
+        ("PreLN", mf.PreLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
+        ("PostLN", mf.PostLN, {"attention": mf.RMSNorm(), "feedforward": mf.LayerNorm()}),
         ("Field", mf.Field, {"function": np.sin}),
         ("Field of tokens", lambda function: moved(mf.Field(function)), {"function": np.sin}),
         ("Sum", mf.Sum, {"drifts": [drift, attention], "factors": [1.0, 0.5]}),
@@ -603,6 +610,7 @@ def calls():
         ("schema", mf.schema, {"family": mf.Drift}),
         ("spacetime", plotting.spacetime, {"solution": run, "member": None, "scale": "auto"}),
         ("snapshots", plotting.snapshots, {"solution": run, "times": None, "count": 3}),
+        ("spectrum", plotting.spectrum, {"solution": run, "times": None, "count": 3}),
         (
             "observables",
             plotting.observables,
@@ -647,10 +655,10 @@ NOT_CALLED = {
     *("Stability", "Sweep", "Transition", "Tricritical"),  # results
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
-    *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN", "PostLN", "PreLN"),
+    *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN"),
     *("Softmax", "SqrtScaling", "Unnormalised"),
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
-    *("State", "Weights", "ZonalDrift", "Index", "Frequency"),
+    *("State", "Weights", "ZonalDrift", "Index", "Frequency", "Norm", "PositionalEncoding"),
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 

@@ -247,6 +247,17 @@ def test_a_start_that_is_not_resolved_ends_the_run_at_once():
     assert run.t.tolist() == [0] and run.stats["steps"] == 0
 
 
+def test_a_run_from_a_density_that_was_cut_off_is_not_resolved(tmp_path):
+    with pytest.warns(mf.UnresolvedWarning, match="Use a degree above 16"):
+        start = mf.Circle(16).von_mises(0.0, 8.0)
+    run = mf.solve(NOISY, start, (0, 0.1))
+    assert run.success and not run.resolved
+    assert run.message.startswith("The initial density is not resolved")
+    assert not mf.load(run.save(tmp_path / "run.nc")).resolved
+    run = mf.solve(NOISY, mf.Circle(64).von_mises(0.0, 8.0), (0, 0.1))
+    assert run.resolved and "initial" not in run.message
+
+
 @pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
 def test_a_smooth_density_is_not_called_unresolved(rtol):
     """At t = 0.25 it has 1024 modes, as small fixed steps show; long steps must not blame them."""

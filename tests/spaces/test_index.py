@@ -73,6 +73,32 @@ def test_windows_and_decay_against_quadrature(window, decay, sink):
         assert means[i] == pytest.approx(seen[0] / seen[1], abs=1e-11)
 
 
+@pytest.mark.parametrize(("atom", "more"), [(0.0, 0.1), (SINK, 0.0), (SINK, 0.1)])
+def test_a_window_sees_its_sink_too(atom, more):
+    """What lies in the first atom + more of the mass, beside the last 0.25."""
+    index, end = mf.Positions(order=14, sink=atom), more / (1 - atom)
+    causal = mf.Causal("mean", window=0.25, sink=atom + more, decay=lambda u: np.exp(-u))
+    means = index.causal(causal, True) @ np.cos(2 * index.nodes)
+    for i in range(1, len(index), 4):
+        s = index.nodes[i]
+        begin = max(0.0, s - 0.25)
+        stretches = [(0, s)] if begin <= end else [(0, end), (begin, s)]
+        seen = [
+            sum((1 - atom) * quad(lambda u, g=g, s=s: np.exp(u - s) * g(u), *ends, epsabs=1e-13)[0]
+                for ends in stretches) + atom * np.exp(-s) * g(0.0)
+            for g in (lambda u: np.cos(2 * u), lambda u: 1.0)
+        ]  # fmt: skip
+        assert means[i] == pytest.approx(seen[0] / seen[1], abs=1e-11)
+
+
+def test_sinks_of_windows_are_refused():
+    for wrong in ({"window": 0.2, "sink": 1.0}, {"window": 0.2, "sink": 0.0}, {"sink": 0.1}):
+        with pytest.raises(ValueError, match="sink"):
+            mf.Causal("mean", **wrong)
+    with pytest.raises(ValueError, match=r"atom at s = 0 has the mass 0\.3"):
+        mf.Positions(sink=SINK).causal(mf.Causal("mean", window=0.2, sink=0.1), True)
+
+
 def test_the_mean_over_what_came_before_is_hardy_s_operator():
     """It takes s^p to s^p/(1 + p), also at s next to 0; s^p is an eigenfunction."""
     index = mf.Positions(order=8)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import roots_jacobi
+from scipy.special import betainc, roots_jacobi
 
 from meanfield import MeanfieldError
 from meanfield.spaces.kernels import exponential_multipliers, quadrature_multipliers
@@ -262,3 +262,13 @@ def test_kinks_and_jumps_are_found(d):
     np.testing.assert_allclose(found[:2], [mean, 1 / (2 * d)], rtol=0, atol=1e-15)
     step = quadrature_multipliers(lambda t: np.where(t > 0, 1.0, 0.0), 8, d, continuous=False)
     np.testing.assert_allclose(step[:2], [0.5, mean], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 5])
+@pytest.mark.parametrize("cut", [0.999, 0.9999, 0.99999, 0.999999, -0.99999])
+def test_a_jump_beyond_the_outermost_nodes_is_not_overlooked(dimension, cut):
+    """E[1 + (t > cut)] = 1 + P(t > cut), an incomplete beta function; to the narrowest angle."""
+    found = quadrature_multipliers(lambda t: 1.0 + (t > cut), 4, dimension, continuous=False)
+    half = (dimension - 1) / 2
+    above = betainc(half, half, (1 - cut) / 2)
+    assert found[0] == pytest.approx(1 + above, abs=1e-13)

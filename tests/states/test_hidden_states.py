@@ -99,3 +99,16 @@ def test_moments_are_known_on_the_circle_and_on_the_sphere():
         mf.Tokens.uniform(4, 3, rng=0).moment(-1)
     circle = mf.Tokens.uniform(4, 2, rng=0)
     assert circle.moment(-3) == np.conj(circle.moment(3))
+
+
+def test_raw_hidden_states_of_a_file_are_directions_and_radii(tmp_path):
+    h = (5 * np.random.default_rng(0).standard_normal((2, 4, 3))).astype(np.float16)
+    np.savez(tmp_path / "states.npz", hidden=h)
+    tokens = mf.Tokens.from_file(tmp_path / "states.npz", key="hidden", normalise=True)
+    assert tokens.shape == (2,)
+    np.testing.assert_allclose(tokens.radii[..., None] * tokens.x, h.astype(float), rtol=1e-14)
+    with pytest.raises(ValueError, match=r"normalise must be False for tokens of R\^d"):
+        mf.Tokens.from_file(tmp_path / "states.npz", on_sphere=False, normalise=True)
+    np.save(tmp_path / "zero.npy", np.zeros((2, 3)))
+    with pytest.raises(mf.StorageError, match="no direction at index 0"):
+        mf.Tokens.from_file(tmp_path / "zero.npy", normalise=True)

@@ -1,0 +1,138 @@
+"""Layer normalisations of networks: maps of hidden states in R^d, with gain, bias and epsilon."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from ..core.checks import fitting
+from ..core.forms import NonNegative
+from ..core.kinds import Kind
+from .parameters import Bias, at, changing
+
+
+class Norm(Kind, family=True):
+    """A map of hidden states, token by token; `PreLN` and `PostLN` take one for each sublayer."""
+
+    @abstractmethod
+    def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The normalised states, of states x (..., d) at the time t."""
+
+    @abstractmethod
+    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The derivative at x (..., d) in directions dx (p, ..., d)."""
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        """The arrays that it has, by name."""
+        given = {name: getattr(self, name, None) for name in ("gain", "bias")}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def validate(self) -> None:
+        for name, value in self._given.items():
+            if value.shape is not None:
+                fitting(f"{name}.shape", value.shape, "(d,)", len(value.shape) == 1)
+        sizes = {name: value.shape for name, value in self._given.items() if value.shape}
+        fitting("gain and bias", sizes, "of one dimension d", len(set(sizes.values())) <= 1)
+
+    @property
+    def dimension(self) -> int | None:
+        """d; None where neither gain nor bias tells it."""
+        return next((value.shape[0] for value in self._given.values() if value.shape), None)
+
+    @property
+    def constant(self) -> bool:
+        """Whether no parameter depends on time."""
+        return not changing(self._given)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether it does not depend on time between two breakpoints."""
+        return all(value.piecewise_constant for value in changing(self._given).values())
+
+    def breakpoints(self) -> tuple[float, ...]:
+        """Times at which a parameter jumps."""
+        found = [value.breakpoints(-np.inf, np.inf) for value in changing(self._given).values()]
+        return tuple(np.unique(np.concatenate([np.empty(0), *found])).tolist())
+
+
+class LayerNorm(Norm):
+    """(x - mean x) / sqrt(variance of x + eps) * gain + bias, over the d coordinates of x.
+
+    Parameters
+    ----------
+    gain, bias : array, (d,), PerLayer, or callable, optional
+        1 and 0 by default.
+    eps : float
+        >= 0; 0 by default. Networks have 1e-12 (BERT) or 1e-5 (GPT-2).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arrays that are no finite vectors of one dimension, or a negative eps.
+
+    References
+    ----------
+    Ba, Kiros and Hinton, arXiv:1607.06450, equations (3) and (4).
+    """
+
+    gain: Bias | None = None
+    bias: Bias | None = None
+    eps: NonNegative = 0.0
+
+    def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
+        found = standardised(x, self.eps, centred=True)
+        found = found if self.gain is None else found * at(self.gain, t)
+        return found if self.bias is None else found + at(self.bias, t)
+
+    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
+        found = standardised_change(x, dx, self.eps, centred=True)
+        return found if self.gain is None else found * at(self.gain, t)
+
+
+class RMSNorm(Norm):
+    """x / sqrt(mean of x^2 + eps) * gain, over the d coordinates of x.
+
+    Parameters
+    ----------
+    gain : array, (d,), PerLayer, or callable, optional
+        1 by default.
+    eps : float
+        >= 0; 0 by default. Networks have 1e-6 or 1e-5 (Llama).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a gain that is no finite vector, or a negative eps.
+
+    References
+    ----------
+    Zhang and Sennrich, arXiv:1910.07467, equation (4).
+    """
+
+    gain: Bias | None = None
+    eps: NonNegative = 0.0
+
+    def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
+        found = standardised(x, self.eps, centred=False)
+        return found if self.gain is None else found * at(self.gain, t)
+
+    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
+        found = standardised_change(x, dx, self.eps, centred=False)
+        return found if self.gain is None else found * at(self.gain, t)
+
+
+def standardised(x: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
+    """c / sqrt(mean of c^2 + eps), c = x, less its mean where `centred`; of x's precision."""
+    if centred:
+        x = x - x.mean(axis=-1, keepdims=True)
+    return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+
+
+def standardised_change(x: np.ndarray, dx: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
+    """The derivative of `standardised` in directions dx (p, ..., d)."""
+    if centred:
+        x, dx = (v - v.mean(axis=-1, keepdims=True) for v in (x, dx))
+    size = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    y = x / size
+    return (dx - y * (y * dx).mean(axis=-1, keepdims=True)) / size
