@@ -487,6 +487,90 @@ def plot(
 
 
 @main.command()
+@click.argument("source", metavar="MODEL_OR_NPZ", type=FILE)
+@click.option(
+    "--text",
+    "texts",
+    metavar="FILE",
+    type=FILE,
+    multiple=True,
+    help="A text in UTF-8 on which a network is probed. Repeatable.",
+)
+@click.option(
+    "--out",
+    metavar="REPORT.html",
+    type=FILE,
+    default="report.html",
+    show_default=True,
+    help="Page to write.",
+)
+@click.option(
+    "--draws",
+    metavar="N",
+    type=click.IntRange(2),
+    default=3,
+    show_default=True,
+    help="Of each null model.",
+)
+@click.option(
+    "--rng",
+    metavar="SEED",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of null models, bootstrap and fit.",
+)
+@click.option("--no-fit", is_flag=True, help="Do not fit a flow.")
+@click.option("--force", is_flag=True, help="Overwrite an existing page.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress bar and no sentences.")
+def probe(
+    source: Path,
+    texts: tuple[Path, ...],
+    out: Path,
+    draws: int,
+    rng: int,
+    no_fit: bool,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Say what of the theory is in the layers of a network, on one page with figures.
+
+    MODEL_OR_NPZ is a folder with config.json, model.safetensors and tokenizer.json, or a file .npz
+    or .npy of hidden states (layers + 1, n, d), which has no texts, heads and null models.
+
+    Exit code: 0, or 2 if the input is wrong.
+    """
+    from ..core.files import check_writable
+    from ..networks import load, read_trace, report
+
+    if source.is_dir() != bool(texts):
+        raise MeanfieldError(
+            f"{source} is {'a folder' if source.is_dir() else 'no folder'}: expected --text FILE "
+            "for the folder of a network, and no --text for hidden states."
+        )
+    if out.exists() and not force:
+        raise MeanfieldError(f"{out} exists. Use --force to overwrite it, or --out.")
+    check_writable(out)
+    try:
+        words = [path.read_text(encoding="utf-8") for path in texts]
+        found = report(
+            load(source) if texts else read_trace(source),
+            words or None,
+            draws=draws,
+            fit=not no_fit,
+            rng=rng,
+            title=f"What of the mean-field theory is in {source.resolve().name}",
+            progress=False if quiet else None,
+        )
+    except (ValueError, TypeError, ImportError) as error:
+        raise MeanfieldError(f"{source}: {error}") from error
+    found.save(out)
+    if not quiet:
+        click.echo(found)
+        click.echo(f"wrote {out}")
+
+
+@main.command()
 @click.option(
     "--compile",
     "compiles",

@@ -1,22 +1,37 @@
-"""Networks beside the theory: Transformers replayed in NumPy, and fits of flows to layers."""
+"""Networks beside the theory: Transformers replayed, probed, taken apart; fits of flows."""
 
+from .attribution import attribute
 from .fit import fit
 from .fitted import Fit
 from .layer import Layer
 from .load import load, untrained
 from .network import Network
+from .nulls import nulls
+from .probe import probe
+from .quantities import EffectiveRank, Energy, MeanCosine, MeanNorm, Quantity
 from .record import Recording, record
+from .report import Report, report
 from .trace import Trace, read_trace
 
 __all__ = [
+    "EffectiveRank",
+    "Energy",
     "Fit",
     "Layer",
+    "MeanCosine",
+    "MeanNorm",
     "Network",
+    "Quantity",
     "Recording",
+    "Report",
     "Trace",
+    "attribute",
     "fit",
     "load",
+    "nulls",
+    "probe",
     "read_trace",
     "record",
+    "report",
     "untrained",
 ]

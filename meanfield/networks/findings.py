@@ -1,0 +1,222 @@
+"""What a probe says in sentences, each with its numbers and intervals."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .resampling import interval, means_over_pairs, rank_correlation
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .trace import Trace
+
+DRAWS = 400
+ENERGY = 4.0  # beta of the energy of which sentences speak
+THERE, NOT, OPEN = "there", "not there", "undecided"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One statement of the theory beside what the network does.
+
+    Attributes
+    ----------
+    topic : str
+    verdict : str
+        "there", "not there" or "undecided"; "" where the theory says nothing.
+    text : str
+        Sentences with numbers; brackets hold intervals at the level 0.95.
+    """
+
+    topic: str
+    verdict: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Mean cosines and energies with bootstrap draws, (1 + draws) in the last axis.
+
+    Attributes
+    ----------
+    cosine, energy : ndarray, (layers + 1, 1 + draws)
+        Energies at beta = 4, of pairs i != j.
+    parts : dict of ndarray, (2, blocks, 1 + draws)
+        By sublayer, of both; empty without sublayers.
+    """
+
+    cosine: np.ndarray
+    energy: np.ndarray
+    parts: dict[str, np.ndarray]
+
+
+def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = DRAWS) -> Changes:
+    """Bootstrap of a trace over its tokens, and texts where there are 5 or more."""
+    kernels = [lambda t: t, lambda t: np.exp(ENERGY * t) / (2 * ENERGY)]
+    if not trace.streams:
+        cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
+        return Changes(cosine, energy, {})
+    found = means_over_pairs(trace.streams, kernels, draws, rng)
+    last = list({layer: at for at, (_, layer) in enumerate(trace.steps)}.values())
+    parts: dict[str, np.ndarray] = {}
+    steps = np.diff(found, axis=1)
+    for at, (kind, layer) in enumerate(trace.steps[1:]):
+        part = parts.setdefault(kind, np.zeros((2, len(last) - 1, draws + 1)))
+        part[:, layer - 1] += steps[:, at]
+    return Changes(found[0, last], found[1, last], parts)
+
+
+def with_interval(values: np.ndarray, signed: bool = False) -> str:
+    """The first value, and the interval of the others: 0.12 [0.10, 0.14]."""
+    low, high = interval(values[1:])
+    form = "+.3g" if signed else ".3g"
+    return f"{values[0]:{form}} [{low:{form}}, {high:{form}}]"
+
+
+def direction_of(values: np.ndarray) -> int:
+    """The sign of draws if their interval excludes 0, otherwise 0."""
+    low, high = interval(values[1:])
+    return int(low > 0) - int(high < 0)
+
+
+def in_layers(numbers: list[int]) -> str:
+    """layers 1, 2 and 5; layer 3; no layer."""
+    words = [str(number) for number in numbers]
+    if len(words) < 2:
+        return f"layer {words[0]}" if words else "no layer"
+    return f"layers {', '.join(words[:-1])} and {words[-1]}"
+
+
+def of_layers(changes: Changes) -> list[Finding]:
+    """Do tokens gather, and is the energy monotone?"""
+    total = changes.cosine[-1] - changes.cosine[0]
+    sign = direction_of(total)
+    found = [
+        Finding(
+            "Tokens gather",
+            {1: THERE, -1: NOT, 0: OPEN}[sign],
+            f"From the first to the last layer the mean cosine of pairs changes by "
+            f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
+            f"{with_interval(changes.cosine[-1])}.",
+        )
+    ]
+    steps = np.diff(changes.energy, axis=0)
+    signs = [direction_of(step) for step in steps]
+    up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
+    verdict = NOT if down else THERE if len(up) == len(signs) else OPEN
+    text = (
+        f"The interaction energy at beta = {ENERGY:g} rises in {in_layers(up)}, and falls in "
+        f"{in_layers(down)}, of {len(signs)}"
+    )
+    if down:
+        worst = int(steps[:, 0].argmin())
+        text += f"; the largest fall is {with_interval(steps[worst], True)}, in layer {worst + 1}"
+    found.append(Finding("Energy never falls", verdict, f"{text}. Under the flow of the theory it "
+                         "never falls, in any layer."))  # fmt: skip
+    return found
+
+
+def of_parts(changes: Changes) -> list[Finding]:
+    """Which sublayers cluster, which disperse?"""
+    found = []
+    for kind, wanted in (("attention", 1), ("mlp", 0), ("normalisation", 0)):
+        if kind not in changes.parts:
+            continue
+        part = changes.parts[kind][0]
+        total, signs = part.sum(axis=0), [direction_of(one) for one in part]
+        sign = direction_of(total)
+        up = [k + 1 for k, s in enumerate(signs) if s > 0]
+        down = [k + 1 for k, s in enumerate(signs) if s < 0]
+        verdict = "" if not wanted else {wanted: THERE, 0: OPEN}.get(sign, NOT)
+        does = {1: "gathers tokens", -1: "spreads tokens", 0: "neither gathers nor spreads"}[sign]
+        name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
+        found.append(
+            Finding(
+                "Attention gathers tokens" if wanted else f"What {name.lower()} does",
+                verdict,
+                f"{name} {does}: over all layers its part of the change of the mean cosine is "
+                f"{with_interval(total, True)}; it is positive in {in_layers(up)}, and "
+                f"negative in {in_layers(down)}.",
+            )
+        )
+    return found
+
+
+def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator) -> list[Finding]:
+    """Which heads gather tokens, what the value matrix tells of it, and their temperatures."""
+    part = parts.head_part.mean("text").values
+    trace = layers.value_symmetric.sum("eigenvalue").values
+    value, low, high = rank_correlation(trace, part, rng)
+    most = np.argsort(-part, axis=None)
+    name = [f"{k // part.shape[1] + 1}.{k % part.shape[1] + 1}" for k in most]
+    sorted_parts = part.ravel()[most]
+    agree = float((np.sign(trace) == np.sign(part)).mean())
+    verdict = THERE if low > 0 else NOT if high < 0 else OPEN
+    found = [
+        Finding(
+            "The sign of the value matrix decides whether a head gathers",
+            verdict,
+            f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all "
+            f"{name[0]} ({sorted_parts[0]:+.3g}), least {name[-1]} ({sorted_parts[-1]:+.3g}). "
+            f"The rank correlation of a head's part with the trace of its output V is {value:.2f} "
+            f"[{low:.2f}, {high:.2f}]; the signs agree in {100 * agree:.0f} % of heads.",
+        )
+    ]
+    beta, share, slope = (
+        np.ravel(layers[name].mean("text").values)
+        for name in ("head_beta", "head_slope_share", "head_slope")
+    )
+    rows = rng.integers(len(share), size=(DRAWS, len(share)))
+    low, high = interval(np.median(share[rows], axis=1))
+    quartiles = np.quantile(beta, [0.25, 0.5, 0.75])
+    found.append(
+        Finding(
+            "Logits are beta times the cosine of the tokens (Q = K = 1)",
+            THERE if low > 0.5 else NOT if high < 0.5 else OPEN,
+            f"In the median head cosines explain {100 * np.median(share):.1f} % "
+            f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
+            f"slope {np.median(slope):.2g}; temperature times norms is {quartiles[1]:.3g} "
+            f"(quartiles {quartiles[0]:.3g} and {quartiles[2]:.3g}).",
+        )
+    )
+    return found
+
+
+def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
+    """The trained network beside its null models."""
+    found = []
+    own = changes.cosine[-1]
+    low, high = interval(own[1:])
+    for kind in map(str, null["null"].values):
+        last = null.mean_cosine.sel(null=kind).mean("text").isel(layer=-1).values
+        center, spread = last.mean(), last.std(ddof=1) if len(last) > 1 else np.nan
+        below, above = high < last.min(), low > last.max()
+        told = "less" if below else "more" if above else "not distinguishably more or less"
+        found.append(
+            Finding(
+                f"Beside {kind}",
+                "",
+                f"With {kind} the mean cosine of the last layer is {center:.3g} (standard "
+                f"deviation {spread:.2g} of {len(last)} draws): the network as it is gathers "
+                f"tokens {told}, "
+                f"{with_interval(own)}.",
+            )
+        )
+    return found
+
+
+def of_distances(layers: "xr.Dataset") -> list[Finding]:
+    """How far tokens go in a layer."""
+    moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
+    ratio = float((w2 / moved).min())
+    return [
+        Finding(
+            "Layers move tokens little",
+            "",
+            f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
+            f"a layer; the distance W2 between layers is at least {ratio:.3f} of that"
+            + (": each token is matched with itself." if ratio > 1 - 1e-6 else "."),
+        )
+    ]

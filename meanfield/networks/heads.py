@@ -1,0 +1,127 @@
+"""What the heads of a layer do: logits, what each adds to the stream, and spectra of matrices."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .sublayers import attend, by_heads
+
+if TYPE_CHECKING:
+    from .layer import Layer
+    from .network import Network
+
+
+class Heads(NamedTuple):
+    """Queries, keys and values of a layer for the tokens of one text, and attention's parts.
+
+    Attributes
+    ----------
+    queries, keys : ndarray, (heads, n, k)
+        With biases, and turned by their positions where these are rotary; k is that of one head.
+    added : ndarray, (heads, n, d)
+        What each head adds to the stream, biases of values left out.
+    bias : ndarray, (d,)
+        What all tokens get alike: output (bias of values) + bias of the output. As weights sum to
+        1, what attention adds is added.sum(axis=0) + bias.
+    """
+
+    queries: np.ndarray
+    keys: np.ndarray
+    added: np.ndarray
+    bias: np.ndarray
+
+    @property
+    def logits(self) -> np.ndarray:
+        """<q_i, k_j>/sqrt(k), (heads, n, n), without mask."""
+        return self.queries @ self.keys.swapaxes(1, 2) / np.sqrt(self.queries.shape[-1])
+
+    @property
+    def beta(self) -> np.ndarray:
+        """r.m.s. of |q_i| times r.m.s. of |k_j| over sqrt(k), (heads,)."""
+        squares = [(a**2).sum(axis=-1).mean(axis=-1) for a in (self.queries, self.keys)]
+        return np.sqrt(squares[0] * squares[1] / self.queries.shape[-1])
+
+
+def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
+    """The heads of layer `index` for the stream (n, d) that enters it, in double precision."""
+    layer = net.layer(index)
+    maps = {role: layer.maps[role].after(None) for role in ("query", "key", "value", "output")}
+    seen = np.asarray(stream, dtype=float)
+    seen = seen if layer.norms_after else layer.norms[0](seen)
+
+    values = by_heads(seen @ maps["value"].matrix.T, layer.shared)
+    queries, keys = (
+        by_heads(maps["query"](seen), layer.heads),
+        by_heads(maps["key"](seen), layer.shared),
+    )
+    if layer.positions is not None:
+        queries, keys = layer.positions.turned(queries), layer.positions.turned(keys)
+    mixed, _ = attend(queries, keys, values, causal=layer.causal, keep=False)
+    output, size = maps["output"], queries.shape[-1]
+    parts = output.matrix.reshape(-1, layer.heads, size)
+    added = np.einsum("nhk,dhk->hnd", mixed.reshape(len(mixed), layer.heads, size), parts,
+                      optimize=True)  # fmt: skip
+    bias = np.zeros(len(output.matrix)) if output.bias is None else output.bias
+    if maps["value"].bias is not None:
+        of_heads = maps["value"].bias.reshape(layer.shared, size)
+        bias = bias + output.matrix @ repeated(of_heads, layer).ravel()
+    return Heads(queries, repeated(keys, layer), added, bias)
+
+
+def repeated(groups: np.ndarray, layer: "Layer") -> np.ndarray:
+    """Keys or values of shared heads, as many times as heads of queries use them."""
+    return np.repeat(groups, layer.heads // layer.shared, axis=0)
+
+
+class Spectra(NamedTuple):
+    """Of the matrices of the heads of a layer, from the largest to the least.
+
+    Attributes
+    ----------
+    value_singular, key_singular : ndarray, (heads, k)
+        Of output_h V_h and of Q_h^T K_h/sqrt(k).
+    value_symmetric, key_symmetric : ndarray, (heads, min(2 k, d))
+        Eigenvalues of (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
+    """
+
+    value_singular: np.ndarray
+    value_symmetric: np.ndarray
+    key_singular: np.ndarray
+    key_symmetric: np.ndarray
+
+
+def spectra_of(layer: "Layer") -> Spectra:
+    """Spectra of a layer's heads.
+
+    The matrices are those of `Layer.attention`: they act on hidden states where normalisations
+    stand after sublayers, and on unit vectors where they stand before. Rotary positions are left
+    out: Q^T K is that of a token with itself.
+    """
+    norm = None if layer.norms_after else layer.norms[0]
+    query, key, value = (layer.maps[role].after(norm).matrix for role in ("query", "key", "value"))
+    size = len(query) // layer.heads
+
+    def split(matrix: np.ndarray) -> np.ndarray:
+        parts = matrix.reshape(-1, size, matrix.shape[1])
+        return np.repeat(parts, layer.heads // len(parts), axis=0)
+
+    output = layer.maps["output"].after(None).matrix.reshape(-1, layer.heads, size).swapaxes(0, 1)
+    of_values = [of_product(o, v) for o, v in zip(output, split(value), strict=True)]
+    of_keys = [of_product(q.T / np.sqrt(size), k) for q, k in
+               zip(split(query), split(key), strict=True)]  # fmt: skip
+    columns = [*zip(*of_values, strict=True), *zip(*of_keys, strict=True)]
+    return Spectra(*(np.array(column) for column in columns))
+
+
+def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Singular values of M = left (d, k) right (k, d), and eigenvalues of (M + M^T)/2.
+
+    With F = [left, right^T] = Q R the symmetric part is Q R J R^T Q^T/2, J exchanging the halves.
+    """
+    first, second, R = (
+        np.asarray(np.linalg.qr(a, mode="r"))
+        for a in (left, right.T, np.concatenate([left, right.T], axis=1))
+    )
+    exchanged = np.roll(R, left.shape[1], axis=1)
+    symmetric = (exchanged @ R.T + R @ exchanged.T) / 4
+    return np.linalg.svd(first @ second.T, compute_uv=False), np.linalg.eigvalsh(symmetric)[::-1]

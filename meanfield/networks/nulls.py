@@ -1,0 +1,92 @@
+"""Null models: networks of the same architecture without what training gave, and shuffled texts."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import as_given, fitting, generator, whole_number
+from .trace import Trace
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .network import Network
+
+Draw = tuple["Network", list[np.ndarray]]
+
+
+def _random_weights(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
+    return net.random(rng), ids
+
+
+def _shuffled_weights(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
+    return net.shuffled(rng), ids
+
+
+def _shuffled_tokens(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
+    """Tokens in another order, but for the first and the last."""
+    return net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
+
+
+NULLS: dict[str, Callable[..., Draw]] = {
+    "random weights": _random_weights,
+    "shuffled weights": _shuffled_weights,
+    "shuffled tokens": _shuffled_tokens,
+}
+
+
+def nulls(
+    net: "Network",
+    texts: Any,
+    measure: "Callable[[Trace, Network], xr.Dataset]",
+    *,
+    kinds: Sequence[str] = tuple(NULLS),
+    draws: int = 4,
+    rng: Any = 0,
+) -> "xr.Dataset":
+    """What a measurement gives where training, or the order of the words, is taken away.
+
+    Parameters
+    ----------
+    net : Network
+    texts : str, sequence of int, or a list of these
+        As `Network.trace` takes them.
+    measure : function of a trace and its network
+        Gives an xarray.Dataset, as ``lambda trace, net: probe(trace, net, modes=False)``.
+    kinds : sequence of str
+        - "random weights": each tensor normal with its own mean and standard deviation;
+        - "shuffled weights": the entries of each tensor in random order;
+        - "shuffled tokens": the network as it is, tokens of each text in random order but for the
+          first and the last, which are marks in encoders.
+    draws : int
+        Of each kind, >= 2 for a spread.
+    rng : numpy.random.Generator or seed
+
+    Returns
+    -------
+    xarray.Dataset
+        What `measure` gives, with the dimensions `null` and `draw` before its own:
+        ``found.mean("draw")`` and ``found.std("draw", ddof=1)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For kinds that there are not, and texts that the network refuses.
+    """
+    import xarray as xr
+
+    fitting("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
+    kinds, draws, random = list(kinds), whole_number("draws", draws), generator(rng)
+    known = set(kinds) <= set(NULLS) and len(kinds) > 0
+    fitting("kinds", kinds, f"some of {', '.join(NULLS)}", known)
+    ids = net.trace(texts).ids
+    rows = []
+    for kind in kinds:
+        drawn = (NULLS[kind](net, ids, random) for _ in range(draws))
+        found = [measure(other.trace(list(own)), other) for other, own in drawn]
+        for one in found:
+            wanted = "an xarray.Dataset from measure"
+            fitting("the result", as_given(one), wanted, isinstance(one, xr.Dataset), TypeError)
+        rows.append(xr.concat(found, "draw"))
+    return xr.concat(rows, "null").assign_coords(null=kinds)

@@ -1,0 +1,194 @@
+"""Figures of a probe, as SVG that follows the colours of the page it stands in."""
+
+import re
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .findings import Changes
+from .resampling import interval
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
+SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
+NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2)}
+
+
+def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
+    """Quantities by layer; bars and bands are intervals and the range of null models."""
+    from ..plotting.theme import PALETTE, figure, style
+
+    with style():
+        page = figure(width=8.4, height=4.8)
+        panels = page.subplots(2, 3)
+        depth = np.arange(len(layers.layer))
+        low, high = interval(changes.cosine[:, 1:]).T
+        panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
+        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", color=PALETTE[0], label="network")
+        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", color=PALETTE[0])
+        if null is not None:
+            _beside(panels[0, 0], null.mean_cosine)
+            _beside(panels[0, 1], null.effective_rank)
+        panels[0, 0].set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
+        panels[0, 0].legend(fontsize=7)
+        panels[0, 1].set(title="effective rank", yscale="log")
+        for k, beta in enumerate(layers.beta.values):
+            energy = layers.energy.sel(beta=beta).mean("text")
+            panels[0, 2].plot(depth, energy / energy[0], "o-", ms=3, color=PALETTE[k % 6],
+                              label=rf"$\beta = {beta:g}$")  # fmt: skip
+        panels[0, 2].set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
+        panels[0, 2].legend(fontsize=7)
+        norm, spread = (layers[name].mean("text") for name in ("norm", "norm_spread"))
+        panels[1, 0].errorbar(depth, norm, spread, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
+        panels[1, 0].set(title="length of hidden states", ylim=(0, None))
+        if "w2" in layers:
+            panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", ms=3, color=PALETTE[1],
+                              label="r.m.s. angle moved")  # fmt: skip
+            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "o-", ms=3, color=PALETTE[0],
+                              label=r"$W_2$")  # fmt: skip
+            panels[1, 1].set(title="from the layer before, radians", ylim=(0, None))
+            panels[1, 1].legend(fontsize=7)
+        for k, angle in enumerate(layers.angle.values):
+            panels[1, 2].plot(depth, layers.clusters.sel(angle=angle).mean("text"), "o-", ms=3,
+                              color=PALETTE[k % 6], label=f"linked to {angle:g} rad")  # fmt: skip
+        panels[1, 2].set(title="clusters", yscale="log", ylim=(0.8, None))
+        panels[1, 2].legend(fontsize=7)
+        for ax in panels.ravel():
+            ax.set_xlabel("layer")
+            ax.set_xticks(depth[:: max(1, len(depth) // 8)])
+    return page
+
+
+def _beside(ax: "Axes", null: "xr.DataArray") -> None:
+    """Null models: means, and the range of draws."""
+    from ..plotting.theme import PALETTE
+
+    for kind in map(str, null["null"].values):
+        marks, colour = NULLS[kind]
+        drawn = null.sel(null=kind).mean("text")
+        ax.plot(drawn.layer, drawn.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
+                label=kind)  # fmt: skip
+        ax.fill_between(drawn.layer, drawn.min("draw"), drawn.max("draw"), lw=0, alpha=0.2,
+                        color=PALETTE[colour])  # fmt: skip
+
+
+def of_cosines(layers: "xr.Dataset") -> "Figure":
+    """The law of the cosines of pairs, layer by layer."""
+    from matplotlib import colormaps
+
+    from ..plotting.theme import ORDER_MAP, figure, style
+
+    with style():
+        page = figure(width=6.4, height=2.9)
+        ax = page.subplots()
+        density = layers.cosine_share.mean("text") / float(layers.bin[1] - layers.bin[0])
+        shades = colormaps[ORDER_MAP](np.linspace(*SHADES, len(layers.layer)))
+        for k, colour in enumerate(shades):
+            ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2, label=f"layer {k}")
+        some = layers.bin.values[(density > 1e-3).any("layer").values]
+        ax.set(xlim=(some.min(), some.max()), xlabel="cosine of a pair", ylabel="density of pairs")
+        ax.legend(fontsize=7)
+    return page
+
+
+def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
+    """What sublayers add to quantities, bars by layer; bars of errors are intervals."""
+    from ..plotting.theme import figure, style
+
+    with style():
+        page = figure(width=4.2 * len(parts), height=3.1)
+        panels = np.ravel(page.subplots(1, len(parts), squeeze=False))
+        for ax, (name, found) in zip(panels, parts.items(), strict=True):
+            _bars(ax, found)
+            ax.set(title=f"change of the {name}", xlabel="layer")
+        panels[0].legend(fontsize=7)
+    return page
+
+
+def _bars(ax: "Axes", found: "xr.Dataset") -> None:
+    from ..plotting.theme import INK, PALETTE
+
+    part = found.part.mean("text")
+    blocks, names = found.block.values, list(map(str, found.sublayer.values))
+    width = 0.8 / len(names)
+    for k, name in enumerate(names):
+        places = blocks + (k - (len(names) - 1) / 2) * width
+        ax.bar(places, part.sel(sublayer=name), width, color=PALETTE[COLOURS[name]], label=name)
+    ax.plot(blocks, found.change.mean("text"), "D", ms=4, color=INK, mfc="none", label="whole")
+    ax.axhline(0, color=INK, lw=0.7)
+    ax.set_xticks(blocks)
+
+
+def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
+    """Which heads gather tokens, and whether the trace of their value matrix tells it."""
+    from ..plotting.theme import INK, PALETTE, figure, style
+
+    with style():
+        page = figure(width=8.4, height=3.0)
+        left, middle, right = page.subplots(1, 3)
+        part = parts.head_part.mean("text").values
+        top = np.abs(part).max()
+        blocks, heads = part.shape
+        shown = left.pcolormesh(np.arange(heads + 1) + 0.5, np.arange(blocks + 1) + 0.5, part,
+                                cmap="PuOr", vmin=-top, vmax=top)  # fmt: skip
+        left.set(
+            xlabel="head",
+            ylabel="layer",
+            title="part in the change of mean cosine",
+            xticks=range(1, heads + 1, 1 + heads // 12),
+            yticks=range(1, blocks + 1, 1 + blocks // 12),
+        )
+        page.colorbar(shown, ax=left)
+        trace = layers.value_symmetric.sum("eigenvalue").values
+        for k in range(blocks):
+            middle.plot(trace[k], part[k], "o", ms=3, color=PALETTE[k % 6], label=f"layer {k + 1}")
+        middle.axhline(0, color=INK, lw=0.6)
+        middle.axvline(0, color=INK, lw=0.6)
+        middle.set(xlabel="trace of output V", ylabel="part of the head")
+        beta, share = (layers[n].mean("text").values for n in ("head_beta", "head_slope_share"))
+        for k in range(blocks):
+            right.plot(beta[k], 100 * share[k], "o", ms=3, color=PALETTE[k % 6],
+                       label=f"layer {k + 1}")  # fmt: skip
+        right.set(xlabel="temperature times norms", xlim=(0, None), ylim=(0, 100),
+                  ylabel="logits explained by cosines, %")  # fmt: skip
+        if blocks <= 6:
+            right.legend(fontsize=7)
+    return page
+
+
+def svg(page: "Figure", key: str, title: str, description: str) -> str:
+    """A figure as SVG for a page: text and axes in its colour, ids of its own, named for readers.
+
+    Parameters
+    ----------
+    page : Figure
+    key : str
+        Begins the ids of this figure.
+    title, description : str
+        Read out in place of the figure.
+    """
+    from html import escape
+
+    from ..plotting.theme import INK, style
+
+    buffer = StringIO()
+    with style():
+        page.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(rf"{INK}|#000000", "currentColor", text, flags=re.IGNORECASE)
+    text = re.sub(r'id="([^"]+)"', rf'id="{key}-\1"', text)
+    text = re.sub(r'(href="|url\()#', rf"\1#{key}-", text)
+    named = (
+        f'role="img" aria-labelledby="{key}-name {key}-words"><title id="{key}-name">'
+        f'{escape(title)}</title><desc id="{key}-words">{escape(description)}</desc>'
+    )
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    return re.sub(r"<svg([^>]*)>", rf"<svg\1 {named}", text, count=1)

@@ -1,0 +1,396 @@
+"""One page on a network and its texts: what of the theory is there, with figures and numbers."""
+
+import warnings
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import boolean, fitting, generator, path_of, whole_number
+from ..core.errors import UnresolvedWarning
+from ..core.files import write_whole
+from ..lowlevel.blas import one_blas_thread
+from ..solving.progress import Progress
+from .attribution import attribute
+from .findings import (
+    ENERGY,
+    NOT,
+    OPEN,
+    Changes,
+    Finding,
+    changes_of,
+    of_distances,
+    of_heads,
+    of_layers,
+    of_nulls,
+    of_parts,
+)
+from .fit import fit as fit_flow
+from .gatherings import modes_of
+from .network import Network
+from .nulls import nulls
+from .probe import as_trace, is_causal, probe
+from .quantities import Energy, MeanCosine, directions
+from .trace import Trace
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .fitted import Fit
+
+TEMPLATE = Path(__file__).with_name("report.html")
+PRINCIPAL, FITTED = 8, 60  # directions and tokens to which a flow is fitted
+TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
+LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a probe found: `findings`, `layers`, and a page; `report` makes one.
+
+    Attributes
+    ----------
+    title, facts : str
+        What was looked at.
+    findings : tuple of Finding
+        Sentences with numbers, intervals and verdicts.
+    layers : xarray.Dataset
+        Of `probe`.
+    parts : dict of xarray.Dataset
+        Of `attribute`, by the name of the quantity; empty without sublayers.
+    null : xarray.Dataset or None
+        Of `nulls`; None without a network.
+    gathered : (float, list of list of str)
+        beta, and the words of the largest clusters of the last layer by mean-shift.
+    fit : Fit or None
+    changes : Changes
+        Bootstrap of mean cosines and energies.
+    """
+
+    title: str
+    facts: str
+    findings: tuple[Finding, ...]
+    layers: "xr.Dataset"
+    parts: "dict[str, xr.Dataset]"
+    null: "xr.Dataset | None"
+    gathered: tuple[float, list[list[str]]]
+    fit: "Fit | None"
+    changes: Changes
+
+    def __str__(self) -> str:
+        rows = [f"{one.topic}{f': {one.verdict}' if one.verdict else ''}. {one.text}"
+                for one in self.findings]  # fmt: skip
+        return "\n".join([self.title, self.facts, *rows])
+
+    def figures(self) -> dict[str, Any]:
+        """Its figures, by name."""
+        from . import probe_pictures as pictures
+
+        found = {
+            "layers": pictures.of_layers(self.layers, self.changes, self.null),
+            "cosines": pictures.of_cosines(self.layers),
+        }
+        if self.parts:
+            found["parts"] = pictures.of_parts(self.parts, self.changes)
+        if "head_slope" in self.layers and self.parts:
+            found["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
+        return found
+
+    @property
+    def html(self) -> str:
+        """The page: complete in itself, light and dark, with texts for its figures."""
+        return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+            title=escape(self.title), facts=escape(self.facts), sections="\n".join(_sections(self))
+        )
+
+    def save(self, path: Any) -> Path:
+        """Write the page; StorageError if that fails."""
+        path = path_of("path", path)
+        write_whole(path, self.html.encode("utf-8"))
+        return path
+
+
+def report(
+    source: Any,
+    texts: Any = None,
+    *,
+    draws: int = 3,
+    fit: bool = True,
+    rng: Any = 0,
+    title: str | None = None,
+    progress: bool | None = None,
+) -> Report:
+    """Probe a network on texts and say what of the theory is in it.
+
+    Parameters
+    ----------
+    source : Network, Trace or arrays
+        Arrays of hidden states as `probe` takes them. Without a network there are no heads and no
+        null models; without sublayers no parts.
+    texts : str, sequence of int, or a list of these
+        For a network, as `Network.trace` takes them; not given otherwise.
+    draws : int
+        Of each null model, >= 2.
+    fit : bool
+        Whether to fit SA with noise to the first text: to at most 60 tokens, on the 8 leading
+        principal directions of all layers.
+    rng : numpy.random.Generator or seed
+        Of null models, bootstrap and fit.
+    title : str, optional
+        Heading of the page.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only.
+
+    Returns
+    -------
+    Report
+        ``print(found)``; ``found.save("report.html")``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Network.trace` and `probe`.
+    """
+    random, draws = generator(rng), whole_number("draws", draws, least=2)
+    wanted = boolean("fit", fit)
+    net = source if isinstance(source, Network) else None
+    needed = "given for a network, and for nothing else"
+    fitting("texts", texts, needed, (texts is not None) == (net is not None))
+    with Progress("probing", progress) as bar, one_blas_thread():
+        bar.show(0.02, "replaying")
+        trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
+        bar.show(0.1, "probing")
+        layers = probe(trace, net, causal=is_causal(trace, net))
+        changes = changes_of(trace, random)
+        findings = of_layers(changes) + of_parts(changes)
+        parts: dict[str, xr.Dataset] = {}
+        if trace.streams:
+            bar.show(0.4, "splitting changes")
+            split = {"mean cosine": MeanCosine(), f"energy at beta = {ENERGY:g}": Energy(ENERGY)}
+            parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
+        null = None
+        if net is not None:
+            findings += of_heads(layers, parts["mean cosine"], random)
+            bar.show(0.55, "null models")
+            null = nulls(net, [list(map(int, ids)) for ids in trace.ids], _plain,
+                         draws=draws, rng=random)  # fmt: skip
+            findings += of_nulls(changes, null)
+        findings += of_distances(layers)
+        bar.show(0.8, "clusters")
+        gathered = clusters_of(trace)
+        found = None
+        if wanted:
+            bar.show(0.85, "fitting")
+            found, finding = _fitted(trace, random)
+            findings.append(finding)
+    sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
+    states = trace.hidden[0]
+    facts = (
+        f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: {len(states) - 1} layers "
+        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of {sizes} tokens. "
+        f"Brackets hold 95 % intervals by bootstrap over tokens"
+        f"{' and texts' if len(trace.hidden) >= 5 else ''}."
+    )
+    return Report(
+        title or "What of the mean-field theory is in these layers",
+        facts, tuple(findings), layers, parts, null, gathered, found, changes,
+    )  # fmt: skip
+
+
+def _plain(trace: Trace, _net: Network) -> "xr.Dataset":
+    return probe(trace, distances=False, modes=False)[["mean_cosine", "effective_rank"]]
+
+
+def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
+    """The words that gather in the last layer of the first text, by mean-shift.
+
+    At the inverse temperature, of those tried, at which most clusters have three tokens or more.
+    """
+    x, _ = directions(trace.hidden[0][-1])
+    best: tuple[int, float, np.ndarray] = (-1, TRIED[0], np.zeros(len(x), dtype=int))
+    for beta in TRIED:
+        labels = modes_of(x, beta)
+        count = int((np.bincount(labels) >= LEAST).sum())
+        if count > best[0]:
+            best = count, beta, labels
+    _, beta, labels = best
+    words = np.array(trace.words[0] if trace.words else map(str, range(len(x))), dtype=object)
+    return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
+                  if (labels == k).sum() >= LEAST]  # fmt: skip
+
+
+def _fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
+    """SA with noise, fitted to some tokens of the first text on few principal directions."""
+    from ..models import SA
+
+    x = np.stack([directions(h)[0] for h in trace.hidden[0]])
+    rows = np.unique(np.linspace(0, x.shape[1] - 1, FITTED).astype(int))
+    axes = np.linalg.svd(x.reshape(-1, x.shape[-1]), full_matrices=False)[2][:PRINCIPAL]
+    kept = float(((x @ axes.T) ** 2).sum(axis=-1).mean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
+        found = fit_flow((x @ axes.T)[:, rows], SA, replicas=4, test_replicas=16, rng=rng,
+                         progress=False)  # fmt: skip
+    names = zip(found.family.labels, found.family.values(found.estimate.point), found.interval(),
+                strict=True)  # fmt: skip
+    numbers = "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
+    verdict = NOT if found.rejected else OPEN
+    return found, Finding(
+        "Layers are the flow of SA with noise",
+        verdict,
+        f"Fitted to {len(rows)} tokens on the {len(axes)} leading principal directions, which hold "
+        f"{100 * kept:.0f} % of the squared length of directions: {numbers}. {found.verdict} What "
+        "the other directions do was left out.",
+    )
+
+
+# The page ----------------------------------------------------------------------------------------
+
+
+def _sections(found: Report) -> list[str]:
+    parts = ["<h2>What was found</h2>", *(_of_finding(one) for one in found.findings)]
+    titles = {
+        "layers": ("Quantities by layer", _words_of_layers(found)),
+        "cosines": ("Cosines of pairs", "The law of the cosines of all pairs of tokens, layer by "
+                    "layer: mean " + _row(found.layers.mean_cosine.mean("text").values) + "."),
+        "parts": ("What changes them", _words_of_parts(found)),
+        "heads": ("Heads", "Left: the part of each head in the change of the mean cosine. Middle: "
+                  "that part against the trace of output V. Right: the share of the variance of "
+                  "logits that cosines of tokens explain, against temperature times norms."),
+    }  # fmt: skip
+    from .probe_pictures import svg
+
+    for name, page in found.figures().items():
+        heading, words = titles[name]
+        parts += [
+            f"<h2>{heading}</h2>",
+            f"<figure>{svg(page, name, heading, words)}"
+            f"<figcaption>{escape(words)}</figcaption></figure>",
+        ]
+        if name == "layers":
+            parts.append(_table_of_layers(found))
+        if name == "parts":
+            parts += [_table_of_parts(*item) for item in found.parts.items()]
+    return [*parts, _of_clusters(found), _notes(found)]
+
+
+def _of_finding(one: Finding) -> str:
+    kind = one.verdict.replace(" ", "-")
+    verdict = f': <span class="verdict {kind}">{one.verdict}</span>' if one.verdict else ""
+    return f"<h3>{escape(one.topic)}{verdict}</h3>\n<p>{escape(one.text)}</p>"
+
+
+def _row(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)
+
+
+def _words_of_layers(found: Report) -> str:
+    words = (
+        "Mean over texts. Mean cosine: "
+        + _row(found.changes.cosine[:, 0])
+        + "; the band is its 95 % interval"
+    )
+    if found.null is not None:
+        words += "; other lines are null models, with the range of their draws"
+    return words + ". Lengths: bars are one standard deviation of tokens."
+
+
+def _words_of_parts(found: Report) -> str:
+    words = "Parts of the sublayers in the change over each layer"
+    for name, parts in found.parts.items():
+        total = parts.part.mean("text").sum("block")
+        each = ", ".join(f"{k} {float(total.sel(sublayer=k)):+.3g}" for k in total.sublayer.values)
+        words += f"; {name}, over all layers: {each}"
+    return words + ". Diamonds are the whole change."
+
+
+def _table_of_layers(found: Report) -> str:
+    layers = found.layers.mean("text")
+    rows = {
+        "mean cosine": layers.mean_cosine.values,
+        "effective rank": layers.effective_rank.values,
+        "mean length": layers.norm.values,
+    }
+    for beta in layers.beta.values:
+        rows[f"energy, beta = {beta:g}"] = layers.energy.sel(beta=beta).values
+        rows[f"modes, beta = {beta:g}"] = layers.modes.sel(beta=beta).values
+    for angle in layers.angle.values:
+        rows[f"clusters, linked to {angle:g} rad"] = layers.clusters.sel(angle=angle).values
+        if "renyi_centres" in layers:
+            rows[f"Rényi centres, {angle:g} rad"] = layers.renyi_centres.sel(angle=angle).values
+    for name, label in (("moved", "r.m.s. angle moved"), ("w2", "W2 from the layer before"),
+                        ("entropy", "entropy of attention, nats")):  # fmt: skip
+        if name in layers:
+            values = layers[name].mean("head") if name == "entropy" else layers[name]
+            rows[label] = np.concatenate([[np.nan], values])
+    return _table("layer", [str(k) for k in layers.layer.values], rows, "Quantities by layer")
+
+
+def _table_of_parts(name: str, parts: "xr.Dataset") -> str:
+    part = parts.part.mean("text")
+    rows = {str(k): part.sel(sublayer=k).values for k in part.sublayer.values}
+    rows["whole"] = parts.change.mean("text").values
+    return _table("layer", [str(k) for k in part.block.values], rows, f"Change of the {name}")
+
+
+def _table(corner: str, columns: list[str], rows: dict[str, np.ndarray], caption: str) -> str:
+    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (corner, *columns))
+    body = "".join(
+        f'<tr><th scope="row">{escape(label)}</th>'
+        + "".join(f"<td>{'' if np.isnan(v) else f'{v:.3g}'}</td>" for v in values)
+        + "</tr>"
+        for label, values in rows.items()
+    )
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f'<caption class="soft">{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _of_clusters(found: Report) -> str:
+    beta, clusters = found.gathered
+    rows = "".join(
+        f'<tr><th scope="row">{len(words)}</th><td class="words">{escape(_some(words))}</td></tr>'
+        for words in clusters[:SHOWN]
+    )
+    left = f" {len(clusters) - SHOWN} more are not shown." if len(clusters) > SHOWN else ""
+    return (
+        "<h2>Which words gather</h2>"
+        f"<p>Clusters of three tokens and more in the last layer of the first text, by mean-shift "
+        f"at beta = {beta:g}: of the numbers tried the one with most of them.{left}</p>"
+        '<div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
+        '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">words</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _some(words: list[str]) -> str:
+    """Distinct words, the most frequent first, with how often."""
+    names, counts = np.unique(np.array(words, dtype=str), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    told = [f"{names[k]}" + (f" ×{counts[k]}" if counts[k] > 1 else "") for k in order[:WORDS]]
+    return ", ".join(told) + (", ..." if len(names) > WORDS else "")
+
+
+def _notes(found: Report) -> str:
+    notes = [
+        "Directions of hidden states are compared, x = h/|h|. Tokens that networks add, as [CLS], "
+        "are among them.",
+        "The mean cosine is that of pairs of different tokens. The energy is "
+        "E_beta = 1/(2 beta n²) sum exp(beta <x_i, x_j>); intervals of its changes are those of "
+        "pairs of different tokens.",
+        "Intervals treat tokens as drawn independently: words of one text are not, and another "
+        "text has other numbers.",
+    ]
+    if found.parts:
+        notes.append(
+            "Parts are integrals of gradients along what sublayers add, in the order of the "
+            "network. For a quantity that is not linear no split is unique: other paths have other "
+            "parts with the same sum."
+        )
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<h2>How to read it</h2><ul>{items}</ul>"

@@ -1,0 +1,79 @@
+"""Bootstrap over tokens and texts of means over pairs of tokens, and of rank correlations."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .quantities import directions
+
+TEXTS = 5  # from which number on texts are drawn, too
+LEVEL = 0.95
+
+Kernel = Callable[[np.ndarray], np.ndarray]
+
+
+def means_over_pairs(
+    texts: Sequence[np.ndarray], kernels: Sequence[Kernel], draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Means of k(<x_i, x_j>) over pairs i != j of every state, (kernels, states, 1 + draws).
+
+    The first column is the mean itself, averaged over texts; the others are those of tokens drawn
+    with replacement, where pairs of a token with itself do not count. All states have the same
+    draws. From 5 texts on, texts are drawn as well.
+
+    Parameters
+    ----------
+    texts : sequence of ndarray, (states, n, d)
+        Hidden states, by layer or by sublayer.
+    kernels : sequence of functions of arrays
+    draws : int
+    rng : numpy.random.Generator
+    """
+    count = len(texts)
+    chosen = np.ones((count, draws + 1)) / count
+    if count >= TEXTS:
+        chosen[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
+    total = np.zeros((len(kernels), len(texts[0]), draws + 1))
+    for states, share in zip(texts, chosen, strict=True):
+        n = states.shape[1]
+        weights = np.ones((draws + 1, n))
+        weights[1:] = rng.multinomial(n, np.full(n, 1 / n), size=draws)
+        squares = weights**2
+        pairs = weights.sum(axis=1) ** 2 - squares.sum(axis=1)
+        for s, h in enumerate(states):
+            x, _ = directions(h)
+            products = x @ x.T
+            for k, kernel in enumerate(kernels):
+                values = kernel(products)
+                sums = ((weights @ values) * weights).sum(axis=1) - squares @ np.diag(values)
+                total[k, s] += share * sums / pairs
+    return total
+
+
+def interval(draws: np.ndarray, level: float = LEVEL) -> np.ndarray:
+    """The percentile interval of draws along the last axis, (..., 2)."""
+    ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return np.moveaxis(ends, 0, -1)
+
+
+def rank_correlation(
+    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, draws: int = 2000
+) -> tuple[float, float, float]:
+    """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i).
+
+    Draws of one pair only, which have no correlation, are left out; nan where there is no other.
+    """
+    a, b = np.ravel(a), np.ravel(b)
+    drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
+    known = np.array(drawn)[~np.isnan(drawn)]
+    low, high = interval(known) if len(known) else (np.nan, np.nan)
+    return _spearman(a, b), float(low), float(high)
+
+
+def _spearman(a: np.ndarray, b: np.ndarray) -> float:
+    from scipy.stats import rankdata
+
+    first, second = (rankdata(values) for values in (a, b))
+    if not np.ptp(first) or not np.ptp(second):
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])

@@ -1,0 +1,128 @@
+"""The page of a probe: complete, readable, and its sentences hold the numbers of the datasets."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_networks import BERT, spread
+
+import meanfield as mf
+from meanfield.app.cli import main
+from meanfield.networks.findings import NOT, THERE, changes_of
+from meanfield.networks.report import report
+from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
+
+IDS = [3, 7, 1, 10, 3, 2, 5, 8]
+
+
+@pytest.fixture(scope="module")
+def found():
+    return report(spread(BERT), [IDS, IDS[::-1]], fit=False, draws=2, progress=False)
+
+
+def test_bootstrap_draws_are_means_over_pairs_of_the_tokens_drawn():
+    h = np.random.default_rng(0).standard_normal((3, 12, 4))
+    rng = np.random.default_rng(1)
+    drawn = means_over_pairs([h], [lambda t: t, np.exp], 50, rng)
+    again = np.random.default_rng(1).multinomial(12, np.full(12, 1 / 12), size=50)
+    x = h / np.linalg.norm(h, axis=-1, keepdims=True)
+    rows = np.repeat(np.arange(12), again[7])
+    pairs = [(i, j) for i in rows for j in rows if i != j]
+    for state in range(3):
+        cosines = np.array([x[state, i] @ x[state, j] for i, j in pairs])
+        assert drawn[0, state, 8] == pytest.approx(cosines.mean(), rel=1e-12)
+        assert drawn[1, state, 8] == pytest.approx(np.exp(cosines).mean(), rel=1e-12)
+    assert drawn[0, 0, 0] == pytest.approx(mf.networks.MeanCosine().value(h[0]), rel=1e-12)
+
+
+def test_intervals_of_the_bootstrap_cover_the_mean_of_the_law():
+    """Directions about a mean: the mean cosine of the law is |mean|^2, here by a large sample."""
+    rng = np.random.default_rng(0)
+    large = rng.standard_normal((200_000, 3)) + np.eye(3)[0]
+    true = float((mf.Tokens.from_hidden(large).x.mean(axis=0) ** 2).sum())
+    covered = 0
+    for _ in range(100):
+        h = rng.standard_normal((1, 60, 3)) + np.eye(3)[0]
+        low, high = interval(means_over_pairs([h], [lambda t: t], 200, rng)[0, 0, 1:])
+        covered += low <= true <= high
+    assert 85 <= covered <= 100  # nominal 95, four standard errors below
+
+
+def test_rank_correlation_is_that_of_scipy():
+    from scipy.stats import spearmanr
+
+    a, b = np.random.default_rng(0).standard_normal((2, 30))
+    value, low, high = rank_correlation(a, a + b, np.random.default_rng(1))
+    assert value == pytest.approx(spearmanr(a, a + b).statistic, rel=1e-12)
+    assert low < value < high
+
+
+def test_parts_of_changes_sum_to_the_whole_in_every_draw():
+    trace = spread(BERT).trace([IDS])
+    changes = changes_of(trace, np.random.default_rng(0), 20)
+    total = sum(part[0] for part in changes.parts.values())
+    np.testing.assert_allclose(total, np.diff(changes.cosine, axis=0), atol=1e-13)
+
+
+def test_tokens_that_gather_and_that_spread_are_told_apart():
+    rng = np.random.default_rng(0)
+    h = np.array([rng.standard_normal((60, 4)) + k * np.eye(4)[0] for k in (0.0, 1.0, 2.0)])
+    for states, wanted in ((h, THERE), (h[::-1], NOT)):
+        gather, energy = report(states, fit=False, progress=False).findings[:2]
+        assert gather.verdict == energy.verdict == wanted
+
+
+def test_the_page_is_complete_and_can_be_read_out(found, tmp_path):
+    page = found.save(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page) and "url(http" not in page
+    assert len(re.findall("<h1", page)) == 1 and 'lang="en"' in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+    assert len(drawings) == len(found.figures()) == 4
+    for drawing in drawings:
+        root = ET.fromstring(drawing)
+        named = root.attrib["aria-labelledby"].split()
+        words = [e.text for e in root.iter() if e.attrib.get("id") in named]
+        assert root.attrib["role"] == "img" and len(words) == 2 and all(words)
+        for used in re.findall(r'(?:href="|url\()#([^")]+)', drawing):
+            assert used in ids
+        assert "currentColor" in drawing
+    assert "prefers-color-scheme: dark" in page
+    last = float(found.layers.mean_cosine.mean("text")[-1])
+    assert f"{last:.3g}" in page
+    for one in found.findings:
+        assert one.topic in str(found)
+
+
+def test_the_command_writes_the_page_of_hidden_states(tmp_path):
+    states, out = tmp_path / "states.npz", tmp_path / "page.html"
+    rng = np.random.default_rng(0)
+    np.savez(states, hidden=rng.standard_normal((3, 8, 4)), tokens=np.array(["<b>"] * 8))
+    done = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
+    assert done.exit_code == 0, done.output
+    assert "Tokens gather" in done.output
+    assert "<b>" not in out.read_text(encoding="utf-8")  # words are no markup
+    again = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
+    assert again.exit_code == 2 and "--force" in again.output
+
+
+@pytest.mark.parametrize("given", [["--text", "words.txt"], []])
+def test_the_command_refuses_what_does_not_fit(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").write_text("a b", encoding="utf-8")
+    if given:
+        np.save(tmp_path / "model", np.ones((2, 3, 4)))
+    else:
+        spread(BERT).save(tmp_path / "model")
+    name = "model.npy" if given else "model"
+    done = CliRunner().invoke(main, ["probe", name, *given])
+    assert done.exit_code == 2 and "--text" in done.output
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_network_needs_texts():
+    with pytest.raises(ValueError, match="texts"):
+        report(spread(BERT))
