@@ -1,17 +1,24 @@
-"""Draws the figures of pages that follow from the code and from tables, before pages are read."""
+"""Draws the figures of pages that follow from code, tables and scripts, before pages are read."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
+VALIDATION = PICTURES.parents[1] / "validation"
+OF_SCRIPTS = ("causal_metastability",)  # drawn once, then kept
 
 
 def draw(_app):
-    """The house from its imports; the page Performance from the tables of Benchmarks."""
+    """The house from its imports, the page Performance from its tables, figures of scripts."""
     house, performance = PICTURES / "house.py", PICTURES / "performance.py"
     subprocess.run([sys.executable, house, PICTURES / "house.svg"], check=True)
     subprocess.run([sys.executable, performance, PICTURES], check=True)
+    for name in OF_SCRIPTS:
+        figure = PICTURES / f"{name}.png"
+        if not figure.exists():
+            script = [sys.executable, VALIDATION / f"{name}.py", "--figure", figure]
+            subprocess.run(script, check=True, stdout=subprocess.DEVNULL)
 
 
 def setup(app):
