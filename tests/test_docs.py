@@ -16,7 +16,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CLAIMS = ROOT / "docs" / "reference" / "claims.md"
 SCRIPTS = sorted(path.name for path in (ROOT / "validation").glob("[!_]*.py"))
 PERFORMANCE = ROOT / "docs" / "pictures" / "performance.py"
-BUILT = {"house.svg", *(f"performance_{n}.png" for n in ("circle", "sphere", "tokens", "floors"))}
+BUILT = {"house.svg", "causal_metastability.png"}
+BUILT |= {f"performance_{n}.png" for n in ("circle", "sphere", "tokens", "floors")}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
