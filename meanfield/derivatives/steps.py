@@ -14,9 +14,9 @@ kappa changes within the step, N has the rest of M/kappa. Where M is diagonal in
 alone, sums of exponential schemes are taken in it, and their transposes in its `dual`.
 
 All numbers are floats, real and imaginary parts of complex coefficients in turn, so that everything
-is compiled once. Complex factors of coefficients, which frequencies make, are two rows of floats: a
-real part x, and y with y_k = -Im, y_(k+1) = Im, so that the product with f is x_k f_k + y_k f_(k^1),
-and that with the conjugate x_k f_k - y_k f_(k^1). The second row is left out where all are real.
+is compiled once. Complex factors of coefficients, which frequencies make, are two rows of floats:
+the real part x, and y with y_k = -Im, y_(k+1) = Im. The product with f is x_k f_k + y_k f_(k^1),
+that with the conjugate x_k f_k - y_k f_(k^1). The second row is left out where all are real.
 """
 
 from typing import Any, NamedTuple

@@ -19,6 +19,7 @@ from .parameters import derivative_by
 from .run_tangents import RunTangents
 from .variation import Variation
 
+
 class Tangents(RunTangents[Variation]):
     """Derivatives of a run of densities: see `RunTangents`. Degrees are held fixed too."""
 

@@ -90,7 +90,10 @@ class IndexedAdjoint(_Linearised):
 def _tangents(context, member, source, target):
     c = integer_array(context, (8,))
     count, size, inner, rows = c[0], c[1], c[2], c[3]
-    given, found = float_array(source, (rows, count, size)), float_array(target, (rows, count, size))
+    given, found = (
+        float_array(source, (rows, count, size)),
+        float_array(target, (rows, count, size)),
+    )
     called, C = integer_array(c[4], (inner, 2)), float_array(c[5], (count, count))
     pairs, change = float_array(c[6], (rows, 2, size)), float_array(c[7], (rows, size))
     for i in range(count):
