@@ -68,7 +68,10 @@ class Functional:
             weights = mu.index.interpolation(position) / mu.index.weights
             return np.outer(weights, _values_of(f, mu.space)).ravel()
 
-        return cls(lambda mu: mu.at_position(position).expect(f), variation)
+        def value(mu: Any) -> np.ndarray:
+            return mu.at_position(position).expect(f)
+
+        return cls(value, variation)
 
 
 def _values_of(f: Callable[[np.ndarray], np.ndarray], space: Any) -> np.ndarray:

@@ -96,7 +96,8 @@ class DifferentiatedIndexed(DifferentiatedRun):
             degrees = space.degree, space.dimension
             by = {name: changes_of(drift, name, *degrees) for name in names if name is not None}
             return linearised_by_tables(space, tables_of(drift, *degrees), by, names, adjoint, True)
-        own = self._fields(geometry, self._number * len(geometry.index) + node)
+        of: Any = self._fields
+        own = of(geometry, self._number * len(geometry.index) + node)
         fields = DifferentiableFields(self._model, drift, own, space)
         return fields.adjoint(names, True) if adjoint else fields.tangents(names, True)
 

@@ -203,7 +203,7 @@ class DifferentiatedScheme:
             rows_of(turning)[: 2 if turning.any() else 0],
             scheme.explicit,
             np.ascontiguousarray(rows_of(self._moved)),
-            self._moved.any(axis=-1),
+            np.array(self._moved.any(axis=-1)),
             basis,
             diffusion.dual,
             modal,

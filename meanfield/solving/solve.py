@@ -129,7 +129,8 @@ def solve(
         "frequency.centre" and "frequency.factor" parameters of frequencies. Of `Indexed` densities
         likewise: towards other `Indexed` densities, by a function that is the same at all nodes, or
         by coefficients of all nodes; where each has its own beta, "beta" is added to all, and
-        "beta[0]" is that of a node. Of Tokens, Characteristics and Gaussian, without noise, a direction is a change of their arrays: see the page Derivatives.
+        "beta[0]" is that of a node. Of Tokens, Characteristics and Gaussian, without noise, a
+        direction is a change of their arrays: see the page Derivatives.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
