@@ -69,6 +69,8 @@ class Functional:
             return np.outer(weights, _values_of(f, mu.space)).ravel()
 
         def value(mu: Any) -> np.ndarray:
+            indexed = hasattr(mu, "at_position")
+            fitting("position", position, "left out for a Density without an index", indexed)
             return mu.at_position(position).expect(f)
 
         return cls(value, variation)
