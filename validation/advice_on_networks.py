@@ -1,0 +1,217 @@
+"""Claim: `networks.advise` predicts where random networks collapse, and critical contexts.
+
+1. 24 networks with random weights, one draw each, of n = 64 to 192 tokens, d = 512 and 768, 1 to 16
+   heads, Post-, Pre- and Peri-LN, logits of 0.5 to 3, some with a multiple of the identity in O V,
+   some with a feed-forward map, and four of the BERT and GPT-2 families with all weights of one
+   standard deviation: the layer, between two layers by linear interpolation of log(1 - rho), at
+   which the mean cosine crosses a threshold. Asked: 10 % in each. --quick: eight of them.
+2. Critical beta, at which the mean of sum_j w_ij^2 over tokens is 1/4, found by bisection on arrays:
+   equiangular tokens, rho = 0.2, 0.5, 0.8, n = 64 to 2048, are at log n/(1 - rho); their growth with
+   log n is 1/(1 - rho). A query among n independent uniform keys, d = 3, 5, n = 1024 and 16384
+   (d = 3, n = 256 and 4096 with --quick), is at the law for this n, and between the two n its
+   exponent is 2/(d - 1). Tokens under a random Q^T K, d = 512, n = 256, 1024, are at the law of
+   Gaussian logits, with mean cosines 0 and 0.5. Asked: 2 %, and for random ones three standard
+   errors, which are printed and are at most 1 %.
+
+    python validation/advice_on_networks.py [--quick]    # 150 s, 45 s quick
+
+Exit code 1 on failure.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+from _report import Report
+from scipy.optimize import brentq
+
+import meanfield as mf
+from meanfield.networks import advise
+from meanfield.networks.advice import crossing
+
+POST, PRE, PERI = mf.PostLN(), mf.PreLN(), mf.PeriLN()
+NETWORKS = [  # n, d, depth, heads, normalisation, other arguments
+    (128, 768, 12, 1, POST, {}),
+    (64, 768, 12, 12, POST, {"logits": 2.0}),
+    (192, 512, 12, 8, POST, {"rho": 0.2}),
+    (128, 512, 10, 8, POST, {"rho": 0.3, "logits": 0.5}),
+    (96, 512, 10, 4, POST, {"identity": 0.5}),
+    (128, 512, 10, 16, POST, {"feed_forward": 0.5, "rho": 0.2}),
+    (96, 512, 14, 8, POST, {"logits": 3.0, "rho": 0.2}),
+    (128, 512, 14, 8, PRE, {"rho": 0.3}),
+    (64, 768, 14, 12, PRE, {"rho": 0.3, "logits": 0.5, "threshold": 0.8}),
+    (128, 768, 12, 4, PRE, {"threshold": 0.7}),
+    (96, 512, 12, 4, PRE, {"identity": 0.5}),
+    (128, 512, 14, 8, PRE, {"rho": 0.3, "values": 2.0, "radius": 3.0}),
+    (128, 512, 12, 8, PRE, {"rho": 0.3, "feed_forward": 0.5, "threshold": 0.8}),
+    (192, 512, 12, 2, PRE, {"rho": 0.4, "logits": 2.0, "threshold": 0.8}),
+    (128, 768, 12, 1, PERI, {"threshold": 0.8}),
+    (64, 768, 12, 12, PERI, {"rho": 0.3}),
+    (96, 512, 12, 4, PERI, {"identity": 0.5}),
+    (128, 512, 12, 8, PERI, {"rho": 0.3, "feed_forward": 0.5, "threshold": 0.8}),
+    (192, 512, 12, 8, PERI, {"logits": 0.5, "threshold": 0.85}),
+    (128, 512, 14, 4, PERI, {"rho": 0.3, "logits": 2.0, "threshold": 0.8, "radius": 0.5}),
+]  # fmt: skip
+FAMILIES = [("bert", 0.03, 12), ("bert", 0.05, 12), ("gpt2", 0.03, 12), ("gpt2", 0.05, 12)]
+WIDTH, TOKENS, HEADS, THRESHOLD = 512, 96, 8, 0.9
+QUICK = (1, 5, 9, 12, 15, 17)
+QUERIES = 40000
+
+
+def config(family: str, depth: int) -> dict:
+    """A configuration of BERT or GPT-2."""
+    shared = {"model_type": family, "vocab_size": 400}
+    if family == "bert":
+        return shared | {
+            "hidden_size": WIDTH, "num_hidden_layers": depth, "num_attention_heads": HEADS,
+            "intermediate_size": 4 * WIDTH, "max_position_embeddings": 128, "type_vocab_size": 2,
+            "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+        }  # fmt: skip
+    return shared | {"n_positions": 128, "n_embd": WIDTH, "n_layer": depth, "n_head": HEADS}
+
+
+def replayed(family: str, s: float, depth: int, seed: int) -> tuple[float, float]:
+    """The collapse of a network with weights of standard deviation s, and what `advise` says."""
+    rng = np.random.default_rng(seed)
+    net = mf.networks.untrained(config(family, depth), rng)
+    net = net.replaced(lambda w: rng.normal(0, s, w.shape) if w.ndim > 1 else np.round(w))
+    trace = net.trace(rng.permutation(400)[:TOKENS].tolist())
+    h = np.array([trace.streams[0][0], *trace.hidden[0][1:]])  # GPT-2: the last is normalised too
+    x = h / np.linalg.norm(h, axis=-1, keepdims=True)
+    cosines = (np.einsum("lnd->ld", x) ** 2).sum(axis=1) - TOKENS
+    cosines /= TOKENS * (TOKENS - 1)
+    a = np.linspace(-10, 10, 4001) * s * np.sqrt(WIDTH)
+    phi = mf.models.activations.ACTIVATIONS["gelu" if family == "bert" else "gelu_tanh"](a)
+    density = np.exp(-((a / (s * np.sqrt(WIDTH))) ** 2) / 2)
+    square = (density * phi**2).sum() / density.sum()
+    advice = advise(
+        TOKENS, WIDTH, depth, HEADS, POST if family == "bert" else PRE, logits=s**2 * WIDTH,
+        values=s**2 * WIDTH, feed_forward=s * np.sqrt(4 * WIDTH * square),
+        inner=s * np.sqrt(WIDTH), rho=cosines[0],
+        radius=np.sqrt((h[0] ** 2).sum(axis=1).mean() / WIDTH), threshold=THRESHOLD,
+    )  # fmt: skip
+    return crossing(1 - cosines, THRESHOLD), advice.collapse
+
+
+def collapses(report: Report, quick: bool) -> None:
+    """Part 1."""
+    off = []
+    for k, (n, d, depth, heads, normalisation, given) in enumerate(NETWORKS):
+        if quick and k not in QUICK:
+            continue
+        advice = advise(n, d, depth, heads, normalisation, **given)
+        measured = float(advice.measure(rng=k).collapse[0])
+        label = f"{advice.name}, n = {n}, d = {d}, {heads} heads {given or ''}"
+        report.compare("collapse layer", label, predicted=advice.collapse, measured=measured,
+                       tolerance=0.1, relative=True)  # fmt: skip
+        off.append(measured / advice.collapse - 1)
+    for k, (family, s, depth) in enumerate(FAMILIES[1:3] if quick else FAMILIES):
+        measured, predicted = replayed(family, s, depth, 100 + k)
+        report.compare("collapse layer", f"{family}, weights of {s}", predicted=predicted,
+                       measured=measured, tolerance=0.1, relative=True)  # fmt: skip
+        off.append(measured / predicted - 1)
+    print(f"{len(off)} networks: mean error {np.mean(off):+.3f}, r.m.s. {np.std(off):.3f}")
+
+
+def root(squares, near: float) -> float:
+    """Where the mean of squares, which grows, is 1/4."""
+    return brentq(lambda beta: squares(beta) - 0.25, near / 3, 3 * near, rtol=1e-5)
+
+
+def equiangular(report: Report) -> None:
+    """Part 2, arrays of equiangular tokens: |A|^2 = rho + (1 - rho) sum_j w_j^2."""
+    for rho in (0.2, 0.5, 0.8):
+        found = {}
+        for n in (64, 256, 2048):
+            tokens = mf.Equiangular(n, rho).to_tokens() if n < 2048 else mf.Equiangular(n, rho)
+
+            def squares(beta: float) -> float:
+                output = mf.attend(mf.SA(beta), tokens)  # noqa: B023
+                lengths = np.mean(output.radii if n < 2048 else output.radius)  # noqa: B023
+                return (lengths**2 - rho) / (1 - rho)  # noqa: B023
+
+            law = np.log(n) / (1 - rho)
+            found[n] = root(squares, law)
+            report.compare("equiangular", f"rho = {rho}, n = {n}", predicted=law,
+                           measured=found[n], tolerance=0.02, relative=True)  # fmt: skip
+            exact = float(advise(n, 512, 1, rho=rho).critical.predicted.sel(geometry="equiangular"))
+            report.compare("equiangular, this n", f"rho = {rho}, n = {n}", predicted=exact,
+                           measured=found[n], tolerance=1e-5, relative=True)  # fmt: skip
+        growth = (found[2048] - found[64]) / np.log(2048 / 64)
+        report.compare("growth with log n", f"rho = {rho}", predicted=1 / (1 - rho),
+                       measured=growth, tolerance=0.02, relative=True)  # fmt: skip
+
+
+def soft(logits: np.ndarray) -> np.ndarray:
+    """sum_j w_j^2 by row."""
+    w = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return (w**2).sum(axis=1) / w.sum(axis=1) ** 2
+
+
+def beta_of(products: list[np.ndarray], near: float) -> tuple[float, float]:
+    """The critical beta of logits beta * products, sets of rows, and its standard error."""
+    found = root(lambda beta: np.mean([soft(beta * one).mean() for one in products]), near)
+    means = [soft(found * one).mean() for one in products]
+    slope = np.mean([soft(1.02 * found * one).mean() - soft(0.98 * found * one).mean()
+                     for one in products]) / 0.04  # by log beta  # fmt: skip
+    return found, float(np.std(means, ddof=1) / np.sqrt(len(means)) / slope)
+
+
+def keys(report: Report, quick: bool) -> None:
+    """Part 2, queries among independent uniform keys."""
+    from meanfield.networks.contexts import critical_uniform_keys
+
+    for d in (3,) if quick else (3, 5):
+        found = {}
+        for n in (256, 4096) if quick else (1024, 16384):
+            rng = np.random.default_rng(n + d)
+            rows = max(50, min(n // 16, 400))
+            sets = max(8, int(QUERIES * (0.25 if n > 8000 else 1)) // rows)
+            products = []
+            for _ in range(sets):
+                x = mf.Tokens.uniform(n + rows, d, rng=rng).x
+                products.append((x[n:] @ x[:n].T).astype(np.float32))
+            law = critical_uniform_keys(n, d)
+            found[n], error = beta_of(products, law)
+            print(f"uniform keys, d = {d}, n = {n}: standard error {100 * error:.2f} %")
+            report.compare("uniform keys, this n", f"d = {d}, n = {n}", predicted=law,
+                           measured=found[n], tolerance=0.02 * law)  # fmt: skip
+        (a, low), (b, high) = found.items()
+        exponent = np.log(high / low) / np.log(b / a)
+        report.compare("exponent of n", f"d = {d}", predicted=2 / (d - 1), measured=exponent,
+                       tolerance=0.02, relative=True)  # fmt: skip
+
+
+def weights(report: Report, quick: bool) -> None:
+    """Part 2, tokens under random Q^T K."""
+    d = 512
+    for rho in (0.0, 0.5):
+        for n in (256,) if quick else (256, 1024):
+            rng, products = np.random.default_rng(n), []
+            advice = advise(n, d, 1, rho=rho)
+            for _ in range(24 if n < 1000 else 12):
+                x = advice.tokens(rng).x
+                M = mf.ensembles.ginibre(d, rng)
+                products.append((x @ M @ x.T).astype(np.float32))
+            law = float(advice.critical.predicted.sel(geometry="random weights"))
+            found, error = beta_of(products, law)
+            print(f"random weights, rho = {rho}, n = {n}: standard error {100 * error:.2f} %")
+            report.compare("random weights", f"rho = {rho}, n = {n}", predicted=law,
+                           measured=found, tolerance=0.02 * law)  # fmt: skip
+
+
+def main() -> int:
+    """Both parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    report = Report(("what", "case"), digits=5)
+    equiangular(report)
+    keys(report, quick)
+    weights(report, quick)
+    collapses(report, quick)
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
