@@ -72,8 +72,8 @@ def advise(
     identity : float
         A multiple of the identity that is added to O V.
     feed_forward : float
-        Length of the output of a feed-forward map with random matrices; 0 for none. As in `solve`,
-        Peri-LN leaves it as it is.
+        Length of the output of a feed-forward map with random matrices; 0 for none. Peri-LN
+        normalises it too.
     inner : float
         Standard deviation of what the activation of the feed-forward map is applied to.
     activation : str
@@ -246,7 +246,7 @@ class Advice:
         n, rho, k = self.sizes.n, max(self.rho, 0.0), self.sizes.d // self.sizes.heads
         keys = critical_uniform_keys(n, k)
         rows = {
-            "random weights": (critical_gaussian(n, rho), 4 / 3 * np.sqrt(2 * np.log(n) / (1 - rho))),
+            "random weights": (critical_gaussian(n, rho), np.sqrt(32 / 9 * np.log(n) / (1 - rho))),
             "equiangular": (critical_equiangular(n, rho), np.log(n) / (1 - rho)),
             "uniform keys": (keys, critical_uniform_keys(2 * n, k) / 2 ** (2 / (k - 1))),
         }
@@ -347,7 +347,8 @@ class Advice:
     def words(self) -> tuple[str, ...]:
         """What it says, in sentences."""
         s, layers = self.sizes, self.layers.sel(normalisation=self.name)
-        last, first = float(layers.mean_cosine[-1]), float(layers.seen[0])
+        last, seen = float(layers.mean_cosine[-1]), float(layers.seen[0])
+        k = s.d // s.heads
         others = "; ".join(
             f"{name} {_layer(at)}" for name, at in self.collapses.items() if name != self.name
         )
@@ -359,13 +360,12 @@ class Advice:
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
             f"With other placements: {others}.",
-            f"A token looks at {first:.3g} of {s.n} tokens in the first layer: logits of {s.logits:.3g} "
-            f"are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
-            f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if equiangular "
-            f"(log n), {keys:.4g} among uniform keys in d = {s.d // s.heads} "
-            f"(n^{2 / (s.d // s.heads - 1):.3g}).",
-            f"Single networks differ from this by random lengths of outputs, {np.sqrt(2 / s.d):.2g} "
-            "of them in each layer. Trained weights, causal masks and positions are not in it.",
+            f"A token looks at {seen:.3g} of {s.n} tokens in the first layer: logits of "
+            f"{s.logits:.3g} are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
+            f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "
+            f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
+            "Single networks differ from this by random lengths of outputs, "
+            f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and positions are not in it.",
         )
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How many of n tokens softmax attention looks at, and the inverse temperature at which few are left.
+"""How many of n tokens softmax attention looks at, and the temperature at which few are left.
 
 With weights w_j = e^{l_j}/S, S = sum_j e^{l_j}, over n tokens, 1/sum_j w_j^2 tokens are looked at.
 For independent logits 1/S^2 = int_0^inf s e^{-sS} ds gives, with v = l_max - l for any l_max,
@@ -53,15 +53,15 @@ def of_gaussian(n: float, spread: float) -> float:
 
 def of_uniform_keys(n: float, beta: float, d: int) -> float:
     """E sum_j w_j^2 of a query among n independent uniform keys on S^(d-1), logits beta <q, k>."""
-    from scipy.special import betainc, betaincinv
     from scipy.special import beta as beta_function
+    from scipy.special import betainc, betaincinv
 
     half = (d - 1) / 2
     near = 2 * beta * betaincinv(half, half, min(1.0, 60 / n))  # v of the nearest 60 keys
     top = min(2 * beta, near + 60)
     low = np.log(beta) - 2 * (np.log(n) + 42) / (d - 1) - 1
-    edges = np.linspace(low, np.log(np.expm1(top)) if top < 700 else top, 2)
-    edges = np.linspace(*edges, 2 + int(np.ptp(edges) / 0.5))
+    high = np.log(np.expm1(top)) if top < 700 else top
+    edges = np.linspace(low, high, 2 + int((high - low) / 0.5))
     width = np.diff(edges)[:, None] / 2
     w = (edges[:-1, None] + width * (1 + PANEL[0])).ravel()
     v = np.logaddexp(0, w)  # log(1 + e^w): uniform in log v for small v, in v for large v
@@ -99,7 +99,7 @@ def critical_equiangular(n: float, rho: float) -> float:
 
 
 def critical_uniform_keys(n: float, d: int) -> float:
-    """beta of uniform keys on S^(d-1), d >= 3; c n^{2/(d-1)} for large n, c a number that depends on d."""
+    """beta of uniform keys on S^(d-1), d >= 3: c n^{2/(d-1)} for large n, c by dimension."""
     return critical(lambda beta: of_uniform_keys(n, beta, d), n ** (2 / (d - 1)) * np.sqrt(d))
 
 

@@ -13,11 +13,13 @@ an output A_i = c sum_h z_hi/H + g (random), z_hi = sum_j w_hij x_j, has
 
 and a layer with the step s, where u = f A is what the normalisation makes of A, is
 
-    R^2 = r^2 + 2 r s f <x, A> + s^2 f^2 q,    1 - rho <- (1 - rho) (r^2 + s^2 f^2 (q - p)/(1 - rho))/R^2
+    R^2 = r^2 + 2 r s f <x, A> + s^2 f^2 q
+    1 - rho <- ((1 - rho) r^2 + s^2 f^2 (q - p))/R^2
     r <- R where lengths grow; where they do not, r = 1 stands in place of the length.
 
 A random feed-forward map adds a vector that is orthogonal to x, of length b and with the cosine
-E phi(a) phi(a')/E phi(a)^2 of two tokens, a and a' normal with the correlation rho.
+E phi(a) phi(a')/E phi(a)^2 of two tokens, a and a' normal with the correlation rho; what the
+normalisation makes of it is added likewise.
 """
 
 from typing import Any, NamedTuple
@@ -125,17 +127,21 @@ def layers_of(
         mean = 1 - gap + gap / n
         # every head looks at the same mean; what differs from it is independent in each
         q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (own - 1 / n)
-        length = np.sqrt(q)
-        u = normalisation.updated(t, np.array([length, 0.0]))
-        rate = step * float(np.linalg.norm(u)) / length
+        rate = _rate(normalisation, t, step, np.sqrt(q))
         r = np.sqrt(square) if grows else 1.0
         along, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (own - shared)
         longer, gap = _added(r**2, gap, along, rate**2 * q, rate**2 * differs)
         if sizes.feed_forward:
-            size = (step * sizes.feed_forward) ** 2
-            between = apart(sizes.activation, sizes.inner, gap)
+            size = _rate(normalisation, t, step, sizes.feed_forward) * sizes.feed_forward
+            size, between = size**2, apart(sizes.activation, sizes.inner, gap)
             longer, gap = _added(longer if grows else 1.0, gap, 0.0, size, size * between)
         square, layer = longer if grows else square, layer + 1
+
+
+def _rate(normalisation: Normalisation, t: float, step: float, length: float) -> float:
+    """s f: what the normalisation makes of an output of this length, over the length."""
+    u = normalisation.updated(t, np.array([length, 0.0]))
+    return step * float(np.linalg.norm(u)) / length
 
 
 def _added(
