@@ -365,7 +365,8 @@ class Advice:
             f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "
             f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
             "Single networks differ from this by random lengths of outputs, "
-            f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and positions are not in it.",
+            f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and "
+            "positions are not in it.",
         )
 
     def __repr__(self) -> str:
