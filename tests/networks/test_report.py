@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_networks import ALBERT, BERT, IDS, spread
+from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
