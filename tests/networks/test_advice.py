@@ -1,4 +1,4 @@
-"""Advice on random networks: laws of the recursion and of weights, and one network that is drawn."""
+"""Advice on random networks: laws of the recursion and of weights, and a network that is drawn."""
 
 import numpy as np
 import pytest
