@@ -131,7 +131,7 @@ class Fit:
         point, covariance = self.estimate.point, self.covariance("model")
         error = np.sqrt(covariance[index, index])
         path = covariance[:, index] / error
-        way = quantile
+        way, before, value = quantile, 0.0, 0.0  # the secant method
         for _ in range(ENDS):
             try:
                 reached = self._deviation(point + way * path, index)
@@ -139,8 +139,10 @@ class Fit:
                 return float(np.sign(quantile) * np.inf)
             if reached * quantile <= 0 or abs(way) > FAR:
                 return float(np.sign(quantile) * np.inf)
-            longer = float(np.clip(quantile / reached, 0.5, 2.0))
-            way *= longer
+            slope = (reached - value) / (way - before)
+            longer = 1 + (quantile - reached) / (slope * way) if slope > 0 else 2.0
+            before, value = way, reached
+            way *= float(np.clip(longer, 0.5, 2.0))
             if abs(longer - 1) < NEAR:
                 break
         return float(point[index] + way * error)
