@@ -98,6 +98,7 @@ CHAPTERS = (
             "derivatives",
             "minilm",
             "fit_of_layers",
+            "advice",
         ),
     ),
 )

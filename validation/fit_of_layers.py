@@ -7,8 +7,8 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
 2. Layers that are no flow, of 60 tokens in d = 4, are rejected in 95 % of the cases or more:
    independent layers, permuted tokens, layers turned by a rotation each, a ReLU network.
 
-What is asked of fits with noise is not claimed: intervals of beta cover in about 92 %, and at
-kappa = 20 errors are 1.3 of the bound. With --open it is compared, and today that fails.
+What is asked of fits with noise is not claimed: coverage of score intervals has not been measured
+in 1000 repetitions, and at kappa = 20 errors are 1.3 of the bound. With --open it is compared.
 
 3. With noise, the tokens of 1, kappa = 20, 100, 1000: standard errors of beta and T are compared
    with the Cramer-Rao bound of an observer who sees tokens at all times,

@@ -505,6 +505,12 @@ def plot(
     help="Page to write.",
 )
 @click.option(
+    "--cosines",
+    metavar="FIGURE",
+    type=FILE,
+    help="Also draw histograms of the cosines of pairs by layer: .png, .pdf or .svg.",
+)
+@click.option(
     "--draws",
     metavar="N",
     type=click.IntRange(2),
@@ -527,6 +533,7 @@ def probe(
     source: Path,
     texts: tuple[Path, ...],
     out: Path,
+    cosines: Path | None,
     draws: int,
     rng: int,
     no_fit: bool,
@@ -548,9 +555,11 @@ def probe(
             f"{source} is {'a folder' if source.is_dir() else 'no folder'}: expected --text FILE "
             "for the folder of a network, and no --text for hidden states."
         )
-    if out.exists() and not force:
-        raise MeanfieldError(f"{out} exists. Use --force to overwrite it, or --out.")
-    check_writable(out)
+    for option, path in (("--out", out), ("--cosines", cosines)):
+        if path is not None and path.exists() and not force:
+            raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
+        if path is not None:
+            check_writable(path)
     try:
         words = [path.read_text(encoding="utf-8") for path in texts]
         found = report(
@@ -565,9 +574,14 @@ def probe(
     except (ValueError, TypeError, ImportError) as error:
         raise MeanfieldError(f"{source}: {error}") from error
     found.save(out)
+    if cosines is not None:
+        try:
+            found.histograms().savefig(cosines)
+        except ValueError as error:
+            raise MeanfieldError(f"{cosines}: {error}") from error
     if not quiet:
         click.echo(found)
-        click.echo(f"wrote {out}")
+        click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")
 
 
 @main.command()

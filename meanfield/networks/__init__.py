@@ -1,5 +1,6 @@
 """Networks beside the theory: Transformers replayed, probed, taken apart; fits of flows."""
 
+from .advice import Advice, advise
 from .attribution import attribute
 from .fit import fit
 from .fitted import Fit
@@ -14,6 +15,7 @@ from .report import Report, report
 from .trace import Trace, read_trace
 
 __all__ = [
+    "Advice",
     "EffectiveRank",
     "Energy",
     "Fit",
@@ -25,6 +27,7 @@ __all__ = [
     "Recording",
     "Report",
     "Trace",
+    "advise",
     "attribute",
     "fit",
     "load",

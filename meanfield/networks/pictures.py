@@ -1,4 +1,4 @@
-"""The figure of a fit."""
+"""Figures of fits and of advice."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .advice import Advice
     from .fitted import Fit
 
 
@@ -44,4 +45,26 @@ def of_fit(found: "Fit") -> "Figure":
         if found.predictions:
             right.margins(y=0.3)  # room for the legend
             right.legend(loc="upper right")
+    return page
+
+
+def of_advice(found: "Advice") -> "Figure":
+    """Mean cosines and numbers of tokens that are looked at, by layer and placement."""
+    from ..plotting.theme import INK, PALETTE, figure, style
+
+    dashes = "-", "--", ":", "-."
+    with style():
+        page = figure(width=8.4, height=3.0)
+        left, right = page.subplots(1, 2)
+        for k, name in enumerate(found.placements):
+            rows = found.layers.sel(normalisation=name)
+            look = {"color": PALETTE[k % 6], "ls": dashes[k % 4], "label": name}
+            left.plot(rows.layer, rows.mean_cosine, **look)
+            right.plot(rows.layer, rows.seen, **look)
+        left.axhline(found.threshold, color=INK, lw=0.7)
+        left.set(xlabel="layer", ylabel="mean cosine of pairs", ylim=(None, 1.03))
+        right.axhline(found.sizes.n, color=INK, lw=0.7)
+        right.set(xlabel="layer", ylabel=r"tokens looked at, $1/\sum_j w_{ij}^2$",
+                  ylim=(0, 1.08 * found.sizes.n))  # fmt: skip
+        left.legend(loc="lower right")
     return page

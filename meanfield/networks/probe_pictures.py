@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
+PANELS = 16  # of histograms
 SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
 NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2)}
 
@@ -93,6 +94,37 @@ def of_cosines(layers: "xr.Dataset") -> "Figure":
         some = layers.bin.values[(density > 1e-3).any("layer").values]
         ax.set(xlim=(some.min(), some.max()), xlabel="cosine of a pair", ylabel="density of pairs")
         ax.legend(fontsize=7)
+    return page
+
+
+def of_histograms(layers: "xr.Dataset") -> "Figure":
+    """Figure 1 of the survey: a histogram of the cosines of all pairs for each layer.
+
+    Means over texts; of more than 16 layers as many that are evenly spaced, the last among them.
+    """
+    from ..plotting.theme import PALETTE, figure, style
+
+    total = len(layers.layer)
+    shown = np.unique(np.linspace(0, total - 1, min(total, PANELS)).round().astype(int))
+    columns = min(4, len(shown))
+    rows = -(-len(shown) // columns)
+    with style():
+        page = figure(width=7.4, height=0.5 + 1.5 * rows)
+        panels = np.ravel(page.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
+        width = float(layers.bin[1] - layers.bin[0])
+        density = layers.cosine_share.mean("text") / width
+        some = layers.bin.values[(density > 1e-3).any("layer").values]
+        for ax, layer in zip(panels, shown, strict=False):
+            mean = float(layers.mean_cosine.mean("text")[layer])
+            ax.bar(layers.bin, density.isel(layer=layer), width, color=PALETTE[0], alpha=0.75)
+            ax.axvline(mean, color=PALETTE[1], lw=1.2)
+            ax.set_title(f"{'input' if layer == 0 else f'layer {layer}'}: mean {mean:.3f}",
+                         fontsize=8)  # fmt: skip
+        for ax in panels[len(shown) :]:
+            ax.set_axis_off()
+        panels[0].set(xlim=(some.min() - width, min(some.max() + width, 1)))
+        page.supxlabel(r"$\langle x_i, x_j\rangle$", fontsize=9)
+        page.supylabel("density of pairs", fontsize=9)
     return page
 
 

@@ -99,6 +99,12 @@ class Report:
             found["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
         return found
 
+    def histograms(self) -> Any:
+        """Figure 1 of the survey for this network: histograms of cosines of pairs by layer."""
+        from .probe_pictures import of_histograms
+
+        return of_histograms(self.layers)
+
     @property
     def html(self) -> str:
         """The page: complete in itself, light and dark, with texts for its figures."""

@@ -38,11 +38,24 @@ def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
     low, high = noisy.interval(0.9973).T
     true = [TRUE[name] for name in noisy.family.labels]
     assert (low < true).all() and (true < high).all()
-    assert (noisy.interval(0.5)[:, 0] > low).all()
+    inner = noisy.interval().T
+    assert (low < inner[0]).all() and (inner[1] < high).all()
     assert not noisy.rejected
     assert noisy.profile("beta", [noisy["beta"]])[0] < 0.5 < noisy.profile("beta", [5.0])[0]
     assert "beta" in repr(noisy)
     assert noisy.model.kappa == pytest.approx(noisy["kappa"])
+
+
+def test_the_ends_of_an_interval_are_where_a_score_test_rejects(noisy):
+    """Two-sided at the level 0.95: 1.96 standard deviations of the model there, to 3 %."""
+    ends = noisy.family.point(noisy.interval()[:, 1])
+    covariance, point = noisy.covariance(), noisy.estimate.point
+    path = covariance[:, 0] / covariance[0, 0]
+    there = point + (ends[0] - point[0]) * path
+    assert noisy._deviation(there, 0) == pytest.approx(1.96, rel=0.03)
+    assert abs(noisy._deviation(point, 0)) < 1e-12
+    plain = point + 1.96 * np.sqrt(np.diag(covariance))
+    assert abs(ends - plain).max() > 1e-3  # the variance is not the same there
 
 
 def test_a_turned_system_has_the_same_fit_to_rounding():

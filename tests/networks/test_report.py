@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_networks import BERT, spread
+from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
@@ -107,6 +107,28 @@ def test_the_command_writes_the_page_of_hidden_states(tmp_path):
     assert "<b>" not in out.read_text(encoding="utf-8")  # words are no markup
     again = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
     assert again.exit_code == 2 and "--force" in again.output
+
+
+def test_the_command_draws_the_cosines_of_pairs_of_any_albert(tmp_path):
+    net = spread(ALBERT)
+    trace = net.trace([IDS])
+    trace.save(tmp_path / "states.npz")
+    figure = tmp_path / "cosines.svg"
+    given = ["probe", str(tmp_path / "states.npz"), "--out", str(tmp_path / "page.html")]
+    done = CliRunner().invoke(main, [*given, "--no-fit", "--cosines", str(figure)])
+    assert done.exit_code == 0, done.output
+    assert figure.read_text(encoding="utf-8").lstrip().startswith("<?xml")
+    axes = report(trace, fit=False, progress=False).histograms().axes
+    shown = [ax for ax in axes if ax.patches]
+    assert len(shown) == net.depth + 1
+    for ax, h in zip(shown, trace.hidden[0], strict=True):
+        x = h / np.linalg.norm(h, axis=-1, keepdims=True)
+        mean = (x @ x.T)[np.triu_indices(len(x), 1)].mean()
+        assert f"mean {mean:.3f}" in ax.get_title()
+        area = sum(bar.get_height() * bar.get_width() for bar in ax.patches)
+        assert area == pytest.approx(1.0)
+    again = CliRunner().invoke(main, [*given, "--force", "--cosines", str(tmp_path / "a.nope")])
+    assert again.exit_code == 2 and "nope" in again.output
 
 
 @pytest.mark.parametrize("given", [["--text", "words.txt"], []])

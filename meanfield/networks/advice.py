@@ -1,0 +1,391 @@
+"""Advice on a Transformer before training: where its tokens collapse, and what changes that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import fitting, generator, positive, real, whole_number
+from ..models import Attention, FeedForward, PerLayer, Transformer
+from ..models.activations import ACTIVATIONS
+from ..models.normalisation import Normalisation, PeriLN, PostLN, PreLN
+from ..solving import solve
+from ..states import Tokens
+from ..steppers import Layers
+from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
+from .initialisation import FINE, Overlaps, Sizes, layers_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+BEYOND = 100  # times the depth, up to which a collapse is looked for
+OTHERS = {"Post-LN": PostLN(), "Pre-LN": PreLN(), "Peri-LN": PeriLN()}
+FEW = 8  # critical contexts: at fewer tokens nothing is critical
+
+
+def advise(
+    n: int,
+    d: int,
+    depth: int,
+    heads: int = 1,
+    normalisation: Normalisation = OTHERS["Pre-LN"],
+    *,
+    logits: float = 1.0,
+    values: float = 1.0,
+    identity: float = 0.0,
+    feed_forward: float = 0.0,
+    inner: float = 1.0,
+    activation: str = "gelu",
+    rho: float = 0.0,
+    radius: float = 1.0,
+    step: float = 1.0,
+    threshold: float = 0.9,
+) -> "Advice":
+    """Predict where the tokens of a Transformer with random weights collapse, and say why.
+
+    Lengths are those of unit vectors: a network whose norms give vectors of length sqrt(d) has
+    `radius` |h|/sqrt(d). With independent weights of standard deviation s throughout, as networks
+    are initialised, `logits` and `values` are s^2 d, and `feed_forward` is s sqrt(m) times the root
+    mean square of the activation for `inner` = s sqrt(d), m the width of the map.
+
+    Parameters
+    ----------
+    n : int
+        Tokens, >= 8.
+    d : int
+        Dimension of hidden states, a multiple of `heads`.
+    depth : int
+        Layers.
+    heads : int
+        Each of dimension d/heads, >= 4.
+    normalisation : Normalisation
+        `PreLN()`, `PostLN()`, `PeriLN()` or another, without norms that have gains.
+    logits : float
+        Standard deviation of the logits of two unit vectors, over random weights: temperature
+        times norms.
+    values : float
+        Length of the output of attention by random matrices O V for tokens that are one point.
+    identity : float
+        A multiple of the identity that is added to O V.
+    feed_forward : float
+        Length of the output of a feed-forward map with random matrices; 0 for none. Peri-LN
+        normalises it too.
+    inner : float
+        Standard deviation of what the activation of the feed-forward map is applied to.
+    activation : str
+        Its name, as of `FeedForward`.
+    rho : float
+        Mean cosine of pairs of tokens before the first layer, -1/(n - 1) < rho < 1.
+    radius : float
+        Length of hidden states before the first layer, where lengths grow.
+    step : float
+        What a layer adds is multiplied by it.
+    threshold : float
+        Tokens count as collapsed from the layer on after which the mean cosine is above it.
+
+    Returns
+    -------
+    Advice
+        ``print(advice)``; `collapse`, `layers`, `critical`, `measure`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For numbers out of these ranges, norms with gains, and names of activations that are none.
+
+    Notes
+    -----
+    See `meanfield.networks.initialisation` for the recursion. It is one for wide networks, whose
+    tokens are nearly equiangular: single networks differ from it by random lengths of outputs, of
+    relative size (2/d)^(1/2) in each layer. It does not know trained weights, causal masks,
+    positions, gated maps, biases, and logits in which a token prefers itself (Q^T K with a mean).
+
+    Cost: some milliseconds a layer with a feed-forward map, 0.1 ms without; 0.2 s in all at least.
+
+    References
+    ----------
+    Karagodin, Ge, Polyanskiy and Rigollet, arXiv:2510.22026 (normalisations); Chen, Lin, Polyanskiy
+    and Rigollet, arXiv:2510.05554 (long contexts). The recursion is derived here.
+    """
+    n, d = whole_number("n", n, least=FEW), whole_number("d", d, least=4)
+    depth, heads = whole_number("depth", depth), whole_number("heads", heads)
+    fitting("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
+    wanted = "a Normalisation without norms that have gains, as mf.PreLN()"
+    kind = isinstance(normalisation, Normalisation)
+    fitting("normalisation", normalisation, wanted, kind, TypeError)
+    fitting("normalisation", normalisation, wanted, not normalisation.norms)
+    strength = {"logits": logits, "values": values, "identity": identity,
+                "feed_forward": feed_forward}  # fmt: skip
+    for name, number in strength.items():
+        strength[name] = real(name, number, "a finite number >= 0", lambda x: 0 <= x < np.inf)
+    fitting("values and identity", (values, identity), "not both 0", values or identity)
+    known = isinstance(activation, str) and activation in ACTIVATIONS
+    fitting("activation", activation, f"one of {', '.join(ACTIVATIONS)}", known)
+    rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
+               lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
+    threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)
+    sizes = Sizes(n, d, heads, **strength, inner=positive("inner", inner), activation=activation,
+                  step=positive("step", step))  # fmt: skip
+    return Advice(sizes, depth, normalisation, rho, positive("radius", radius), threshold)
+
+
+def crossing(gaps: Any, threshold: float) -> float:
+    """The layer at which the mean cosine crosses the threshold, or inf.
+
+    Between two layers log(1 - rho) is taken for linear.
+
+    Parameters
+    ----------
+    gaps : iterable of float
+        1 - rho before the first layer and after each.
+    threshold : float
+    """
+    limit, before = 1 - threshold, None
+    for layer, gap in enumerate(gaps):
+        if gap <= limit:
+            if before is None:
+                return 0.0
+            return layer - 1 + float(np.log(before / limit) / np.log(before / gap))
+        before = gap
+    return float("inf")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Advice:
+    """What becomes of tokens in a Transformer with random weights; `advise` makes one.
+
+    Attributes
+    ----------
+    sizes : Sizes
+        The network, with n, d, heads, logits and the rest.
+    depth : int
+    normalisation : Normalisation
+    rho, radius : float
+        Mean cosine and length of hidden states before the first layer.
+    threshold : float
+        Mean cosine from which on tokens count as collapsed.
+    """
+
+    sizes: Sizes
+    depth: int
+    normalisation: Normalisation
+    rho: float
+    radius: float
+    threshold: float
+
+    # Predicted -----------------------------------------------------------------------------
+
+    @cached_property
+    def _overlaps(self) -> Overlaps:
+        return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
+
+    def _layers(self, normalisation: Normalisation) -> Any:
+        return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
+
+    @property
+    def placements(self) -> Mapping[str, Normalisation]:
+        """The normalisation itself, and Post-, Pre- and Peri-LN, by name."""
+        name = next((k for k, v in OTHERS.items() if v == self.normalisation), None)
+        return OTHERS if name else {repr(self.normalisation): self.normalisation} | OTHERS
+
+    @property
+    def name(self) -> str:
+        """That of the normalisation."""
+        return next(k for k, v in self.placements.items() if v == self.normalisation)
+
+    @cached_property
+    def collapses(self) -> dict[str, float]:
+        """By placement of the normalisation: the layer at which the mean cosine crosses the
+        threshold, a fraction between two layers; inf if not within 100 times the depth."""
+        return {
+            name: crossing((gap for gap, *_ in islice(self._layers(one), BEYOND * self.depth + 1)),
+                           self.threshold)
+            for name, one in self.placements.items()
+        }  # fmt: skip
+
+    @property
+    def collapse(self) -> float:
+        """That of the normalisation that was given."""
+        return self.collapses[self.name]
+
+    @cached_property
+    def layers(self) -> "xr.Dataset":
+        """By (normalisation, layer): `mean_cosine`, its distance `gap` from 1, `radius`, and
+        `seen`, the number of tokens 1/sum_j w_ij^2 that a token looks at in the layer to come."""
+        import xarray as xr
+
+        found = np.array([
+            list(islice(self._layers(one), self.depth + 1)) for one in self.placements.values()
+        ])  # fmt: skip
+        gap, radius, own = np.moveaxis(found, -1, 0)
+        columns = {"mean_cosine": 1 - gap, "gap": gap, "radius": radius, "seen": 1 / own}
+        dims = "normalisation", "layer"
+        return xr.Dataset(
+            {name: (dims, values) for name, values in columns.items()},
+            {"normalisation": list(self.placements), "layer": np.arange(self.depth + 1)},
+        )
+
+    @cached_property
+    def critical(self) -> "xr.Dataset":
+        """By geometry of the tokens: the logits at which few of n tokens are looked at.
+
+        `predicted`, where E sum_j w_j^2 = 1/4, exactly at this n, and its `law` for large n:
+
+        - "random weights": standard deviation of logits of tokens with the mean cosine rho,
+          ~ (4/3) (2 log n/(1 - rho))^(1/2);
+        - "equiangular": beta of logits beta <x_i, x_j>, ~ log n/(1 - rho);
+        - "uniform keys": beta of a query among independent uniform keys on the sphere of a head,
+          S^(d/heads - 1); the law is the growth n^{2/(d/heads - 1)} with the constant of this n.
+        """
+        import xarray as xr
+
+        n, rho, k = self.sizes.n, max(self.rho, 0.0), self.sizes.d // self.sizes.heads
+        keys = critical_uniform_keys(n, k)
+        rows = {
+            "random weights": (critical_gaussian(n, rho), np.sqrt(32 / 9 * np.log(n) / (1 - rho))),
+            "equiangular": (critical_equiangular(n, rho), np.log(n) / (1 - rho)),
+            "uniform keys": (keys, critical_uniform_keys(2 * n, k) / 2 ** (2 / (k - 1))),
+        }
+        values, laws = zip(*rows.values(), strict=True)
+        return xr.Dataset(
+            {"predicted": ("geometry", list(values)), "law": ("geometry", list(laws))},
+            {"geometry": list(rows)},
+        )
+
+    # Measured ------------------------------------------------------------------------------
+
+    def model(self, rng: Any) -> Transformer:
+        """A network with random weights of this kind, whose layers `solve` follows.
+
+        Entries are independent and normal. Its time is `step` a layer:
+        ``solve(model, tokens, (0, depth * step), dt=step, scheme=steppers.Layers)``.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator or seed
+        """
+        s, random = self.sizes, generator(rng)
+        k = s.d // s.heads
+
+        def drawn(*shape: int, size: float) -> Any:
+            return size * random.standard_normal((self.depth, *shape))
+
+        def by_layer(matrices: Any) -> PerLayer:
+            return PerLayer(matrices, duration=s.step)
+
+        Q, K = (drawn(s.heads, k, s.d, size=s.d**-0.5) for _ in range(2))
+        V, output = (drawn(s.heads, *shape, size=size) for shape, size in
+                     (((k, s.d), s.d**-0.5), ((s.d, k), s.values * s.d**-0.5)))  # fmt: skip
+        given: dict[str, Any] = {"V": by_layer(V), "output": by_layer(output)}
+        if s.identity:
+            given = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
+        drift = Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **given)
+        forward = None
+        if s.feed_forward:
+            m, (x, mass) = 4 * s.d, FINE
+            square = (mass * ACTIVATIONS[s.activation](s.inner * x) ** 2).sum() / mass.sum()
+            outer = drawn(s.d, m, size=s.feed_forward / np.sqrt(s.d * m * square))
+            inner = drawn(m, s.d, size=s.inner)
+            forward = FeedForward(by_layer(inner), by_layer(outer),
+                                  activation=ACTIVATIONS[s.activation])  # fmt: skip
+        return Transformer(drift, normalisation=self.normalisation, feedforward=forward)
+
+    def tokens(self, rng: Any) -> Tokens:
+        """Random tokens whose cosines have the mean rho >= 0, with the radius of the advice.
+
+        Raises
+        ------
+        ValueError
+            For a rho < 0.
+        """
+        if self.rho < 0:
+            raise ValueError(f"Random tokens have rho >= 0; got rho = {self.rho:g}.")
+        random, s = generator(rng), self.sizes
+        x = np.sqrt(1 - self.rho) * Tokens.uniform(s.n, s.d, rng=random).x
+        x = x + np.sqrt(self.rho) * Tokens.uniform(1, s.d, rng=random).x
+        x /= np.linalg.norm(x, axis=-1, keepdims=True)
+        return Tokens(x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None)
+
+    def measure(self, networks: int = 1, *, rng: Any = 0) -> "xr.Dataset":
+        """Draw networks and follow their tokens: `mean_cosine` by (network, layer), and `collapse`.
+
+        Parameters
+        ----------
+        networks : int
+        rng : numpy.random.Generator or seed
+
+        Notes
+        -----
+        Each costs depth * n * d * (n + 4 d) operations, and 4 depth d^2 numbers of memory.
+        """
+        import xarray as xr
+
+        networks, random = whole_number("networks", networks), generator(rng)
+        step, found = self.sizes.step, []
+        for _ in range(networks):
+            model, start = self.model(random), self.tokens(random)
+            times = step * np.arange(self.depth + 1)
+            run = solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
+                        progress=False)  # fmt: skip
+            found.append(run.observables["mean_cosine"].values)
+        cosines = np.array(found)
+        return xr.Dataset(
+            {
+                "mean_cosine": (("network", "layer"), cosines),
+                "collapse": ("network", [crossing(1 - one, self.threshold) for one in cosines]),
+            },
+            {"network": np.arange(networks), "layer": np.arange(self.depth + 1)},
+        )
+
+    # Words ---------------------------------------------------------------------------------
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it says, in sentences."""
+        s, layers = self.sizes, self.layers.sel(normalisation=self.name)
+        last, seen = float(layers.mean_cosine[-1]), float(layers.seen[0])
+        k = s.d // s.heads
+        others = "; ".join(
+            f"{name} {_layer(at)}" for name, at in self.collapses.items() if name != self.name
+        )
+        edge = float(self.critical.predicted.sel(geometry="random weights"))
+        near = "above" if s.logits > edge else "below"
+        equal = float(self.critical.predicted.sel(geometry="equiangular"))
+        keys = float(self.critical.predicted.sel(geometry="uniform keys"))
+        return (
+            f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
+            f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
+            f"With other placements: {others}.",
+            f"A token looks at {seen:.3g} of {s.n} tokens in the first layer: logits of "
+            f"{s.logits:.3g} are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
+            f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "
+            f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
+            "Single networks differ from this by random lengths of outputs, "
+            f"{np.sqrt(2 / s.d):.2g} of them in each layer. Trained weights, causal masks and "
+            "positions are not in it.",
+        )
+
+    def __repr__(self) -> str:
+        s = self.sizes
+        title = f"Advice: n = {s.n}, d = {s.d}, {self.depth} layers of {s.heads} heads, {self.name}"
+        return "\n".join([title, *(f"  {one}" for one in self.words)])
+
+    def _repr_html_(self) -> str:
+        from ..plotting.cards import card
+
+        title, *rows = repr(self).splitlines()
+        return card(title, [[row.strip()] for row in rows], self.plot)
+
+    def plot(self) -> "Figure":
+        """Mean cosines and tokens looked at by layer, for each placement of the normalisation."""
+        from .pictures import of_advice
+
+        return of_advice(self)
+
+
+def _layer(at: float) -> str:
+    return f"at layer {at:.3g}" if np.isfinite(at) else "nowhere within 100 times the depth"

@@ -1,0 +1,113 @@
+"""How many of n tokens softmax attention looks at, and the temperature at which few are left.
+
+With weights w_j = e^{l_j}/S, S = sum_j e^{l_j}, over n tokens, 1/sum_j w_j^2 tokens are looked at.
+For independent logits 1/S^2 = int_0^inf s e^{-sS} ds gives, with v = l_max - l for any l_max,
+
+    E sum_j w_j^2 = n int s E[e^{-2v} e^{-s e^{-v}}] (E e^{-s e^{-v}})^{n-1} ds
+
+exactly at any n. Where it is 1/4, equiangular tokens are at the transition of long contexts: a
+token then looks at itself with the weight 1/2, for beta (1 - rho) = log n up to O(1/n).
+
+References
+----------
+Chen, Lin, Polyanskiy and Rigollet, arXiv:2510.05554, for log n/(1 - rho); arXiv:2605.08505 for
+n^{2/(d-1)}; Derrida, Phys. Rev. B 24 (1981), the random energy model, for Gaussian logits.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+SHARE = 0.25  # sum of squared weights at which a context counts as critical
+STEP = 0.15  # of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/STEP)
+PANEL = np.polynomial.legendre.leggauss(8)
+
+
+def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
+    """E sum_j w_j^2 of n independent logits -v, of which nodes v have these masses."""
+    log = np.logaddexp.reduce(np.log(mass) - 2 * v)
+    x = -(log + np.log(n)) / 2 - 18  # of s = e^x: below, the integrand is less than e^-36
+    total, peak = 0.0, 0.0
+    while True:
+        levels = x + STEP * np.arange(64)
+        y = levels[:, None] - v
+        small = np.exp(np.minimum(y, 700.0))
+        off = np.expm1(-small) @ mass
+        with np.errstate(divide="ignore"):
+            left = np.exp((n - 1) * np.log1p(np.maximum(off, -1.0)))
+        parts = left * (np.exp(np.minimum(2 * y, 700.0) - small) @ mass)
+        total, peak = total + parts.sum(), max(peak, parts.max())
+        if peak > 0 and parts[-1] < 1e-17 * peak:
+            return float(n * STEP * total)
+        x = levels[-1] + STEP
+
+
+def of_gaussian(n: float, spread: float) -> float:
+    """E sum_j w_j^2 of n independent Gaussian logits of this standard deviation."""
+    if spread == 0:
+        return 1 / n
+    h = min(0.1, STEP / spread)
+    g = np.arange(-10.0, 10.0 + 2 * min(spread, np.sqrt(2 * np.log(n))) + h, h)
+    return squares(n, -spread * g, h * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi))
+
+
+def of_uniform_keys(n: float, beta: float, d: int) -> float:
+    """E sum_j w_j^2 of a query among n independent uniform keys on S^(d-1), logits beta <q, k>."""
+    from scipy.special import beta as beta_function
+    from scipy.special import betainc, betaincinv
+
+    half = (d - 1) / 2
+    near = 2 * beta * betaincinv(half, half, min(1.0, 60 / n))  # v of the nearest 60 keys
+    top = min(2 * beta, near + 60)
+    low = np.log(beta) - 2 * (np.log(n) + 42) / (d - 1) - 1
+    high = np.log(np.expm1(top)) if top < 700 else top
+    edges = np.linspace(low, high, 2 + int((high - low) / 0.5))
+    width = np.diff(edges)[:, None] / 2
+    w = (edges[:-1, None] + width * (1 + PANEL[0])).ravel()
+    v = np.logaddexp(0, w)  # log(1 + e^w): uniform in log v for small v, in v for large v
+    u = v / beta
+    mass = (width * PANEL[1]).ravel() * np.exp(w - v) / beta
+    mass *= np.maximum(u * (2 - u), 0) ** ((d - 3) / 2) / beta_function(half, 0.5)
+    mass *= betainc(half, half, min(1.0, top / (2 * beta))) / mass.sum()
+    some = mass > 0
+    return squares(n, v[some], mass[some])
+
+
+def of_equiangular(n: float, pull: float) -> float:
+    """sum_j w_j^2 of a token among n equiangular ones, pull = beta (1 - rho)."""
+    w = 1 / (1 + (n - 1) * np.exp(-pull))
+    return float(w**2 + (1 - w) ** 2 / (n - 1))
+
+
+def critical(squares_at: Callable[[float], float], near: float) -> float:
+    """The strength of logits at which E sum_j w_j^2, which grows with it, is 1/4."""
+    from scipy.optimize import brentq
+
+    low = high = near
+    while squares_at(high) < SHARE:
+        low, high = high, 1.5 * high
+    while squares_at(low) > SHARE:
+        low, high = low / 1.5, low
+    return float(brentq(lambda strength: squares_at(strength) - SHARE, low, high, rtol=1e-6))
+
+
+def critical_equiangular(n: float, rho: float) -> float:
+    """beta of equiangular tokens: log(n)/(1 - rho) up to O(1/n)."""
+    a, b, c = n / (n - 1), -2 / (n - 1), 1 / (n - 1) - SHARE
+    w = (-b + np.sqrt(b * b - 4 * a * c)) / (2 * a)
+    return float((np.log(n - 1) + np.log(w / (1 - w))) / (1 - rho))
+
+
+def critical_uniform_keys(n: float, d: int) -> float:
+    """beta of uniform keys on S^(d-1), d >= 3: c n^{2/(d-1)} for large n, c by dimension."""
+    return critical(lambda beta: of_uniform_keys(n, beta, d), n ** (2 / (d - 1)) * np.sqrt(d))
+
+
+def critical_gaussian(n: float, rho: float) -> float:
+    """Standard deviation of Gaussian logits of tokens with mean cosine rho.
+
+    Of <x, M y> with a random M, what tokens have in common does not count: the spread within a row
+    is (1 - rho)^(1/2) of it. For large n (4/3) (2 log n/(1 - rho))^(1/2).
+    """
+    found = critical(lambda spread: of_gaussian(n, spread), np.sqrt(2 * np.log(n)))
+    return found / np.sqrt(1 - rho)

@@ -1,0 +1,155 @@
+"""Mean cosines of tokens in a Transformer with random weights, layer by layer.
+
+Nothing but the mean cosine rho of pairs, the common length r of hidden states and the number n of
+tokens is kept: pairs of high dimension are all alike, and random matrices keep inner products.
+With weights w_ij of attention, independent in each head but for lengths of queries,
+
+    own = E sum_j w_ij^2,    shared = E sum_j w_ij w_kj,    i != k,
+
+an output A_i = c sum_h z_hi/H + g (random), z_hi = sum_j w_hij x_j, has
+
+    |A_i|^2 = q,   <A_i, A_k> = p,   q - p = (1 - rho) (own - shared) (g^2 + c^2/H)
+    <x_i, A_k> = c (rho + (1 - rho)/n) for all i, k
+
+and a layer with the step s, where u = f A is what the normalisation makes of A, is
+
+    R^2 = r^2 + 2 r s f <x, A> + s^2 f^2 q
+    1 - rho <- ((1 - rho) r^2 + s^2 f^2 (q - p))/R^2
+    r <- R where lengths grow; where they do not, r = 1 stands in place of the length.
+
+A random feed-forward map adds a vector that is orthogonal to x, of length b and with the cosine
+E phi(a) phi(a')/E phi(a)^2 of two tokens, a and a' normal with the correlation rho; what the
+normalisation makes of it is added likewise.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..models.activations import ACTIVATIONS
+from ..models.normalisation import Normalisation
+from .contexts import of_gaussian
+
+HERMITE = np.polynomial.hermite_e.hermegauss(12)
+FINE = (np.linspace(-8, 8, 161), np.exp(-(np.linspace(-8, 8, 161) ** 2) / 2))
+NODES = 48  # of the interpolation of weights by the spread of logits
+
+
+class Sizes(NamedTuple):
+    """A Transformer with random weights.
+
+    Attributes
+    ----------
+    n, d, heads : int
+        Tokens, dimension and heads.
+    logits : float
+        Standard deviation of the logits of two unit vectors.
+    values, identity : float
+        g and c: A = c times the mean over heads of what they look at, and g times a random map.
+    feed_forward, inner : float
+        Length b of the output of the feed-forward map, and standard deviation of its inner states.
+    activation : str
+    step : float
+        Learning rate of a layer.
+    """
+
+    n: int
+    d: int
+    heads: int
+    logits: float
+    values: float
+    identity: float
+    feed_forward: float
+    inner: float
+    activation: str
+    step: float
+
+
+class Overlaps:
+    """own and shared, of random queries and keys of dimension k = d/heads, by the mean cosine.
+
+    The logits <q_i, K x_j> of a row are independent and Gaussian given q_i, of the variance
+    logits^2 (1 - rho) |q_i|^2/k, with |q_i|^2 of chi-square law with k degrees of freedom (by
+    Wilson and Hilferty's approximation); own is exact for these at any n. For logits that leave
+    many tokens, own = (1 - 2 t)^(-k/2)/n and shared = ((1 - t rho)^2 - t^2)^(-k/2)/n with
+    t = logits^2 (1 - rho)/k. For larger ones the t that gives the exact `own` is taken.
+    """
+
+    def __init__(self, n: int, k: float, logits: float):
+        self.n, self.k, self.logits = n, k, logits
+        part = 2 / (9 * k)
+        self._lengths = np.maximum(1 - part + HERMITE[0] * np.sqrt(part), 0) ** 1.5
+        self._shares = HERMITE[1] / HERMITE[1].sum()
+        top = max(logits, 1e-9) * self._lengths.max()
+        self._log = np.polynomial.Chebyshev.interpolate(
+            np.vectorize(lambda spread: np.log(n * of_gaussian(n, spread))), NODES - 1, [0, top]
+        )
+
+    def __call__(self, gap: float) -> tuple[float, float]:
+        """own and shared for the mean cosine 1 - gap."""
+        if self.logits == 0:
+            return 1 / self.n, 1 / self.n
+        spread = self.logits * np.sqrt(gap)
+        more = float(np.exp(self._log(spread * self._lengths)) @ self._shares)
+        t = -np.expm1(-2 / self.k * np.log(max(more, 1.0))) / 2
+        shared = ((1 - t * (1 - gap)) ** 2 - t**2) ** (-self.k / 2)
+        return more / self.n, float(shared) / self.n
+
+
+def apart(activation: str, inner: float, gap: float) -> float:
+    """1 - E phi(a) phi(a')/E phi(a)^2, a and a' of this standard deviation and correlation 1 - gap.
+
+    From the differences phi(a) - phi(a'), without cancellation where the gap is small.
+    """
+    phi, (x, mass) = ACTIVATIONS[activation], FINE
+    mass = np.outer(mass, mass) / mass.sum() ** 2
+    middle, off = np.sqrt(1 - gap / 2) * x[:, None], np.sqrt(gap / 2) * x
+    first, second = phi(inner * (middle + off)), phi(inner * (middle - off))
+    size = (mass * (first**2 + second**2)).sum() / 2
+    return float((mass * (first - second) ** 2).sum() / (2 * size))
+
+
+def layers_of(
+    sizes: Sizes, overlaps: Overlaps, normalisation: Normalisation, start: float, radius: float
+) -> Any:
+    """Yields 1 - rho, r and `own` before the first layer and after each, without end.
+
+    `start` is 1 - rho of the first. A length that does not grow is yielded as it is.
+    """
+    n, step = sizes.n, sizes.step
+    gap, square, layer = start, radius**2, 0
+    while True:
+        t = layer * step
+        grows = normalisation.grows(t)
+        own, shared = overlaps(gap)
+        yield gap, np.sqrt(square), own
+        weight = sizes.values**2 + sizes.identity**2 / sizes.heads
+        mean = 1 - gap + gap / n
+        # every head looks at the same mean; what differs from it is independent in each
+        q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (own - 1 / n)
+        rate = _rate(normalisation, t, step, np.sqrt(q))
+        r = np.sqrt(square) if grows else 1.0
+        along, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (own - shared)
+        longer, gap = _added(r**2, gap, along, rate**2 * q, rate**2 * differs)
+        if sizes.feed_forward:
+            size = _rate(normalisation, t, step, sizes.feed_forward) * sizes.feed_forward
+            size, between = size**2, apart(sizes.activation, sizes.inner, gap)
+            longer, gap = _added(longer if grows else 1.0, gap, 0.0, size, size * between)
+        square, layer = longer if grows else square, layer + 1
+
+
+def _rate(normalisation: Normalisation, t: float, step: float, length: float) -> float:
+    """s f: what the normalisation makes of an output of this length, over the length."""
+    u = normalisation.updated(t, np.array([length, 0.0]))
+    return step * float(np.linalg.norm(u)) / length
+
+
+def _added(
+    square: float, gap: float, along: float, size: float, differs: float
+) -> tuple[float, float]:
+    """|h|^2 and 1 - rho after a sublayer has added u, 2 <h, u> = along, |u|^2 = size.
+
+    And |u|^2 - <u, u'> = differs for another token.
+    """
+    longer = square + along + size
+    return longer, (gap * square + differs) / longer
