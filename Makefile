@@ -60,7 +60,7 @@ pictures: $(VENV)/installed  ## make the two pictures of the README anew
 	@$(BIN)/python docs/pictures/draw.py
 
 docs: $(VENV)/installed-docs  ## run the examples, build the pages into docs/_build/html
-	@$(BIN)/sphinx-build --quiet -W --keep-going docs docs/_build/html
+	@$(BIN)/sphinx-build --quiet -W --keep-going -d docs/_build/doctrees docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 clean:  ## remove the environment, the caches, and what builds and runs wrote

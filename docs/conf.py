@@ -30,7 +30,8 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "extensions", "paper", "pictures", "tutorials/built"]
+templates_path = ["templates"]
+exclude_patterns = ["_build", "extensions", "paper", "pictures", "templates", "tutorials/built"]
 
 sphinx_gallery_conf = gallery.CONF
 copybutton_exclude = ".linenos, .gp, .go"

@@ -26,6 +26,7 @@ WIDTH = 1480  # pixels: twice the width of a page
 MOVIES_FOLDER = GALLERY / "movies"
 PLAYED = "controls autoplay loop muted playsinline"
 SHARED = {".py", ".toml", ".npz"}
+TAGS = ".. raw:: html\n\n  <div id='sg-tag-list' class='sphx-glr-tag-list'></div>\n"
 
 sys.path.insert(0, str(EXAMPLES))
 # Workers of a parallel build start as new processes, which import this file and what examples use.
@@ -178,6 +179,12 @@ def thumbnails(_app) -> None:
             small.save(path.parent / "thumb" / path.name.replace("_001", "_thumb"))
 
 
+def untagged(_app, name: str, source: list[str]) -> None:
+    """Leave out the places for tags, which examples have not: ids that a page has several times."""
+    if name.startswith("gallery/"):
+        source[0] = source[0].replace(TAGS, "")
+
+
 def description(text: str) -> str:
     """What a figure shows: title and field `Look at` of a docstring, as plain text."""
     title = text.splitlines()[0]
@@ -189,4 +196,5 @@ def description(text: str) -> str:
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("builder-inited", thumbnails, priority=600)  # after sphinx-gallery, which has 500
+    app.connect("source-read", untagged)
     return {"parallel_read_safe": True}

@@ -550,11 +550,12 @@ def probe(
     from ..core.files import check_writable
     from ..networks import load, read_trace, report
 
-    if source.is_dir() != bool(texts):
-        raise MeanfieldError(
-            f"{source} is {'a folder' if source.is_dir() else 'no folder'}: expected --text FILE "
-            "for the folder of a network, and no --text for hidden states."
-        )
+    if not source.exists():
+        raise MeanfieldError(f"there is no such folder or file; looked for {source.absolute()}")
+    if source.is_dir() and not texts:
+        raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
+    if source.is_file() and texts:
+        raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
     for option, path in (("--out", out), ("--cosines", cosines)):
         if path is not None and path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
@@ -572,7 +573,8 @@ def probe(
             progress=False if quiet else None,
         )
     except (ValueError, TypeError, ImportError) as error:
-        raise MeanfieldError(f"{source}: {error}") from error
+        named = str(error) if str(source) in str(error) else f"{source}: {error}"
+        raise MeanfieldError(named) from error
     found.save(out)
     if cosines is not None:
         try:

@@ -228,7 +228,10 @@ class Network(ABC):
         """Ids and words of a text."""
         if isinstance(text, str):
             if self.tokenizer is None:
-                raise ValueError("The network has no tokenizer.json: give ids in place of words.")
+                raise ValueError(
+                    "The network has no tokenizer.json, which makes tokens of words: put its file "
+                    "into the folder, or give ids in place of words, in Python."
+                )
             code = self.tokenizer.encode(text)
             ids, words = np.array(code.ids, dtype=int), list(code.tokens)
         else:

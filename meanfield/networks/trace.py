@@ -76,8 +76,8 @@ def read_trace(path) -> Trace:
     Parameters
     ----------
     path : path
-        A .npz file; plain states are under "hidden", their words, if any, under "tokens". Or a .npy
-        file of plain states.
+        A .npz file; plain states are under "hidden", their words, if any, under "tokens". Or a file
+        of plain states alone, .npy or .npz, under any name.
 
     Raises
     ------
@@ -91,6 +91,8 @@ def read_trace(path) -> Trace:
         else:
             with found:
                 arrays = dict(found)
+        if len(arrays) == 1 and "hidden_0" not in arrays:
+            arrays = {"hidden": next(iter(arrays.values()))}
     except (ValueError, EOFError, BadZipFile) as error:
         raise ValueError(
             f"{path} must be a file of plain arrays, .npz or .npy, without pickled objects; "
@@ -101,7 +103,10 @@ def read_trace(path) -> Trace:
         numbers = [str(k) for n in arrays["hidden"].shape[-2:-1] for k in range(n)]
         arrays["words_0"] = arrays.get("tokens", np.array(numbers))
     if "hidden_0" not in arrays:
-        raise ValueError(f"{path} has no hidden states: expected hidden, found {sorted(arrays)}.")
+        raise ValueError(
+            f"{path} must have hidden states of one text as one array, hidden (layers, n, d), or "
+            f"nothing else; found {sorted(arrays)}. Write np.savez(path, hidden=np.stack(layers))."
+        )
 
     def texts(name):
         found: list[np.ndarray] = []
@@ -113,7 +118,7 @@ def read_trace(path) -> Trace:
         if h.ndim != 3 or h.dtype.kind != "f":
             raise ValueError(
                 f"{path}: hidden states of text {k} must be floats (layers, n, d), "
-                f"found {h.dtype} {h.shape}."
+                f"found {h.dtype} {h.shape}. Of a batch of texts, take one, without its padding."
             )
     kinds, layers = (arrays.get(name, np.empty(0)) for name in ("kinds", "layers"))
     steps = list(zip(map(str, kinds), map(int, layers), strict=True))

@@ -14,7 +14,7 @@
     }
     const ids = all("[id]").map((e) => e.id);
     for (const id of new Set(ids.filter((id, i) => ids.indexOf(id) !== i)))
-        if (!id.startsWith("MJX") && id !== "sg-tag-list") found.push(`id ${id} twice`);  // the gallery's
+        if (!id.startsWith("MJX")) found.push(`id ${id} twice`);
     for (const image of all("img")) {
         const beside = image.hasAttribute("alt") && image.parentElement.textContent.trim();
         if (!image.alt?.trim() && !beside) found.push(`no text for ${image.src.split("/").pop()}`);

@@ -10,12 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT, PICTURES = ROOT / "docs" / "_build" / "html", ROOT / "out" / "site"
-THEIRS = {"search.html", "genindex.html"}  # pages of the theme
-PAGES = sorted(
-    path
-    for path in BUILT.rglob("*.html")
-    if "_static" not in path.parts and path.name not in THEIRS
-)
+PAGES = sorted(path for path in BUILT.rglob("*.html") if "_static" not in path.parts)
 VIEWS = {
     f"{width} {scheme}": (width, scheme) for width in (1280, 400) for scheme in ("light", "dark")
 }

@@ -131,6 +131,21 @@ def test_the_command_draws_the_cosines_of_pairs_of_any_albert(tmp_path):
     assert again.exit_code == 2 and "nope" in again.output
 
 
+def test_the_command_says_what_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("layers.npz", layer_0=np.ones((3, 4)), layer_1=np.ones((3, 4)))
+    (tmp_path / "words.txt").write_text("a b", encoding="utf-8")
+    spread(BERT).save("model")
+    for given, word in (
+        (["nowhere"], "nowhere"),
+        (["layers.npz"], "hidden=np.stack"),
+        (["model", "--text", "words.txt"], "tokenizer.json"),
+    ):
+        done = CliRunner().invoke(main, ["probe", *given])
+        assert done.exit_code == 2 and word in done.output
+        assert done.output.count("layers.npz") <= 1
+
+
 @pytest.mark.parametrize("given", [["--text", "words.txt"], []])
 def test_the_command_refuses_what_does_not_fit(given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
