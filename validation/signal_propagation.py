@@ -16,15 +16,15 @@ parts them. So eps = 1 - rho, the mean over pairs, is multiplied in a layer by
 1. Order, chi* < 1: tokens collapse to rank one; chaos, chi* > 1: they do not. The factor of a layer
    near rank one, n = 32, d = 128, m = 256, for g = 0.5 to 6, both sides of the transition, f = 1.
    Asked of the mean logarithm over layers: 4.5 standard errors and 2/d.
-2. The transition a_c^2 = (1 + f^2 chi)/(1 + f^2 q) - 1 is where the measured factor is 1 (between
-   0.8 and 1.2 a_c): 3 per cent. It does not depend on s (logits): asked for s = 0, 1, 3. With ReLU
-   chi = q, there is no chaos: the factor is 1/(1 + a^2). Without attention, it is chi > q.
-3. In chaos, tokens end at the fixed point rho* < 1 of
+2. The transition a_c^2 = (1 + f^2 chi)/(1 + f^2 q) - 1 is where the measured factor is 1, between
+   0.8 and 1.2 a_c: 4.5 standard errors and 2/d. It does not depend on the logits: s = 0, 1, 3. With
+   ReLU chi = q, there is no chaos: the factor is 1/(1 + a^2). Without attention it is at chi = q.
+3. In chaos rho follows, from nearly equal and from independent tokens,
 
-       rho <- (rho + a^2 (rho + (1 - rho)/n) + f^2 c) / (1 + a^2 (rho + (1 - rho)/n) + f^2 q)  (s = 0)
+       rho <- (rho + a^2 p)/(1 + a^2 p),  p = rho + (1 - rho)/n,    rho <- (rho + f^2 c)/(1 + f^2 q)
 
-   whether they begin nearly equal or independent. Asked of the mean of rho: 4.5 standard errors
-   and 3/d.
+   (s = 0) to the same fixed point rho* < 1. Asked of the mean of rho after 16 and 48 layers: 4.5
+   standard errors and 3/d.
 4. Pre-LN: exponents p of both signs, over the layers 8 to 64. Asked: 4.5 standard errors and
    0.05. So order and chaos are separated at a^2 = f^2 (chi - q), which is larger than a_c^2.
 
@@ -45,7 +45,7 @@ from _report import Report, successful
 import meanfield as mf
 from meanfield.plotting import theme
 
-N, D, M, NEAR = 32, 128, 256, 1e-4
+N, D, M, NEAR, LAYERS = 32, 128, 256, 1e-6, 12
 GAINS = (0.5, 1.0, 2.0, 3.0, 6.0)
 NODES = np.linspace(-9, 9, 3601)  # the trapezoidal rule under exp(-z^2/2)
 WEIGHTS = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
@@ -92,14 +92,19 @@ def transition(f: float, g: float) -> float:
     return float(np.sqrt(factor(0.0, f, g) - 1))
 
 
-def fixed_point(a: float, f: float, g: float) -> float:
-    """rho* of layers without logits, by iteration."""
-    q, rho = moments(g)[0], 0.5
-    for _ in range(1000):
+def recursion(a: float, f: float, g: float, rho: float, depth: int) -> float:
+    """rho after `depth` layers without logits."""
+    q = moments(g)[0]
+    for _ in range(depth):
         shared = a**2 * (rho + (1 - rho) / N)
         after = (rho + shared) / (1 + shared)  # of attention and its norm
         rho = (after + f**2 * covariance(g, after)) / (1 + f**2 * q)
     return rho
+
+
+def fixed_point(a: float, f: float, g: float) -> float:
+    """rho*."""
+    return recursion(a, f, g, 0.5, 1000)
 
 
 # Random networks ----------------------------------------------------------------------------
@@ -121,12 +126,11 @@ def network(depth: int, a: float, f: float, g: float, s: float, rng, activation,
     return mf.Transformer(drift, normalisation=scheme, feedforward=forward)
 
 
-def gaps(depth, a, f, g, s=0.0, *, seed, near=True, activation=np.tanh, scheme=None, keep=1):
-    """1 - rho after layers, the mean over pairs."""
+def gaps(depth, a, f, g, s=0.0, *, seed, first=NEAR, activation=np.tanh, scheme=None, keep=1):
+    """1 - rho after layers, the mean over pairs; at the start it is about `first`."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((N, D))
-    if near:
-        x = x[:1] + np.sqrt(NEAR) * x
+    x = np.sqrt(1 - first) * rng.standard_normal(D) + np.sqrt(first) * x
     start = mf.Tokens(x / np.linalg.norm(x, axis=1, keepdims=True))
     model = network(depth, a, f, g, s, rng, activation, scheme or mf.PostLN())
     options = {"dt": 1.0, "scheme": mf.steppers.Layers, "t_eval": np.arange(0, depth + 1, keep)}
@@ -140,11 +144,11 @@ def gap(x: np.ndarray) -> float:
     return float((away**2).sum() / (len(x) - 1))
 
 
-def growth(networks: int, depth: int, *parameters, **options) -> tuple[float, float]:
+def growth(seed: int, networks: int, *parameters, **options) -> tuple[float, float]:
     """Mean and standard error of the logarithm of a layer's factor near rank one."""
     logs = []
-    for seed in range(networks):
-        found = gaps(depth, *parameters, seed=seed, **options)
+    for rng in np.random.default_rng(seed).spawn(networks):
+        found = gaps(LAYERS, *parameters, seed=rng, **options)
         logs += np.diff(np.log(found)).tolist()
     return float(np.mean(logs)), float(np.std(logs, ddof=1) / np.sqrt(len(logs)))
 
@@ -158,40 +162,46 @@ def compare(report: Report, what: str, case: str, known: float, found, allowed: 
     report.compare(what, case, **options, tolerance=4.5 * error + allowed)
 
 
-def check_factors(report: Report, gains, networks: int, depth: int) -> dict:
-    found = {}
+def check_factors(report: Report, gains, networks: int) -> dict:
+    found, seed = {}, 0
     for g in gains:
         middle = transition(1.0, g) if factor(0.0, 1.0, g) > 1 else 0.5
         for a in (0.0, 0.8 * middle, 1.2 * middle):
-            measured = found[g, a] = growth(networks, depth, a, 1.0, g)
+            seed += 1
+            measured = found[g, a] = growth(seed, networks, a, 1.0, g)
             case = f"g = {g:g}, a = {a:.3f}"
             compare(report, "log chi*", case, np.log(factor(a, 1.0, g)), measured, 2 / D)
     for a in (0.3, 1.0):
-        measured = growth(networks, depth, a, 1.0, np.sqrt(0.5), activation=relu)
+        measured = growth(round(10 * a), networks, a, 1.0, np.sqrt(0.5), activation=relu)
         compare(report, "log chi*", f"ReLU, a = {a:g}", -np.log1p(a**2), measured, 2 / D)
     return found
 
 
-def check_transition(report: Report, networks: int, depth: int) -> None:
+def check_transition(report: Report, networks: int) -> None:
     g = 3.0
     middle = transition(1.0, g)
     for s in (0.0, 1.0, 3.0):
-        sides = [growth(networks, depth, w * middle, 1.0, g, s)[0] for w in (0.8, 1.2)]
-        at = 0.8 + 0.4 * sides[0] / (sides[0] - sides[1])
-        case = f"g = {g:g}, s = {s:g}"
-        report.compare("a_c, of law", case, predicted=1, measured=at, tolerance=0.03)
+        low, high = (
+            growth(100 + round(s), networks, w * middle, 1.0, g, s) for w in (0.8, 1.2)
+        )
+        slope = (low[0] - high[0]) / 0.4
+        at, error = 0.8 + low[0] / slope, np.hypot(low[1], high[1]) / slope
+        print(f"s = {s:g}: a_c is {at:.3f} of the law's {middle:.4f}, standard error {error:.3f}")
+        compare(report, "a_c, of law", f"g = {g:g}, s = {s:g}", 1.0, (at, error), 2 / D)
 
 
-def check_chaos(report: Report, cases, networks: int) -> dict:
-    found = {}
+def check_chaos(report: Report, cases, networks: int) -> None:
+    """rho from both sides of its fixed point, after 16 and 48 layers."""
     for g, a in cases:
-        known = found[g, a] = fixed_point(a, 1.0, g)
-        for near in (True, False):
-            ends = [1 - gaps(40, a, 1.0, g, seed=i, near=near)[-8:].mean() for i in range(networks)]
-            measured = np.mean(ends), np.std(ends, ddof=1) / np.sqrt(networks)
-            case = f"g = {g:g}, a = {a:g}, from {'near 1' if near else '0'}"
-            compare(report, "rho*", case, known, measured, 3 / D)
-    return found
+        print(f"g = {g:g}, a = {a:g}: rho* = {fixed_point(a, 1.0, g):.4f}")
+        for first in (0.02, 1.0):
+            runs = [1 - gaps(48, a, 1.0, g, seed=i, first=first, keep=16) for i in range(networks)]
+            for i in (1, 3):
+                ends = [run[i] for run in runs]
+                measured = np.mean(ends), np.std(ends, ddof=1) / np.sqrt(networks)
+                known = recursion(a, 1.0, g, 1 - first, 16 * i)
+                case = f"g = {g:g}, a = {a:g}, from {1 - first:g}, layer {16 * i}"
+                compare(report, "rho", case, known, measured, 3 / D)
 
 
 def check_pre(report: Report, networks: int) -> None:
@@ -241,11 +251,10 @@ def main() -> int:
     parser.add_argument("--figure", metavar="FILE", help="where to draw the phases")
     arguments = parser.parse_args()
     report, quick = Report(["what", "case"], digits=6), arguments.quick
-    networks, depth = (2, 4) if quick else (8, 6)
-    factors = check_factors(report, GAINS[1:4:2] if quick else GAINS, networks, depth)
-    check_transition(report, 3 * networks, depth)
-    check_chaos(report, ((3.0, 0.5), (6.0, 1.0))[: 1 if quick else 2], networks + 1)
-    check_pre(report, networks + 1)
+    factors = check_factors(report, GAINS[1:4:2] if quick else GAINS, 4 if quick else 12)
+    check_transition(report, 10 if quick else 40)
+    check_chaos(report, ((6.0, 1.0),) if quick else ((6.0, 1.0), (3.0, 0.5)), 6 if quick else 24)
+    check_pre(report, 4 if quick else 12)
     if arguments.figure:
         with theme.style():
             draw(factors, arguments.figure)
