@@ -9,18 +9,18 @@ The text at hand has no matrices and centres; these are ours, the other paramete
 2. Figures 2 and 4: 10^4 tokens, beta = 10, elevation uniform in [-pi/2, pi/2], azimuth from four
    wrapped normals of deviation 0.2, Q = K = 1, V = diag(1, 1, 0): they collapse onto the plane
    (root mean square distance below 1e-3 at t = 15), and there to one cluster for each normal,
-   whose masses are the shares drawn to 0.03, without a trace of the width at t = 40: 1e-6. Then
+   whose masses are the shares drawn to 0.03, narrower than 1e-6 at t = 25. Then
    clusters merge one after the other, the closest first, while the energy
 
        e = sum_ij m_i m_j e^(beta (<x_i, x_j> - 1))
 
    has plateaus sum_k m_k^2, to e^(-beta (1 - cos)) of the closest gap. The first merging is that of
-   two bodies alone, to 0.05 of its time; the last one, by quadrature from a state of two clusters,
+   two bodies alone, to 0.15 of its time; the last one, by quadrature from a state of two clusters,
    to 1e-5.
 3. Figure 3: 5 10^4 tokens on the circle, V = -1, beta = 50, three wrapped normals of deviation 0.2:
    moments 1 to 6 at s = t/beta = 0.02, 0.1, 0.5 are those of `Characteristics` of the density, to
-   4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat e^(-k^2 s) to
-   1/beta, with beta = 200 to 1/200.
+   4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat, e^(-k^2 s), to 3/beta,
+   and with beta = 200 it is nearer by 4: asked of this order in 1/beta 0.1.
 
     python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 60 s, 10 s quick
 
@@ -43,9 +43,10 @@ TOPS = {
     "simple real": np.array([[1.0, 0.3, 0.1], [0.0, 0.4, -0.3], [0.1, 0.3, 0.3]]),
     "complex pair": np.array([[1.0, -0.6, 0.2], [0.7, 0.9, 0.0], [0.0, 0.2, 0.1]]),
 }
-CENTRES, SHARES, WIDTH = np.array([0.0, 1.0, 2.4, 4.2]), (0.3, 0.2, 0.3, 0.2), 0.2
+CENTRES, SHARES, WIDTH = np.array([0.0, 1.3, 2.95, 4.63]), (0.3, 0.2, 0.3, 0.2), 0.2
 THREE = np.array([0.0, 1.8, 3.9])
 PLANE, TIGHT, NEAR, END = np.diag([1.0, 1.0, 0.0]), 1e-7, 1e-3, 1e10
+ALONE = 25.0  # clusters of no width are left
 LATE = (0.02, 0.1, 0.5)
 
 
@@ -98,12 +99,12 @@ def check_collapse(report: Report, n: int) -> tuple:
     elevation = rng.uniform(-np.pi / 2, np.pi / 2, n)
     flat = np.cos(elevation)
     points = [flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)]
-    start, times = mf.Tokens(np.stack(points, axis=1)), np.append(np.geomspace(0.05, 15, 25), 40)
+    start, times = mf.Tokens(np.stack(points, axis=1)), np.append(np.geomspace(0.05, 15, 25), ALONE)
     run = solved(mf.Attention(V=PLANE, beta=beta), start, times, merge=TIGHT, rtol=1e-7)
     flat = np.sqrt(run[-2].masses @ run[-2].x[:, 2] ** 2)
     report.compare("distance to the plane", "t = 15", predicted=0, measured=flat, tolerance=1e-3)
     theta, masses = clusters(run.final)
-    report.compare("clusters", "t = 40", predicted=4, measured=len(theta), tolerance=0)
+    report.compare("clusters", f"t = {ALONE:g}", predicted=4, measured=len(theta), tolerance=0)
     for k, share in enumerate(np.bincount(part) / n):
         options = {"predicted": share, "measured": masses[k], "tolerance": 0.03}
         report.compare("mass", f"cluster {k + 1}", **options)
@@ -135,7 +136,7 @@ def check_staircase(report: Report, theta, masses, beta: float) -> tuple:
                        tolerance=allowed)  # fmt: skip
     two = next(tokens for tokens in run if len(tokens) == 2)
     for name, state, phi, parts, allowed in (
-        ("first", start, float(theta[1] - theta[0]), masses[:2], 0.05),
+        ("first", start, float(theta[1] - theta[0]), masses[:2], 0.15),
         ("last", two, float(angle(*two.x)), two.masses, 1e-5),
     ):
         law, _ = closing_time(sa_speeds(beta, *parts), phi, NEAR)
@@ -168,7 +169,7 @@ def check_forward(report: Report, n: int) -> dict:
     parts = np.array((0.4, 0.35, 0.25)) @ np.exp(-1j * np.outer(THREE, all_k))
     start, found = space.fourier(parts * np.exp(-(all_k**2) * WIDTH**2 / 2)), {}
     first = np.array([start.moment(int(l)) for l in k])
-    carried = mf.Characteristics(start)
+    carried, errors = mf.Characteristics(start), []
     for beta in (50.0, 200.0):
         times = beta * np.array(LATE)
         run = solved(-mf.SA(beta), carried, times, rtol=1e-7)
@@ -176,7 +177,8 @@ def check_forward(report: Report, n: int) -> dict:
         for s, found_there in zip(LATE, means, strict=True):
             away = float(np.abs(found_there - first * np.exp(-(k**2) * s)).max())
             report.compare("density, heat", f"beta = {beta:g}, s = {s:g}", predicted=0,
-                           measured=away, tolerance=1 / beta)  # fmt: skip
+                           measured=away, tolerance=3 / beta)  # fmt: skip
+            errors.append(away)
         if beta == 50.0:
             tokens = solved(-mf.SA(beta), mf.Tokens.on_circle(theta), times, rtol=1e-6)
             for s, known, state in zip(LATE, means, tokens, strict=True):
@@ -184,6 +186,8 @@ def check_forward(report: Report, n: int) -> dict:
                 options = {"predicted": 0, "measured": away, "random": True}
                 report.compare("tokens, density", f"s = {s:g}", **options, tolerance=4.5 / n**0.5)
                 found[s] = np.exp(-(all_k**2) * s), np.angle(state.x @ [1, 1j])
+    order = np.log(max(errors[:3]) / max(errors[3:])) / np.log(4)
+    report.compare("order in 1/beta", "heat", predicted=1, measured=order, tolerance=0.1)
     return {s: (heat * start.coefficients, angles) for s, (heat, angles) in found.items()}
 
 
@@ -210,7 +214,7 @@ def draw(runs: dict, staircase: tuple, forward: dict, path: str) -> None:
     ax = figure.add_subplot(grid[0, 2])
     run, times, levels = staircase
     ax.semilogx(run.t, [energy(tokens, 10.0) for tokens in run])
-    ax.semilogx(40 + times, levels, color="C0")
+    ax.semilogx(ALONE + times, levels, color="C0")
     ax.set(xlabel="time", ylabel="energy", title="four Gaussians", ylim=(0, 1.05))
     ax = figure.add_subplot(grid[0, 3])
     theta = np.linspace(-np.pi, np.pi, 400)
