@@ -22,9 +22,9 @@ The text at hand has no matrices and centres; these are ours, the other paramete
    4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat, e^(-k^2 s), to 3/beta,
    and with beta = 200 it is nearer by 4: asked of this order in 1/beta 0.1.
 
-    python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 60 s, 10 s quick
+    python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 30 s, 10 s quick
 
---quick: 2000 tokens, and 10^4 of the third figure. Exit code 1 on failure.
+--quick: 800 tokens, and 4000 of the third figure. Exit code 1 on failure.
 
 Reference: Bruno, Pasqualotto and Agazzi, arXiv:2509.25040.
 """
@@ -233,7 +233,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer tokens")
     parser.add_argument("--figure", metavar="FILE", help="where to draw the four figures")
     arguments = parser.parse_args()
-    report, n = Report(["what", "case"], digits=6), 2000 if arguments.quick else 10_000
+    report, n = Report(["what", "case"], digits=6), 800 if arguments.quick else 10_000
     runs = check_first(report, n)
     staircase = check_collapse(report, n)
     forward = check_forward(report, 5 * n)
