@@ -122,7 +122,7 @@ def by_sum(first, second):
 
 
 def strong_order(report: Report, quick: bool) -> None:
-    paths, finest, degree = 60 if quick else 120, 1024, 64
+    paths, finest, degree = 24 if quick else 120, 1024, 64
     kappa, start = np.full(paths, 8.0), poisson(0.3, degree)
     cases = (
         ("translations", Replayed, 5, with_areas, by_chen, 1.0),
@@ -156,7 +156,7 @@ def strong_order(report: Report, quick: bool) -> None:
 
 
 def path_by_path(report: Report, quick: bool) -> None:
-    sizes = [100, 1000, 10_000] if quick else [100, 1000, 10_000, 100_000]
+    sizes = [100, 1000] if quick else [100, 1000, 10_000, 100_000]
     cases = {
         "circle": (CIRCLE, mf.SA(2.0), mf.CommonTranslations, sizes),
         "sphere": (SPHERE, mf.SA(2.0), mf.CommonTranslations, sizes[:-1]),
@@ -213,7 +213,7 @@ def rotations(report: Report) -> None:
 
 
 def poisson_kernels(report: Report, quick: bool) -> None:
-    paths, kappa, T, r = 300 if quick else 2000, 8.0, 0.5, 0.3
+    paths, kappa, T, r = 100 if quick else 2000, 8.0, 0.5, 0.3
     rho0, times = 2 * np.arctanh(r), np.linspace(0, T, 51)
     model = mf.Transformer(mf.Kuramoto(), common=mf.CommonTranslations(np.full(paths, kappa)))
     options = {"t_eval": times, "dt": 0.01, "rng": 1, **fixed(96)}
@@ -241,7 +241,7 @@ def poisson_kernels(report: Report, quick: bool) -> None:
 
 
 def exponents(report: Report, quick: bool) -> None:
-    paths, kappa, T = 1000 if quick else 10_000, 2.0, 1.0
+    paths, kappa, T = 500 if quick else 10_000, 2.0, 1.0
     for d, (drift, rate) in itertools.product((2, 3), ((mf.SA(1.0), 1.0), (mf.USA(1.0), np.e))):
         x = np.zeros((paths, 2, d))
         x[:, :, 0], x[:, 1, 1] = 1.0, 1e-5
