@@ -28,7 +28,7 @@ parts them. So eps = 1 - rho, the mean over pairs, is multiplied in a layer by
 4. Pre-LN: exponents p of both signs, over the layers 8 to 64. Asked: 4.5 standard errors and
    0.05. So order and chaos are separated at a^2 = f^2 (chi - q), which is larger than a_c^2.
 
-    python validation/signal_propagation.py [--quick] [--figure FILE.png]    # 60 s, 8 s quick
+    python validation/signal_propagation.py [--quick] [--figure FILE.png]    # 45 s, 12 s quick
 
 --quick: fewer networks and points. Exit code 1 on failure. References: Cowsik, Nebabu, Qi and
 Ganguli, arXiv:2403.02579, and Noci et al. (NeurIPS 2022), cited by Rigollet, arXiv:2512.01868,
@@ -45,7 +45,7 @@ from _report import Report, successful
 import meanfield as mf
 from meanfield.plotting import theme
 
-N, D, M, NEAR, LAYERS = 32, 128, 256, 1e-6, 12
+N, D, M, NEAR, LAYERS = 32, 128, 256, 1e-8, 12
 GAINS = (0.5, 1.0, 2.0, 3.0, 6.0)
 NODES = np.linspace(-9, 9, 3601)  # the trapezoidal rule under exp(-z^2/2)
 WEIGHTS = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
