@@ -8,7 +8,7 @@ distances: 0.03; of the coupling, whose replicas differ by more, 4.5 standard er
    with the nonlinear process ~ n^(-1/2).
 2. S^2, softmax, random Q, K, V: H^-2 and the coupling ~ n^(-1/2).
 
-    python validation/chaos_under_attention.py [--quick]     # 300 s, 40 s quick
+    python validation/chaos_under_attention.py [--quick]     # 300 s, 10 s quick
 
 --quick has one model, on the circle, fewer tokens and replicas, and exponents to 0.12. OMP_NUM_THREADS says how many batches
 are run at the same time, by default two. Exit code 1 on failure.
