@@ -1,11 +1,11 @@
-"""Claim: figures 1 to 4 of a multiscale analysis look as described, with their sizes and our matrices.
+"""Claim: figures 1 to 4 of a multiscale analysis look as described, with matrices of our own.
 
 The text at hand has no matrices and centres; these are ours, the other parameters theirs.
 
 1. Figure 1: 10^4 uniform tokens on S^2, beta = 30, Q = K = 1. Where V has a simple real top
-   eigenvalue, they end at its eigenvector and at the antipode, each token on the side of w x(0), w the
-   left eigenvector, as the law of alignment z' = V z says: but for a share of 2/beta. Where the top is
-   a complex pair, they end on its plane. Asked: mean distance below 1e-3 at t = 25.
+   eigenvalue, they end at its eigenvector and at the antipode, each token on the side of w x(0), w
+   the left eigenvector, as the law of alignment z' = V z says: but for a share of 2/beta. Where the
+   top is a complex pair, they end on its plane. Asked: mean distance below 1e-3 at t = 25.
 2. Figures 2 and 4: 10^4 tokens, beta = 10, elevation uniform in [-pi/2, pi/2], azimuth from four
    wrapped normals of deviation 0.2, Q = K = 1, V = diag(1, 1, 0): they collapse onto the plane
    (root mean square distance below 1e-3 at t = 15), and there to one cluster for each normal,
@@ -19,8 +19,8 @@ The text at hand has no matrices and centres; these are ours, the other paramete
    to 1e-5.
 3. Figure 3: 5 10^4 tokens on the circle, V = -1, beta = 50, three wrapped normals of deviation 0.2:
    moments 1 to 6 at s = t/beta = 0.02, 0.1, 0.5 are those of `Characteristics` of the density, to
-   4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat, e^(-k^2 s), to 3/beta,
-   and with beta = 200 it is nearer by 4: asked of this order in 1/beta 0.1.
+   4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat,
+   e^(-k^2 s), to 3/beta, and with beta = 200 it is nearer by 4: asked of this order in 1/beta 0.1.
 
     python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 30 s, 10 s quick
 

@@ -10,8 +10,9 @@ distances: 0.03; of the coupling, whose replicas differ by more, 4.5 standard er
 
     python validation/chaos_under_attention.py [--quick]     # 300 s, 10 s quick
 
---quick has one model, on the circle, fewer tokens and replicas, and exponents to 0.12. OMP_NUM_THREADS says how many batches
-are run at the same time, by default two. Exit code 1 on failure.
+--quick has one model, on the circle, fewer tokens and replicas, and exponents to 0.12.
+OMP_NUM_THREADS says how many batches are run at the same time, by default two. Exit code 1 on
+failure.
 
 References: Sznitman (1991); Castin, Ablin, Carrillo and Peyre (2025), for the mean-field limit.
 """

@@ -24,7 +24,8 @@ under SA or USA, its variance 2/(kappa_0 T). Means over paths to 4.5 standard er
 
     python validation/common_noise.py [--quick]    # 180 s, 30 s quick
 
---quick has fewer tokens and paths, no weak order, and the strong one of translations only. Exit code 1 on failure.
+--quick has fewer tokens and paths, no weak order, and the strong one of translations only. Exit
+code 1 on failure.
 """
 
 import argparse

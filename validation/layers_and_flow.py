@@ -5,14 +5,15 @@ x' = P_x A(x). After time 1 they differ by the order of the step. After long tim
 
 1. Two tokens at the angle phi, T = tanh(beta (1 - cos phi)/2):
 
-       layers  tan(phi/2) <- tan(phi/2) (1 +- step T)/(1 +- step),    flow  (log tan(phi/2))' = +-(T - 1)
+       layers    tan(phi/2) <- tan(phi/2) (1 +- step T)/(1 +- step)
+       flow      (log tan(phi/2))' = +-(T - 1)
 
    for V = +-1. Asked of 60 layers: 1e-11, relative.
 2. Where clusters are far apart, T is 1 up to e^(-c beta) and the logarithm of the factor is
    (1 + step)^-1 of the flow's: layers merge later by the factor 1 + step. Two tokens,
-   beta = 4 to 8, step = 0.1 to 1, against the quadrature of the flow: asked 3 step e^-beta. The five
-   tokens of a public script (beta = 4, step = 0.1) merge last at t = 329.5 and, in layers, later by
-   1.1: asked 0.02.
+   beta = 4 to 8, step = 0.1 to 1, against the quadrature of the flow: asked 3 step e^-beta. The
+   five tokens of a public script (beta = 4, step = 0.1) merge last at t = 329.5 and, in layers,
+   later by 1.1: asked 0.02.
 3. Near one cluster 1 - rho falls in each layer by (1 + step)^-2 under SA, (1 + step e^beta)^-2
    under USA, where the flow has e^(-2 step) and e^(-2 step e^beta). Asked: 1e-6. Under Pre-LN both
    fall like t^-2. Asked of the exponent: 0.02.
@@ -24,8 +25,8 @@ x' = P_x A(x). After time 1 they differ by the order of the step. After long tim
    and for step > 2 they meet. Asked: 1e-6. Smallest counter-example: beta = 1, step = 3.
 5. V = -1, the uniform state of the circle, where the flow mixes: a layer multiplies degree k by
    1 - step g_k/(1 - step a), g_k = k^2 I_k/(beta I_0), a = I_1/I_0: asked 1e-6. This is below -1
-   for step > 2/(max g + 2a), which is less than 1: tokens of layers then keep patterns of order one,
-   and those of shorter layers do not, 10 per cent off this step. Asked: always.
+   for step > 2/(max g + 2a), which is less than 1: tokens of layers then keep patterns of order
+   one, and those of shorter layers do not, 10 per cent off this step. Asked: always.
 
     python validation/layers_and_flow.py [--quick] [--figure FILE.png]    # 12 s, 5 s quick
 
@@ -140,7 +141,9 @@ def check_late(report: Report) -> None:
             case = f"{drift.__name__}, step = {step:g}"
             options = {"predicted": (1 + step * growth) ** -2, "measured": sizes[i + 1] / sizes[i]}
             report.compare("factor of a layer", case, **options, tolerance=1e-6, relative=True)
-    run = layers(mf.SA(1.0), mf.Tokens(start.x, radii=np.ones(16)), 0.5, LATE, mf.PreLN(), LATE // 4)
+    run = layers(
+        mf.SA(1.0), mf.Tokens(start.x, radii=np.ones(16)), 0.5, LATE, mf.PreLN(), LATE // 4
+    )
     sizes = [spread(run[i]) for i in (2, 4)]
     measured = np.log(sizes[1] / sizes[0]) / np.log(2)
     report.compare("exponent of t", "Pre-LN", predicted=-2, measured=measured, tolerance=0.02)

@@ -206,7 +206,8 @@ def draw(errors: list[float], gibbs: dict, path: str) -> None:
         color = "C0" if name == "cos 1" else "C1"
         middle.plot(theta, gibbs[name, beta, c].at(circle), color=color, lw=1)
         middle.plot(theta, weights / weights[:-1].mean(), "k:", lw=0.8)
-    middle.set(xlabel="angle", ylabel="density at rest", title=r"$F = c\nabla\varphi/\beta$, $V=-1$")
+    middle.set(xlabel="angle", ylabel="density at rest")
+    middle.set_title(r"$F = c\nabla\varphi/\beta$, $V = -1$")
     eps = np.geomspace(1e-12, 0.49, 300)
     for i, beta in enumerate((5.0, 10.0, 20.0)):
         inside = eps > 1 / (1 + np.exp(2 * beta))

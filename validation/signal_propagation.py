@@ -181,9 +181,7 @@ def check_transition(report: Report, networks: int) -> None:
     g = 3.0
     middle = transition(1.0, g)
     for s in (0.0, 1.0, 3.0):
-        low, high = (
-            growth(100 + round(s), networks, w * middle, 1.0, g, s) for w in (0.8, 1.2)
-        )
+        low, high = (growth(100 + round(s), networks, w * middle, 1.0, g, s) for w in (0.8, 1.2))
         slope = (low[0] - high[0]) / 0.4
         at, error = 0.8 + low[0] / slope, np.hypot(low[1], high[1]) / slope
         print(f"s = {s:g}: a_c is {at:.3f} of the law's {middle:.4f}, standard error {error:.3f}")
