@@ -28,6 +28,7 @@ from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
 from .pair_tangents import tangent_sums, tangents_in_blocks, tangents_of_blocks
 
 STRIP = 256  # tokens whose sums are divided at a time
+TILE = 16  # rows and columns that are transposed at a time
 
 
 class Sums(NamedTuple):
@@ -216,15 +217,34 @@ class DirectTangents:
 
 def changes_of(x: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
     """The columns (p, R, rows + 1, n) of the changes of the directions u = x/|x| and of masses."""
-    square = np.einsum("rnd,rnd->rn", x, x)
-    length = np.sqrt(square)
-    along = np.einsum("rnd,prnd->prn", x, dx) / square
-    du = (dx - along[..., None] * x) / length[..., None]
-    rows = max(x.shape[2], 3)
-    changes = np.zeros((*dx.shape[:2], rows + 1, x.shape[1]))
-    changes[:, :, : x.shape[2]] = du.swapaxes(2, 3)
-    changes[:, :, -1] = dm
+    changes = np.zeros((*dx.shape[:2], max(x.shape[2], 3) + 1, x.shape[1]))
+    _change(x, dx, dm, changes)
     return changes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _change(x, dx, dm, changes):
+    replicas, n, d = x.shape
+    lengths, along = np.empty(STRIP), np.empty(STRIP)
+    for r in range(replicas):
+        for begin in range(0, n, STRIP):
+            tokens = range(begin, min(n, begin + STRIP))
+            for i in tokens:
+                square = 0.0
+                for c in range(d):
+                    square += x[r, i, c] * x[r, i, c]
+                lengths[i - begin] = np.sqrt(square)
+            for a in range(len(dx)):
+                for i in tokens:
+                    radial = 0.0
+                    for c in range(d):
+                        radial += x[r, i, c] * dx[a, r, i, c]
+                    along[i - begin] = radial / lengths[i - begin] ** 2
+                    changes[a, r, -1, i] = dm[a, r, i]
+                for c in range(d):
+                    for i in tokens:
+                        change = dx[a, r, i, c] - along[i - begin] * x[r, i, c]
+                        changes[a, r, c, i] = change / lengths[i - begin]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -346,15 +366,14 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
         <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
     """
     u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
-    du, dm = changes[:, :-1], changes[:, -1]
-    pulling = np.concatenate([u * m, m[None]])
-    moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
-    base = [] if known is not None else [pulling]
-    together = np.concatenate([*base, *moved])
+    du, first = changes[:, :-1], 0 if known is None else 1
+    summands = np.empty((1 + count, *columns.shape))  # whose sums with the weights are asked for
+    _weigh_by_masses(columns, changes, summands)
+    pulling, together = summands[0], summands[first:].reshape(-1, n)
     both = np.concatenate([du, np.broadcast_to(u, du.shape), du], axis=1)
     left, right = both[:, : 2 * len(u)], both[:, len(u) :]
     size, blocks = len(pulling), -(-n // BLOCK)
-    summed, levels = found[1 - len(base) :], np.zeros((2, n))
+    summed, levels = found[first:], np.zeros((2, n))
 
     def block(number):
         return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
@@ -386,8 +405,7 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
             copy = u[:, inside].copy()  # for the same one numpy takes slower paths
             np.matmul(u[:, inside].T, copy, out=place[0])
             for a in range(count):
-                half = np.matmul(du[a][:, inside].T, copy)
-                np.add(half, half.T, out=place[1 + a])
+                _add_transposed(np.matmul(du[a][:, inside].T, copy, out=place[1 + a]))
             _weigh(place, beta, rates, m, inside.start, inside.start, levels)
             add(inside, inside, place, room, transposed=False)
 
@@ -410,17 +428,60 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
     threads.share(within, blocks)
     for turn in range(rounds_of(blocks)):
         threads.share(partial(between, turn), (blocks + 1) // 2)
-    sums, changed, itself = found[0], found[1:], np.exp(beta - abs(beta))
-    if known is None:
-        sums[:-1] -= u * sums[-1]
-    else:
-        sums[-1] = levels[0]
-    changed[:, :-1] -= u * changed[:, None, -1]
-    changed[:, :-1] -= du * sums[-1]
-    changed[:, -1] += itself * dm
-    sums[-1] += itself * m
     if known is not None:
-        sums[:-1] = known(sums[-1]) + u * levels[1]
+        found[0, -1] = levels[0]
+    _relative(columns, changes, np.exp(beta - abs(beta)), first, found)
+    if known is not None:
+        found[0, :-1] = known(found[0, -1])
+        found[0, :-1] += u * levels[1]
+
+
+@njit(cache=True, nogil=True)
+def _weigh_by_masses(columns, changes, summands):
+    """m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
+    m, n = columns[-1], columns.shape[1]
+    summands[0, -1] = m
+    for c in range(len(columns) - 1):
+        for j in range(n):
+            summands[0, c, j] = m[j] * columns[c, j]
+    for a in range(len(changes)):
+        dm = changes[a, -1]
+        summands[1 + a, -1] = dm
+        for c in range(len(columns) - 1):
+            for j in range(n):
+                summands[1 + a, c, j] = m[j] * changes[a, c, j] + dm[j] * columns[c, j]
+
+
+@njit(cache=True, nogil=True)
+def _relative(columns, changes, itself, first, found):
+    """Sums of w_ij u_j into those of w_ij (u_j - u_i), and the token itself into the levels.
+
+    From the `first` of found (1 + p, rows + 1, n) on; all levels are there.
+    """
+    n, S = columns.shape[1], found[0, -1]
+    for a in range(first, len(found)):
+        level = found[a, -1]
+        for c in range(len(columns) - 1):
+            for i in range(n):
+                found[a, c, i] -= columns[c, i] * level[i]
+            for i in range(n if a > 0 else 0):
+                found[a, c, i] -= changes[a - 1, c, i] * S[i]
+        for i in range(n if a > 0 else 0):
+            level[i] += itself * changes[a - 1, -1, i]
+    for i in range(n):
+        S[i] += itself * columns[-1, i]
+
+
+@njit(cache=True, nogil=True)
+def _add_transposed(matrix):
+    """A + A^T in place, by tiles, so that columns are read from near memory."""
+    size = len(matrix)
+    for first in range(0, size, TILE):
+        for second in range(first, size, TILE):
+            for i in range(first, min(first + TILE, size)):
+                for j in range(max(second, i), min(second + TILE, size)):
+                    total = matrix[i, j] + matrix[j, i]
+                    matrix[i, j], matrix[j, i] = total, total
 
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
