@@ -26,8 +26,8 @@ of two others drive it. On the circle, for USA (C) and SA (C'), rho_k = I_k/I_0,
        P_k = int e^-x prod_(j != k) (1 - e^(-x w_k/w_j)) dx,    w_k = e^(2 s_k t) .
 
    USA, beta = 5 (rates 4.9, 14.0, 18.6, 16.3, 10.8) and 7, 2000 tokens, at the time when the
-   fastest has grown to 0.1. Asked of each share: 4.5 standard errors. The fastest degree wins in 46 and
-   39 per cent of the runs only.
+   fastest has grown to 0.1. Asked of each share: 4.5 standard errors. The fastest degree wins in
+   46 and 39 per cent of the runs only.
 3. The first plateau of these runs, 8/s later, has as many clusters as the fastest degree or one
    less. Asked of 9 runs in 10. It is rarely what the largest degree says, in half of the runs.
 
