@@ -9,8 +9,9 @@ import numpy as np
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..core.kinds import with_hints
+from ..dynamics.motion import motion_for
 from ..spaces import Density
-from .densities import DifferentiatedRun, check_differentiable, drift_of, names_of_kappa
+from .indexed import differentiated
 from .journal import EnsembleJournal, Journal, end_of
 from .tangents import check_state, checked_parameter
 from .variation import Variation
@@ -52,11 +53,31 @@ class Functional:
             fitting(name, given, "a function of a Density", callable(given), TypeError)
 
     @classmethod
-    def mean(cls, f: Callable[[np.ndarray], np.ndarray]) -> "Functional":
-        """int f dmu of a real function of unit vectors (N, d)."""
-        return cls(
-            lambda mu: mu.expect(f), lambda mu: mu.geometry.function_values(f, mu.geometry.points)
-        )
+    def mean(
+        cls, f: Callable[[np.ndarray], np.ndarray], position: float | None = None
+    ) -> "Functional":
+        """int f dmu of a real function of unit vectors (N, d).
+
+        With a position it is int f dmu_s of the slice there, of `Indexed` densities: the gradient
+        is then the influence of all positions on this one.
+        """
+        if position is None:
+            return cls(lambda mu: mu.expect(f), lambda mu: _values_of(f, mu.geometry))
+
+        def variation(mu: Any) -> np.ndarray:
+            weights = mu.index.interpolation(position) / mu.index.weights
+            return np.outer(weights, _values_of(f, mu.space)).ravel()
+
+        def value(mu: Any) -> np.ndarray:
+            indexed = hasattr(mu, "at_position")
+            fitting("position", position, "left out for a Density without an index", indexed)
+            return mu.at_position(position).expect(f)
+
+        return cls(value, variation)
+
+
+def _values_of(f: Callable[[np.ndarray], np.ndarray], space: Any) -> np.ndarray:
+    return space.function_values(f, space.points)
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,10 +120,14 @@ def gradient(
     f : Functional or function
         A function of unit vectors (N, d) stands for int f dmu.
     run : Solution
-        Of a Density, from `solve` in this session: a file does not keep the steps.
+        Of a Density, or of Indexed densities, from `solve` in this session: a file does not keep
+        the steps.
     parameters : list of str, optional
         By default all that the model has: those of the drift, and kappa if there is noise; of a
-        `PerLayer` kappa "kappa[0]", "kappa[1]", ... for the layers with noise.
+        `PerLayer` kappa "kappa[0]", "kappa[1]", ... for the layers with noise; of frequencies
+        "frequency.factor" (`OfIndex`), "frequency.width" and "frequency.centre" (`Lorentzian`).
+        Where each position has its own beta, "beta" adds one number to all of them, and "beta[i]"
+        is that of node i, which is to be named here.
 
     Returns
     -------
@@ -122,27 +147,28 @@ def gradient(
     fitting("run", run, "the Solution of a run", hasattr(run, "stored"), TypeError)
     final: Any = run.final
     check_state(final)
-    check_differentiable(run.model, final.geometry)
     journal, initial = recorded(run)
+    kind, motion = differentiated(initial), motion_for(initial)(run.model, initial, rtol=run.rtol)
+    kind.check(motion)
     if parameters is None:
-        parameters = [*drift_of(run.model).parameters, *names_of_kappa(run.model)]
+        parameters = kind.parameters_of(motion)
     many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
-    names = [checked_parameter("parameters", name, run.model) for name in parameters]
+    names = [checked_parameter("parameters", name, motion) for name in parameters]
     space, shape, start = final.geometry, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     shared: dict | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
-        last = Density(space, final.coefficients[index])
+        last = final.computed(final.coefficients[index], space)
         values[index], slope = _evaluated(of, last)
         end = space.to_coefficients(slope)
         own = journal.member(index)
         _check_end(run, own, end_of(run, journal, index))
-        member = DifferentiatedRun(run.model, initial, index, own, names, start, kept=shared)
+        member = kind.of_motion(motion, initial, index, own, names, start, kept=shared)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
-        values, Variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
+        values, kind.variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
     )
 
 

@@ -1,7 +1,7 @@
 """Runs of densities, differentiated: the accepted steps of a journal, taken again."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import Journal, Stretch
 from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
+from .variation import Variation
 
 FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
+Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
 RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
@@ -76,6 +78,11 @@ def name_of_kappa(model: Transformer, t: float) -> str:
     return f"kappa[{np.searchsorted(kappa.jumps, t, side='right')}]"
 
 
+def fields_in(motion: Any) -> FieldsOn:
+    """The fields of a motion, whose kernels are made."""
+    return lambda geometry, member: motion.fields(geometry).of(member)
+
+
 class Piece(NamedTuple):
     """Steps on the same modes, by the same scheme and in the same layer of a kappa.
 
@@ -111,6 +118,8 @@ class DifferentiatedRun:
         The time at which the run begins.
     fields : callable, optional
         (geometry, member) -> the fields of a drift that is not zonal, those of the run.
+    turned : callable, optional
+        geometry -> what frequencies add to L, and its derivatives by parameters.
     kept : dict, optional
         Where N with its derivatives is kept for other steps of the same member, or of members
         with the same drift.
@@ -126,6 +135,7 @@ class DifferentiatedRun:
         start: float = 0.0,
         *,
         fields: FieldsOn | None = None,
+        turned: Callable[[Geometry], Turned] | None = None,
         kept: dict | None = None,
     ):
         shape, drift = initial.shape, drift_of(model)
@@ -133,6 +143,7 @@ class DifferentiatedRun:
         drift = drift.broadcast(shape).member(number) if drift.shape else drift
         self._model, self._start = model, start
         self._fields, self._number = fields, number
+        self._turned = (lambda _geometry: (None, {})) if turned is None else turned
         self._nonlinear = {} if kept is None else kept
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
@@ -142,6 +153,35 @@ class DifferentiatedRun:
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
         self._kept: dict[Any, Any] = {}
         self._diffusions: dict[int, Diffusion] = {}
+
+    # Of a run ------------------------------------------------------------------------------
+
+    variation: ClassVar[type[Variation]] = Variation
+
+    @classmethod
+    def check(cls, motion: Any) -> None:
+        """Raise MeanfieldError, with the reason, for runs that are not differentiated."""
+        check_differentiable(motion.plain, motion.like.geometry, fields_in(motion))
+
+    @classmethod
+    def parameters_of(cls, motion: Any) -> list[str]:
+        """The names of the parameters by which runs are differentiated, without single nodes'."""
+        frequencies = motion.turning_slopes(motion.like.geometry)
+        return [*drift_of(motion.plain).parameters, *names_of_kappa(motion.plain), *frequencies]
+
+    @classmethod
+    def parameters_of_nodes(cls, motion: Any) -> list[str]:
+        """The names of those that single nodes of an index have."""
+        return []
+
+    @classmethod
+    def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
+        """The run of a motion, of these arguments but the model."""
+
+        def turned(geometry: Geometry) -> Turned:
+            return motion.turning(geometry), motion.turning_slopes(geometry)
+
+        return cls(motion.plain, *given, fields=fields_in(motion), turned=turned, **options)
 
     # Tangents ------------------------------------------------------------------------------
 
@@ -280,16 +320,17 @@ class DifferentiatedRun:
         first = self._strength_at(begun)
         return lambda elapsed: self._strength_at(elapsed) - first
 
-    def _factor(self, name: str | None, layer: int) -> float:
-        """d log L, L = M/kappa; 0 where there is no noise."""
-        mine = name == ("kappa" if self._steady else f"kappa[{layer}]")
-        return -self._strength(layer) if mine else 0.0
+    def _moved(self, name: str | None, layer: int, geometry: Geometry, rates: Any) -> np.ndarray:
+        """dL by a parameter, L = M/kappa and what frequencies add; 0 where it has no part in L."""
+        if name == ("kappa" if self._steady else f"kappa[{layer}]"):
+            return -(self._strength(layer) ** 2) * rates
+        return self._turned(geometry)[1].get(name or "", np.zeros(rates.shape))
 
     def _diffusion(self, geometry: Geometry) -> Diffusion:
         parseval = np.repeat(geometry.parseval, geometry.dtype.itemsize // 8)
         generator = self._model.noise.on_densities(geometry)
         rates, basis = (geometry.laplacian, None) if generator is None else generator.eigenbasis
-        return Diffusion.of(rates, basis, parseval)
+        return Diffusion.of(rates, basis, parseval, self._turned(geometry)[0])
 
     # Both ----------------------------------------------------------------------------------
 
@@ -300,23 +341,19 @@ class DifferentiatedRun:
         of_drift = [n if n in self.of_drift else None for n in names]
         key = geometry.degree, tuple(of_drift), adjoint
         if key not in self._nonlinear:
-            of = self._zonal if self._model.is_zonal else self._by_fields
-            self._nonlinear[key] = of(geometry, of_drift, adjoint)
+            self._nonlinear[key] = self._linearised(geometry, of_drift, adjoint)
         return self._nonlinear[key]
 
-    def _by_fields(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
+    def _linearised(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
+        """N with derivatives by parameters of the drift, or transposed."""
+        if self._model.is_zonal:
+            tables, changes = self._tables_on(geometry)
+            by = dict(zip(self.of_drift, changes, strict=True))
+            return linearised_by_tables(geometry, tables, by, names, adjoint)
         of = self._fields
         own = fields_of(self.drift, geometry) if of is None else of(geometry, self._number)
         fields = DifferentiableFields(self._model, self.drift, own, geometry)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
-
-    def _zonal(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
-        tables, changes = self._tables_on(geometry)
-        if not adjoint:
-            which = [-1 if n is None else self.of_drift.index(n) for n in names]
-            return Tangents(geometry, tables, changes if names else [], which)
-        none, aligned = Tables(np.zeros(geometry.degree + 1), None), iter(changes)
-        return Adjoint(geometry, tables, [none if n is None else next(aligned) for n in names])
 
     def _key(self, what: str, piece: Piece) -> tuple:
         return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
@@ -324,13 +361,12 @@ class DifferentiatedRun:
     def _scheme(
         self, piece: Piece, geometry: Geometry, transport: Any, names: Sequence[str | None]
     ) -> DifferentiatedScheme:
-        factors = np.array([self._factor(name, piece.layer) for name in names])
         if geometry.degree not in self._diffusions:
             self._diffusions[geometry.degree] = self._diffusion(geometry)
         diffusion = self._diffusions[geometry.degree]
-        return DifferentiatedScheme(
-            piece.stretch.scheme, diffusion, transport, factors, self._start
-        )
+        moved = [self._moved(name, piece.layer, geometry, diffusion.rates) for name in names]
+        rows = np.array(moved).reshape(len(names), diffusion.rates.size)
+        return DifferentiatedScheme(piece.stretch.scheme, diffusion, transport, rows, self._start)
 
     @cached_property
     def _changes(self) -> list[Tables]:
@@ -343,6 +379,23 @@ class DifferentiatedRun:
         size = geometry.degree + 1
         changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
         return tables_of(self.drift, geometry.degree, geometry.dimension), changes
+
+
+def linearised_by_tables(
+    geometry: Geometry,
+    tables: Tables,
+    by: dict[str, Tables],
+    names: Sequence[str | None],
+    adjoint: bool,
+    pairs: bool = False,
+) -> Tangents | Adjoint:
+    """N of a zonal drift, of tangents with these names of parameters, or transposed."""
+    if adjoint:
+        none = Tables(np.zeros(geometry.degree + 1), None)
+        return Adjoint(geometry, tables, [none if n is None else by[n] for n in names], pairs)
+    known = [name for name in by if name in names]
+    which = [-1 if name is None else known.index(name) for name in names]
+    return Tangents(geometry, tables, [by[name] for name in known], which, pairs)
 
 
 def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:

@@ -7,7 +7,8 @@ At the points of the grid v = sum_h c_h A_h mu/B_h mu with linear A_h and B_h, s
 
 Where a bound has taken the place of B_h mu, its derivative is 0. Where the run is compiled, by
 tables on the circle, so are both of these: `spaces.linearised_tables`. Elsewhere state and tangents
-go through the kernels of the run together.
+go through the kernels of the run together. Of `pairs` the velocities are those of other measures:
+see `spaces.linearised`.
 """
 
 from abc import ABC, abstractmethod
@@ -49,21 +50,21 @@ class DifferentiableFields:
             values = model.feedforward_at(geometry.points)
             self.forward = np.einsum("fnd,nd->fn", geometry.frame, values)
 
-    def tangents(self, names: Sequence[str | None]) -> Any:
+    def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Any:
         """N with tangents, each of a parameter of this name, or of none: see `Tangents`."""
         parameters = list(dict.fromkeys(name for name in names if name is not None))
         tables = self._tables(parameters)
         if tables is None:
-            return FieldTangents(self, names)
+            return FieldTangents(self, names, pairs)
         which = [-1 if name is None else parameters.index(name) for name in names]
-        return TableTangents(*tables, self.geometry.degree, which)
+        return TableTangents(*tables, self.geometry.degree, which, pairs)
 
-    def adjoint(self, names: Sequence[str | None]) -> Any:
+    def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Any:
         """N transposed, with derivatives by parameters, 0 by None: see `Adjoint`."""
         tables = self._tables(names)
         if tables is None:
-            return FieldAdjoint(self, names)
-        return TableAdjoint(*tables, self.geometry.degree)
+            return FieldAdjoint(self, names, pairs)
+        return TableAdjoint(*tables, self.geometry.degree, pairs)
 
     def quotients(self, functions: GridDensity, names: Sequence[str]) -> list[list[Quotient]]:
         """The velocities of the parts, with derivatives by these parameters of the drift.
@@ -172,18 +173,20 @@ class _InPython(ABC):
 class FieldTangents(_InPython):
     """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): as `linearised.Tangents`."""
 
-    def __init__(self, fields: DifferentiableFields, names: Sequence[str | None]):
-        space = fields.geometry
+    def __init__(
+        self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
+    ):
+        space, self.each = fields.geometry, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
         size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
-        super().__init__(fields, names, size, size)
+        super().__init__(fields, names, self.each * size, size)
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        space = self.fields.geometry
-        functions = self.functions(source.view(space.dtype).reshape(self._shape))
+        space, (count, modes) = self.fields.geometry, self._shape
+        rows = source.view(space.dtype).reshape(count, self.each, modes)
         found = target.view(space.dtype).reshape(self._shape)
-        parts = self.fields.quotients(functions, self.parameters)
-        velocity, values = self.velocity(parts), functions.values
+        parts = self.fields.quotients(self.functions(rows[:, -1]), self.parameters)
+        velocity, values = self.velocity(parts), space.to_values(rows[:, 0])
         found[0] = space.minus_divergence(velocity * values[0])
         changes: Any = 0.0
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
@@ -208,24 +211,28 @@ class FieldTangents(_InPython):
 class FieldAdjoint(_InPython):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...): as `linearised.Adjoint`."""
 
-    def __init__(self, fields: DifferentiableFields, names: Sequence[str | None]):
-        space = fields.geometry
-        self._floats = space.dtype.itemsize // 8 * space.degrees.size
-        super().__init__(fields, names, 2 * self._floats, self._floats + len(names))
+    def __init__(
+        self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
+    ):
+        space, self.each = fields.geometry, 1 + pairs
+        self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
+        given = self._floats + self._floats // self.each
+        super().__init__(fields, names, given, self._floats + len(names))
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, floats = self.fields.geometry, self._floats
-        rows = source.view(space.dtype).reshape(2, -1)
-        functions = self.functions(rows[:1])
-        parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(rows[1])
-        flux = functions.values[0] * slope
-        series = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
+        rows = source.view(space.dtype).reshape(self.each + 1, -1)
+        functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]
+        parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(last)
+        flux = space.to_values(rows[0]) * slope
+        found = np.zeros((self.each, last.size), space.dtype)
+        found[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
         pulled = []
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
             pulled.append([one.pulled_back(factor * flux) for one in mine])
             for one, covectors in zip(mine, pulled[-1], strict=True):
-                series = series + one.transposed(*covectors)
-        target[:floats] = series.view(float)
+                found[-1] += one.transposed(*covectors)
+        target[:floats] = found.view(float).ravel()
         for p, name in enumerate(self.names):
             target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
 

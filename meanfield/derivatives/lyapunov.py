@@ -12,8 +12,8 @@ from ..core.kinds import with_hints
 from ..dynamics.motion import motion_for
 from ..spaces import Density
 from .adjoint import recorded
-from .densities import DifferentiatedRun, check_differentiable
 from .flows import DifferentiatedFlow
+from .indexed import differentiated
 from .journal import EnsembleJournal, Journal
 
 if TYPE_CHECKING:
@@ -190,9 +190,11 @@ def _of_densities(
     run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng
 ) -> Iterator[tuple[float, np.ndarray]]:
     """As `_of_flows`, for densities: pieces of the journal, one after another."""
-    space = initial.geometry
-    check_differentiable(run.model, space)
-    most = int(space.parseval.sum()) - 1  # one number or two for each coefficient but the mass
+    space, kind = initial.geometry, differentiated(initial)
+    motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
+    kind.check(motion)
+    parts = 1 if space.dtype.kind == "f" else 2 - space.real_modes  # numbers of a coefficient
+    most = int((parts * (space.degrees > 0)).sum())
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     pieces = list(_pieces(journal, renewals))
     states: dict[tuple, np.ndarray] = {}
@@ -200,7 +202,7 @@ def _of_densities(
     kept: dict[tuple, dict] = {}
     for index in np.ndindex(*initial.shape):
         drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
-        drawn[:, 0] = 0
+        drawn[:, space.degrees == 0] = 0
         states[index] = initial.coefficients[index]
         tangents[index], _ = _renewed_modes(space, drawn)
     for piece, end in pieces:
@@ -209,7 +211,8 @@ def _of_densities(
             here = space.with_modes(states[index].size)
             whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
             mine = kept.setdefault(index if run.model.drift.shape else (), {})
-            member = DifferentiatedRun(run.model, Density(here, whole), index, piece, (), kept=mine)
+            last = initial.computed(whole, here)
+            member = kind.of_motion(motion, last, index, piece, (), kept=mine)
             (found,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = found[0]
             here = space.with_modes(found.shape[1])

@@ -1,7 +1,7 @@
 """Derivatives of a run by parameters and in directions of its initial state, at every output."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,23 +11,13 @@ from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..spaces.indexed import Indexed
-from .densities import (
-    DifferentiatedRun,
-    FieldsOn,
-    check_differentiable,
-    drift_of,
-    name_of_kappa,
-    names_of_kappa,
-)
+from .densities import name_of_kappa
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
-from .indexed import DifferentiatedIndexed, IndexedVariation, check_indexed
+from .indexed import differentiated
 from .journal import end_of
 from .parameters import derivative_by
 from .run_tangents import RunTangents
 from .variation import Variation
-
-if TYPE_CHECKING:
-    pass
 
 
 class Tangents(RunTangents[Variation]):
@@ -61,16 +51,12 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
         return {}
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
-    if isinstance(state, Indexed):
-        check_indexed(motion)
-    else:
-        check_state(state)
-        check_differentiable(model, state.geometry, fields_in(motion))
+    differentiated(state).check(motion)
     found: dict[str, Any] = {}
     directions = 0
     for given in tangents:
         if isinstance(given, str):
-            found[checked_parameter("tangents", given, model, ", or directions")] = given
+            found[checked_parameter("tangents", given, motion, ", or directions")] = given
         else:
             found[f"direction_{directions}"] = _direction(given, state)
             directions += 1
@@ -78,12 +64,7 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
 
 
 def check_state(state: Any) -> None:
-    """Raise MeanfieldError for states whose runs have no tangents as expansions, nor gradients."""
-    if isinstance(state, Indexed):
-        raise MeanfieldError(
-            "Gradients of runs of Indexed densities are not known: ask for tangents, "
-            "solve(..., tangents=[...]), in the directions that matter."
-        )
+    """Raise MeanfieldError for states whose runs have no gradients."""
     if not isinstance(state, Density):
         raise MeanfieldError(
             f"Gradients of runs are known for a Density; got a run of {type(state).__name__}. Ask "
@@ -91,12 +72,12 @@ def check_state(state: Any) -> None:
         )
 
 
-def checked_parameter(argument: str, name: str, model: Transformer, more: str = "") -> str:
+def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> str:
     """The name of a parameter of a model by which runs are differentiated; else ValueError."""
-    of_noise = names_of_kappa(model)
-    known = [*drift_of(model).parameters, *of_noise]
+    kind, model = differentiated(motion.like), motion.model
+    known = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
     advice = ""
-    if name == "kappa" and not of_noise:
+    if name == "kappa" and "kappa[0]" not in known:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
         inside = "" if model.smooth_noise or not model.shape else " in some member"
         advice = f"kappa {reason}{inside}."
@@ -150,11 +131,6 @@ def _direction(given: Any, state: Density) -> np.ndarray:
         ) from None
 
 
-def fields_in(motion: Any) -> FieldsOn:
-    """The fields of a motion, whose kernels are made."""
-    return lambda geometry, member: motion.fields(geometry).of(member)
-
-
 def tangents_of(
     run: Any, journal: Any, initial: Any, tangents: dict[str, Any], motion: Any
 ) -> Tangents | FlowTangents:
@@ -163,22 +139,17 @@ def tangents_of(
         return flow_tangents_of(run, motion, journal, initial, tangents)
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
-    rows: list[dict[tuple, np.ndarray]] = [{} for _ in elapsed]
+    kind, rows = differentiated(initial), [{} for _ in elapsed]  # type: ignore[var-annotated]
     shared: dict | None = None if model.drift.shape else {}
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
-        given: Any = (model, initial, index, steps, parameters, start)
-        member: DifferentiatedRun
-        if isinstance(initial, Indexed):
-            member = DifferentiatedIndexed(*given, influence=motion.influence, kept=shared)
-        else:
-            member = DifferentiatedRun(*given, fields=fields_in(motion), kept=shared)
+        given = initial, index, steps, parameters, start
+        member = kind.of_motion(motion, *given, kept=shared)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]
     result: dict[str, list[Variation]] = {name: [] for name in tangents}
-    kind = IndexedVariation if isinstance(initial, Indexed) else Variation
     for row, state in zip(rows, run.states, strict=True):
         space = state.geometry
         for i, name in enumerate(tangents):
@@ -186,7 +157,7 @@ def tangents_of(
             for index in np.ndindex(*shape):
                 values = row[index][i]
                 found[index] = space.with_modes(values.size).resample(values, space.degree)
-            result[name].append(kind(space, found))
+            result[name].append(kind.variation(space, found))
     return Tangents(run, {name: tuple(all_) for name, all_ in result.items()})
 
 

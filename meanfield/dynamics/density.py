@@ -239,6 +239,13 @@ class DensityMotion(Motion, moves=Density):
         damping = frequency.width + (1j * frequency.centre if frequency.centre else 0.0)
         return -geometry.degrees * damping
 
+    def turning_slopes(self, geometry: Geometry) -> dict[str, np.ndarray]:
+        """Derivatives of `turning` by parameters of the frequencies, (modes,) each."""
+        if self.model.frequency is None:
+            return {}
+        degrees = geometry.degrees
+        return {"frequency.width": -1.0 * degrees, "frequency.centre": -1j * degrees}
+
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..models.influence import frequencies_at
+from ..models.influence import Frequency, frequencies_at
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.contract import Transport
@@ -62,6 +62,15 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     """Indexed densities: the slices of all nodes are one expansion, with steps in common.
 
     Coordinates are the coefficients of all slices; errors are those of the product space.
+
+    Attributes
+    ----------
+    influence : ndarray, (P, P)
+        See `Index.influence`.
+    drift_at_nodes : Drift
+        That of each node of each member, an ensemble (R P,); or that of all.
+    betas : ndarray, (P,), or None
+        Inverse temperatures of the nodes, where they have their own.
     """
 
     example = "Indexed densities such as circle.indexed(f)"
@@ -92,7 +101,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             check_fields(self.plain, product.space)
         self.influence = product.index.influence(model)
         self._frequencies = frequencies_at(model.frequency, product.index.nodes)
-        self._nodes = self._drift_at_nodes()
+        self.drift_at_nodes = self._drift_at_nodes()
 
     def _drift_at_nodes(self) -> Any:
         """The drift of each node of each member, an ensemble (R P,); or that of all."""
@@ -101,8 +110,8 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         if drift.shape:
             flat = drift.broadcast(shape)
             drift = flat.member(np.repeat(np.arange(members), len(index)))
-        betas = None if causal is None else causal.betas(index.nodes)
-        if betas is None:
+        self.betas = None if causal is None else causal.betas(index.nodes)
+        if self.betas is None:
             return drift
         own: Any = self.model.drift
         if "beta" not in own.described:
@@ -115,25 +124,36 @@ class IndexedMotion(DensityMotion, moves=Indexed):
                 "causal has a beta for each position, in place of that of the drift, which is an "
                 f"ensemble {own.beta.shape}: give one of them."
             )
-        return own.replace(beta=np.tile(betas, members))
+        return own.replace(beta=np.tile(self.betas, members))
 
     def turning(self, geometry: Any) -> np.ndarray | None:
         """-i k omega for each slice, in the coefficients int e^(-ik theta) dmu_s."""
         if self.model.frequency is None:
             return None
-        turns = -1j * np.outer(self._frequencies, geometry.space.degrees)
-        return turns.ravel()
+        return self._turned(self._frequencies, geometry)
+
+    def turning_slopes(self, geometry: Any) -> dict[str, np.ndarray]:
+        """Derivatives of `turning` by parameters of the frequencies; none of a function's."""
+        frequency: Any = self.model.frequency
+        if not isinstance(frequency, Frequency):
+            return {}
+        slopes = frequency.slopes(geometry.index.nodes)
+        return {f"frequency.{name}": self._turned(s, geometry) for name, s in slopes.items()}
+
+    @staticmethod
+    def _turned(frequencies: np.ndarray, geometry: Any) -> np.ndarray:
+        return -1j * np.outer(frequencies, geometry.space.degrees).ravel()
 
     def fields(self, geometry: Any) -> EnsembleFields:
         if geometry not in self._fields:
             members = int(np.prod(self.like.shape)) * len(geometry.index)
-            self._fields[geometry] = EnsembleFields(self._nodes, geometry.space, (members,))
+            self._fields[geometry] = EnsembleFields(self.drift_at_nodes, geometry.space, (members,))
         return self._fields[geometry]
 
     def evolution(self, geometry: Geometry, *, apart: bool = False) -> IndexedEvolution:
         model = self.plain
         fields = None if model.is_zonal else self.fields(geometry)
-        options: Any = {"influence": self.influence, "nodes": self._nodes}
+        options: Any = {"influence": self.influence, "nodes": self.drift_at_nodes}
         return IndexedEvolution(
             *(model, geometry, self.like.shape, self.inside, fields),
             turning=self.turning(geometry),

@@ -135,6 +135,10 @@ Coupling = Annotated[Any, COUPLING]
 class Frequency(Kind, family=True):
     """How fast points of the circle turn, in radians per unit of time, by their index."""
 
+    def slopes(self, index: np.ndarray) -> dict[str, np.ndarray]:
+        """Derivatives of the angular velocities at values of the index by parameters, (P,) each."""
+        return {}
+
 
 class OfIndex(Frequency):
     """The index times a factor: the natural frequency omega where the index is omega.
@@ -149,6 +153,9 @@ class OfIndex(Frequency):
 
     def __call__(self, index: np.ndarray) -> np.ndarray:
         return self.factor * index
+
+    def slopes(self, index: np.ndarray) -> dict[str, np.ndarray]:
+        return {"factor": index}
 
 
 class Lorentzian(Frequency):

@@ -125,10 +125,12 @@ def solve(
         model, such as "beta" and "kappa", and directions in which the initial density changes. A
         direction is another Density, towards which it moves; a function of unit vectors (N, d); a
         `Variation`; or coefficients. For a Density under a constant drift and independent noise,
-        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa. Of `Indexed` densities,
-        under a zonal drift, likewise: towards other `Indexed` densities, by a function that is the
-        same at all nodes, or by coefficients of all nodes. Of Tokens, Characteristics and
-        Gaussian, without noise, a direction is a change of their arrays: see the page Derivatives.
+        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa, "frequency.width",
+        "frequency.centre" and "frequency.factor" parameters of frequencies. Of `Indexed` densities
+        likewise: towards other `Indexed` densities, by a function that is the same at all nodes, or
+        by coefficients of all nodes; where each has its own beta, "beta" is added to all, and
+        "beta[0]" is that of a node. Of Tokens, Characteristics and Gaussian, without noise, a
+        direction is a change of their arrays: see the page Derivatives.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run

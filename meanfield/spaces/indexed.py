@@ -137,8 +137,9 @@ class IndexedSpace(Geometry):
             "points, indexed.marginal(), which are densities on the sphere."
         )
 
-    chart = _values = _coefficients = _at = _noise = _refuse
-    sample = gradient = minus_divergence = transport = transforms = _refuse
+    chart = _values = _coefficients = _at = _noise = uniform = density = indexed = _refuse
+    sample = gradient = minus_divergence = transport = transforms = empirical = _refuse
+    frame = property(_refuse)
 
 
 class Indexed(Density):

@@ -8,7 +8,8 @@ transports and with their truncations, so that both are exact for the discrete m
     DN(u)* l = <v, grad l> + W * -div(u grad l/B) - Z * (u <v, grad l>/B)
 
 Where a parameter of W and Z changes with h, its derivatives of A and of B at u are added to A_h
-and to B_h.
+and to B_h. Of `pairs` A, B, A_h and B_h are those of other measures, which follow u and each h: see
+`Transport`. The transpose is then a pair too: <v, grad l>, and the other two terms.
 """
 
 from collections.abc import Sequence
@@ -35,10 +36,12 @@ class Tables(NamedTuple):
 class _Linearised(Transport):
     """What both directions share: the grid, the multipliers and their derivatives."""
 
-    def __init__(self, geometry: Geometry, tables: Tables, changes: Sequence[Tables]):
+    def __init__(
+        self, geometry: Geometry, tables: Tables, changes: Sequence[Tables], pairs: bool = False
+    ):
         attraction, normaliser = tables
         shared = None if normaliser is None else normaliser[None]
-        super().__init__(attraction[None], shared, 1, geometry.degrees.size)
+        super().__init__(attraction[None], shared, 1, geometry.degrees.size, pairs)
         self.dtype, parts = geometry.dtype, geometry.dtype.itemsize // 8
         self.transforms = transforms = geometry.transforms(self.points)
         self.normalised = normaliser is not None
@@ -51,7 +54,7 @@ class _Linearised(Transport):
         self._parseval = np.repeat(geometry.parseval, parts)
         self._sizes = (
             *(of.size, geometry.degree, self.band, transforms.size, transforms.components),
-            *(int(self.normalised), len(all_)),
+            *(int(self.normalised), len(all_), int(pairs)),
         )
 
     def _rows(self, rows: int) -> np.ndarray:
@@ -70,6 +73,8 @@ class Tangents(_Linearised):
         Derivatives of the tables by parameters.
     parameters : sequence of int
         For each h the number of the parameter that changes with it, or -1.
+    pairs : bool
+        Whether u and each h are followed by measures whose velocities they have.
     """
 
     def __init__(
@@ -78,8 +83,9 @@ class Tangents(_Linearised):
         tables: Tables,
         changes: Sequence[Tables],
         parameters: Sequence[int],
+        pairs: bool = False,
     ):
-        super().__init__(geometry, tables, changes)
+        super().__init__(geometry, tables, changes, pairs)
         self._shape = 1, (1 + len(parameters)) * geometry.degrees.size
         which, components = np.array([*parameters, -1], dtype=np.int64), self.transforms.components
         numbers = (*self._sizes, len(parameters), *self.transforms.addresses)
@@ -93,11 +99,14 @@ class Tangents(_Linearised):
 class Adjoint(_Linearised):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
 
-    The numbers are floats after the coefficients.
+    The numbers are floats after the coefficients. With `pairs` it is (u, nu, l) -> (l1, l2, ...):
+    see the top of this file.
     """
 
-    def __init__(self, geometry: Geometry, tables: Tables, changes: Sequence[Tables]):
-        super().__init__(geometry, tables, changes)
+    def __init__(
+        self, geometry: Geometry, tables: Tables, changes: Sequence[Tables], pairs: bool = False
+    ):
+        super().__init__(geometry, tables, changes, pairs)
         components = self.transforms.components
         numbers = (*self._sizes, *self.transforms.addresses)
         buffers = (
@@ -109,29 +118,30 @@ class Adjoint(_Linearised):
 
 @CompiledFunction
 def _tangents(context, member, source, target):
-    c = integer_array(context, (19,))
+    c = integer_array(context, (20,))
     modes, degree, band, size, components, tables = c[0], c[1], c[2], c[3], c[4], c[6]
-    normalised, count, inner = c[5] == 1, c[7], c[12]
-    given, found = float_array(source, (1 + count, modes)), float_array(target, (1 + count, modes))
-    above, below = float_array(c[13], (tables, modes)), float_array(c[14], (tables, modes))
-    which, moved = integer_array(c[15], (count + 1,)), float_array(c[16], (modes,))
-    held, values = float_array(c[17], (3 + components, size)), c[18]
+    normalised, pairs, count, inner = c[5] == 1, c[7], c[8], c[13]
+    given = float_array(source, (1 + count, 1 + pairs, modes))
+    found = float_array(target, (1 + count, modes))
+    above, below = float_array(c[14], (tables, modes)), float_array(c[15], (tables, modes))
+    which, moved = integer_array(c[16], (count + 1,)), float_array(c[17], (modes,))
+    held, values = float_array(c[18], (3 + components, size)), c[19]
     density, field = float_array(values, (size,)), float_array(values + 8 * size, (3, size))
     u, over, share = held[0], held[1], held[2]
     for row in range(1 + count):
-        h, p = given[row], which[row - 1] + 1 if row > 0 else 0
-        evaluate(c[8], inner, degree, address_of(h), values)
+        h, p = given[row, pairs], which[row - 1] + 1 if row > 0 else 0
+        evaluate(c[9], inner, degree, address_of(given[row, 0]), values)
         for k in range(modes):
             moved[k] = above[0, k] * h[k]
             if p > 0:
-                moved[k] += above[p, k] * given[0, k]
-        evaluate(c[9], inner, band, address_of(moved), values + 8 * size)
+                moved[k] += above[p, k] * given[0, pairs, k]
+        evaluate(c[10], inner, band, address_of(moved), values + 8 * size)
         if normalised:
             for k in range(modes):
                 moved[k] = below[0, k] * h[k]
                 if p > 0:
-                    moved[k] += below[p, k] * given[0, k]
-            evaluate(c[8], inner, degree, address_of(moved), values + 8 * size * (1 + components))
+                    moved[k] += below[p, k] * given[0, pairs, k]
+            evaluate(c[9], inner, degree, address_of(moved), values + 8 * size * (1 + components))
         under = field[components]
         if row == 0:
             for j in range(size):
@@ -153,29 +163,32 @@ def _tangents(context, member, source, target):
             else:
                 for j in range(size):
                     flux[j] = density[j] * v[j] + u[j] * flux[j]
-        evaluate(c[11], inner, 0, values + 8 * size, address_of(found[row]))
+        evaluate(c[12], inner, 0, values + 8 * size, address_of(found[row]))
 
 
 @CompiledFunction
 def _adjoint(context, member, source, target):
-    c = integer_array(context, (17,))
+    c = integer_array(context, (18,))
     modes, degree, band, size, components, tables = c[0], c[1], c[2], c[3], c[4], c[6]
-    normalised, inner = c[5] == 1, c[11]
-    u, found = float_array(source, (2, modes))[0], float_array(target, (modes + tables - 1,))
-    above, below = float_array(c[12], (tables, modes)), float_array(c[13], (tables, modes))
-    parseval, work = float_array(c[14], (modes,)), float_array(c[15], (3, modes))
-    values, begin = float_array(c[16], (2 + 2 * components, size)), c[16]
+    normalised, pairs, inner = c[5] == 1, c[7], c[12]
+    u = float_array(source, (2 + pairs, modes))[pairs]
+    found = float_array(target, (1 + pairs, modes))
+    numbers = float_array(target, ((1 + pairs) * modes + tables - 1,))[(1 + pairs) * modes :]
+    above, below = float_array(c[13], (tables, modes)), float_array(c[14], (tables, modes))
+    parseval, work = float_array(c[15], (modes,)), float_array(c[16], (3, modes))
+    values, begin = float_array(c[17], (2 + 2 * components, size)), c[17]
     moved = work[2]
     density, under = values[0], values[1]
-    evaluate(c[7], inner, degree, source, begin)
+    evaluate(c[8], inner, degree, source, begin)
     for k in range(modes):
         moved[k] = above[0, k] * u[k]
-    evaluate(c[8], inner, band, address_of(moved), begin + 16 * size)
-    evaluate(c[8], inner, degree, source + 8 * modes, begin + 8 * size * (2 + components))
+    evaluate(c[9], inner, band, address_of(moved), begin + 16 * size)
+    slope = source + 8 * modes * (1 + pairs)
+    evaluate(c[9], inner, degree, slope, begin + 8 * size * (2 + components))
     if normalised:
         for k in range(modes):
             moved[k] = below[0, k] * u[k]
-        evaluate(c[7], inner, degree, address_of(moved), begin + 8 * size)
+        evaluate(c[8], inner, degree, address_of(moved), begin + 8 * size)
     for j in range(size):
         over = 1.0
         if normalised:
@@ -188,12 +201,14 @@ def _adjoint(context, member, source, target):
         if normalised:
             under[j] = density[j] * over * along if under[j] > NO_MASS else 0.0
         density[j] = along
-    evaluate(c[9], inner, 2 if normalised else 1, begin, address_of(work))
-    evaluate(c[10], inner, 0, begin + 8 * size * (2 + components), address_of(moved))
+    evaluate(c[10], inner, 2 if normalised else 1, begin, address_of(work))
+    evaluate(c[11], inner, 0, begin + 8 * size * (2 + components), address_of(moved))
     for k in range(modes):
-        found[k] = work[0, k] + above[0, k] * moved[k]
+        found[pairs, k] = 0.0
+        found[0, k] = work[0, k]
+        found[pairs, k] += above[0, k] * moved[k]
         if normalised:
-            found[k] -= below[0, k] * work[1, k]
+            found[pairs, k] -= below[0, k] * work[1, k]
     for p in range(1, tables):
         total = 0.0
         for k in range(modes):
@@ -201,4 +216,4 @@ def _adjoint(context, member, source, target):
             if normalised:
                 change -= below[p, k] * work[1, k]
             total += parseval[k] * u[k] * change
-        found[modes + p - 1] = total
+        numbers[p - 1] = total

@@ -9,7 +9,8 @@ by the tables of `TableTransport` and at its points, so that with the weak diver
     N(u) = -(u v)',    DN(u) k = -(k v + u sum_h (A_h k - q_h B_h k) / B_h u)',
     DN(u)* l = v l' + sum_h A_h* (u l' / B_h u) - B_h* (u l' q_h / B_h u)
 
-are exact for the discrete map. Where a bound has taken the place of B_h u its derivative is 0.
+are exact for the discrete map. Where a bound has taken the place of B_h u its derivative is 0. Of
+`pairs` the velocities are those of other measures: see `spaces.linearised`.
 """
 
 from collections.abc import Sequence
@@ -56,9 +57,11 @@ class Tabulated(NamedTuple):
 class _Linearised(Transport):
     """What both directions share: the tables, and their derivatives by parameters."""
 
-    def __init__(self, velocity: Tabulated, changes: Sequence[Tabulated], degree: int):
+    def __init__(
+        self, velocity: Tabulated, changes: Sequence[Tabulated], degree: int, pairs: bool = False
+    ):
         every = [velocity, *changes]
-        self.degree, self.points = degree, velocity.steady.size
+        self.pairs, self.degree, self.points = pairs, degree, velocity.steady.size
         self.time, self.speed = np.zeros(1), np.zeros(1)
         self._fft, modes = RealTransform(self.points, rows=1), degree + 1
         parts, entries = [np.stack([one.steady for one in every])], []
@@ -82,6 +85,7 @@ class _Linearised(Transport):
     def _prepare(self, compiled: Any, size: int, numbers: Any, buffers: Any) -> None:
         fft, self._shape = self._fft, (1, size)
         numbers = *self._numbers, *fft.inverse, *fft.forward, *numbers
+        numbers = *numbers, int(self.pairs)
         self._enter(compiled, numbers, (fft.spectrum, fft.values, *self._arrays, *buffers))
 
 
@@ -105,8 +109,9 @@ class TableTangents(_Linearised):
         changes: Sequence[Tabulated],
         degree: int,
         parameters: Sequence[int],
+        pairs: bool = False,
     ):
-        super().__init__(velocity, changes, degree)
+        super().__init__(velocity, changes, degree, pairs)
         which, rows = np.array([-1, *parameters], dtype=np.int64), 1 + len(parameters)
         buffers = which, *(aligned(rows, self.points) for _ in range(3))
         self._prepare(_tangents, rows * (degree + 1), (rows,), buffers)
@@ -118,23 +123,26 @@ class TableAdjoint(_Linearised):
     The numbers are floats after the coefficients.
     """
 
-    def __init__(self, velocity: Tabulated, changes: Sequence[Tabulated], degree: int):
-        super().__init__(velocity, changes, degree)
+    def __init__(
+        self, velocity: Tabulated, changes: Sequence[Tabulated], degree: int, pairs: bool = False
+    ):
+        super().__init__(velocity, changes, degree, pairs)
         buffers = aligned(7, self.points), np.zeros(2 * (degree + 1))
         self._prepare(_adjoint, degree + 1, (), buffers)
 
 
 @CompiledFunction
 def _tangents(context, member, source, target):
-    c = integer_array(context, (20,))
+    c = integer_array(context, (21,))
     modes, length, every, count, stride, size, many = c[0], c[1], c[2], c[3], c[4], c[5], c[10]
-    given, found = float_array(source, (many, 2 * modes)), complex_array(target, (many, modes))
-    series = complex_array(source, (many, modes))
-    spectrum, values = complex_array(c[11], (stride,)), float_array(c[12], (2 * stride,))
-    entries, least = integer_array(c[13], (every * count, 4)), float_array(c[14], (count,))
-    tables, which = float_array(c[15], (size, length)), integer_array(c[16], (many,))
-    v, above = float_array(c[17], (many, length)), float_array(c[18], (many, length))
-    below = float_array(c[19], (many, length))
+    pairs, found = c[11], complex_array(target, (many, modes))
+    given = float_array(source, (many, 1 + pairs, 2 * modes))[:, pairs]
+    series = complex_array(source, (many, 1 + pairs, modes))[:, 0]
+    spectrum, values = complex_array(c[12], (stride,)), float_array(c[13], (2 * stride,))
+    entries, least = integer_array(c[14], (every * count, 4)), float_array(c[15], (count,))
+    tables, which = float_array(c[16], (size, length)), integer_array(c[17], (many,))
+    v, above = float_array(c[18], (many, length)), float_array(c[19], (many, length))
+    below = float_array(c[20], (many, length))
     for row in range(many):
         of = which[row] + 1
         for j in range(length):
@@ -150,7 +158,7 @@ def _tangents(context, member, source, target):
         _quotient(v, above, below, least[entry])
     for row in range(many):
         _synthesised(series[row], spectrum, stride)
-        call(c[6], c[7], c[11], c[12])
+        call(c[6], c[7], c[12], c[13])
         if row == 0:
             for j in range(length):
                 u = values[j]
@@ -160,7 +168,7 @@ def _tangents(context, member, source, target):
         else:
             for j in range(length):
                 values[j] = values[j] * v[0, j] + v[row, j]
-        call(c[8], c[9], c[12], c[11])
+        call(c[8], c[9], c[13], c[12])
         for k in range(modes):
             factor = k / length
             found[row, k] = complex(factor * spectrum[k].imag, -factor * spectrum[k].real)
@@ -168,26 +176,28 @@ def _tangents(context, member, source, target):
 
 @CompiledFunction
 def _adjoint(context, member, source, target):
-    c = integer_array(context, (17,))
+    c = integer_array(context, (18,))
     modes, length, every, count, stride, size = c[0], c[1], c[2], c[3], c[4], c[5]
-    series, given = complex_array(source, (2, modes)), float_array(source, (2, 2 * modes))
-    spectrum, values = complex_array(c[10], (stride,)), float_array(c[11], (2 * stride,))
-    entries, least = integer_array(c[12], (every * count, 4)), float_array(c[13], (count,))
-    tables, work = float_array(c[14], (size, length)), float_array(c[15], (7, length))
-    back = float_array(c[16], (2 * modes,))
-    result = complex_array(target, (modes,))
-    numbers = float_array(target, (2 * modes + every - 1,))[2 * modes :]
+    pairs = c[10]
+    series = complex_array(source, (2 + pairs, modes))
+    given = float_array(source, (2 + pairs, 2 * modes))[pairs]
+    spectrum, values = complex_array(c[11], (stride,)), float_array(c[12], (2 * stride,))
+    entries, least = integer_array(c[13], (every * count, 4)), float_array(c[14], (count,))
+    tables, work = float_array(c[15], (size, length)), float_array(c[16], (7, length))
+    back = float_array(c[17], (2 * modes,))
+    result, floats = complex_array(target, (1 + pairs, modes)), 2 * modes * (1 + pairs)
+    numbers = float_array(target, (floats + every - 1,))[floats:]
     v, slope, flux, above, below = work[0], work[1], work[2], work[3], work[4]
     F, s = work[5], work[6]
     _synthesised(series[0], spectrum, stride)
-    call(c[6], c[7], c[10], c[11])
+    call(c[6], c[7], c[11], c[12])
     for j in range(length):
         flux[j] = values[j]
     for k in range(stride):
         spectrum[k] = 0.0
     for k in range(modes):
-        spectrum[k] = complex(-k * series[1, k].imag, k * series[1, k].real)
-    call(c[6], c[7], c[10], c[11])
+        spectrum[k] = complex(-k * series[1 + pairs, k].imag, k * series[1 + pairs, k].real)
+    call(c[6], c[7], c[11], c[12])
     for j in range(length):
         slope[j] = values[j]
         flux[j] *= slope[j]  # u l'
@@ -200,14 +210,14 @@ def _adjoint(context, member, source, target):
         for j in range(length):
             above[j] = 0.0
             F[j] = flux[j]
-        _accumulate(above, tables, entries[entry, 1], entries[entry, 0], given[0])
+        _accumulate(above, tables, entries[entry, 1], entries[entry, 0], given)
         if entry == 0:
             for j in range(length):
                 v[j] += above[j]
         else:
             for j in range(length):
                 below[j] = 0.0
-            _accumulate(below, tables, entries[entry, 3], entries[entry, 2], given[0])
+            _accumulate(below, tables, entries[entry, 3], entries[entry, 2], given)
             bound = least[entry]
             for j in range(length):
                 level = max(below[j], bound)
@@ -225,17 +235,19 @@ def _adjoint(context, member, source, target):
                     if of == 0:
                         back[i] += part
                     else:
-                        total += part * given[0, i]
+                        total += part * given[i]
             if of > 0:
                 numbers[of - 1] += total
     for p in range(every - 1):
         numbers[p] /= length
     for j in range(length):
         values[j] = v[j] * slope[j]
-    call(c[8], c[9], c[11], c[10])
+    call(c[8], c[9], c[12], c[11])
     for k in range(modes):
         weight = 1 / (length if k == 0 else 2 * length)  # that of L^2
-        result[k] = spectrum[k] / length + complex(weight * back[2 * k], weight * back[2 * k + 1])
+        result[pairs, k] = 0.0
+        result[0, k] = spectrum[k] / length
+        result[pairs, k] += complex(weight * back[2 * k], weight * back[2 * k + 1])
 
 
 @njit(**INNER)

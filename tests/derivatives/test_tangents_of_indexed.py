@@ -67,14 +67,122 @@ def test_nothing_acts_on_what_comes_before():
     assert change[last] > 0
 
 
+# All that depends on positions: exact derivatives, and their transposes ------------------------
+
+SPHERE = mf.Sphere(12)
+SKEW = np.array([[1.0, 0.3], [-0.2, 0.8]])
+SINK = mf.Positions([0, 0.5, 1], order=5, sink=0.2)
+
+
+def _of_turning(s, *x):
+    return 1 + 0.4 * np.cos(x[0] - s) if len(x) == 1 else 1 + 0.3 * x[2] * np.cos(s) + 0.2 * x[0]
+
+
+def _betas(by):
+    return lambda s: 1 + s + by.get("beta", 0) + by.get("beta[2]", 0) * (np.arange(s.size) == 2)
+
+
+CASES = {
+    "SA": lambda by: (mf.SA(1.5 + by.get("beta", 0)), {"causal": True}),
+    "sum": lambda by: (mf.USA(1.5 + by.get("beta", 0)), {"causal": "sum"}),
+    "window, sink, decay": lambda by: (
+        mf.SA(1.5 + by.get("beta", 0)),
+        {"causal": mf.Causal(window=0.5, sink=0.2, decay=lambda u: np.exp(-2 * u))},
+    ),
+    "beta(s)": lambda by: (mf.USA(1.0), {"causal": mf.Causal("mean", beta=_betas(by))}),
+    "attention": lambda by: (
+        mf.Attention(beta=1.5 + by.get("beta", 0), Q=SKEW, V=SKEW.T),
+        {"causal": True},
+    ),
+    "frequency": lambda by: (
+        3.0 * mf.Kuramoto(),
+        {"frequency": mf.OfIndex(1 + by.get("frequency.factor", 0))},
+    ),
+}
+NAMES = {
+    "beta(s)": ["beta", "beta[2]", "kappa"],
+    "frequency": ["frequency.factor", "kappa"],
+}
+
+
 @pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"causal": mf.Causal(beta=lambda s: 1 + s)}, "a beta for each position"),
-        ({"frequency": mf.OfIndex()}, "natural frequencies"),
-    ],
+    ("name", "space"),
+    [*((name, mf.Circle(24)) for name in CASES), ("sum", SPHERE), ("beta(s)", SPHERE)],
+    ids=str,
 )
-def test_other_runs_are_refused(options, told):
-    model = mf.Transformer(mf.SA(1.5), 4.0, **options)
-    with pytest.raises(mf.MeanfieldError, match=told):
-        mf.solve(model, start, (0, 0.1), tangents=["kappa"])
+def test_tangents_are_exact_and_gradients_their_transposes(name, space):
+    """By differences of order 4: 1e-11. <gradient, h> = <J', tangent>: 1e-12, relative."""
+    index = mf.NormalIndex(0.7, 4, 0.3) if name == "frequency" else SINK
+    mu, names = space.indexed(_of_turning, index), NAMES.get(name, ["beta", "kappa"])
+    h = 0.1 * space.indexed(lambda s, *x: _of_turning(s + 1, *x), index).each
+    h[..., 0] = 0
+    options = {**FIXED, "min_degree": space.degree, "max_degree": space.degree, "t_span": (0, 0.1)}
+
+    def run(moved=0.0, tangents=(), **by):
+        drift, seen = CASES[name](by)
+        model = mf.Transformer(drift, 4.0 + by.get("kappa", 0.0), **seen)
+        begin = mf.Indexed(mu.geometry, mu.coefficients + moved * h.ravel())
+        return mf.solve(model, begin, t_eval=[0.05, 0.1], tangents=list(tangents), **options)
+
+    whole = run(tangents=[h.ravel(), *names])
+    for key, by in zip(whole.tangents, ["moved", *names], strict=True):
+        several = [run(**{by: k * STEP}) for k in (-2, -1, 1, 2)]
+        for output in range(2):
+            c = [one[output].coefficients for one in several]
+            slope = (c[0] - 8 * c[1] + 8 * c[2] - c[3]) / (12 * STEP)
+            assert np.abs(whole.tangents[key][output].coefficients - slope).max() <= 1e-11, key
+
+    def f(x):
+        return x[..., -1] ** 2 + x[..., -1]
+
+    s = index.nodes[-1]
+    of_all, of_one = mf.Functional.mean(f), mf.Functional.mean(f, position=s)
+    gradients = [mf.gradient(J, whole, parameters=names) for J in (of_all, of_one)]
+    direction = mf.Variation(mu.geometry, h.ravel())
+    for row, key in enumerate(whole.tangents):
+        change = whole.tangents[key][-1]
+        forwards = change.expect(f), change.at_position(s).expect(f)
+        for found, wanted in zip(gradients, forwards, strict=True):
+            back = found.parameters[names[row - 1]] if row else found.initial.paired(direction)
+            assert back == pytest.approx(wanted, rel=1e-12, abs=1e-15), key
+
+
+def test_the_same_beta_at_all_positions_has_the_tangents_of_one():
+    same = mf.Causal("mean", beta=lambda s: np.full_like(s, 1.5))
+    found = []
+    for causal in ("mean", same):
+        model = mf.Transformer(mf.USA(1.5), 4.0, causal=causal)
+        run = mf.solve(model, start, (0, 0.1), **FIXED, tangents=["beta"])
+        found.append(run.tangents["beta"][-1].coefficients)
+    assert np.abs(found[0] - found[1]).max() <= 1e-14
+
+
+def test_a_density_with_lorentzian_frequencies_has_derivatives_by_them():
+    """r^2 = 1 - 2 Delta/K at the end, without noise: dr/dDelta = -1/(K r)."""
+    mu = circle.density(lambda x: 1 + 0.5 * np.cos(x))
+    model = mf.Transformer(3.0 * mf.Kuramoto(), frequency=mf.Lorentzian(1.3))
+    options = {**FIXED, "dt": 0.06}
+    run = mf.solve(model, mu, (0, 60), tangents=["frequency.width"], **options)
+    r = abs(run.final.moment(1))
+    change = run.tangents.observables.order_parameter.values[0, -1]
+    assert change == pytest.approx(-1 / (3 * r), rel=1e-6)
+    by = mf.gradient(lambda x: x[:, 0], run).parameters
+    assert set(by) == {"factors[0]", "frequency.width", "frequency.centre"}
+    assert by["frequency.width"] == pytest.approx(change, rel=1e-12)
+
+
+def test_exponents_of_indexed_runs():
+    """Near the uniform state, without noise: C has the eigenvalues 1, 1/2, 1/3 by s^p."""
+    uniform = circle.indexed(lambda s, x: 1 + 0 * x + 0 * s, mf.Positions(order=3))
+    run = mf.solve(
+        mf.Transformer(mf.Kuramoto(), causal="mean"), uniform, (0, 30), **{**FIXED, "dt": 0.5}
+    )
+    found = mf.lyapunov_exponents(run, 4)
+    assert found.late == pytest.approx([0.5, 0.5, 0.25, 0.25], abs=0.02)
+
+
+def test_other_names_are_refused():
+    model = mf.Transformer(mf.SA(1.5), 4.0, causal=True)
+    for name in ("beta[0]", "frequency.factor"):
+        with pytest.raises(ValueError, match="parameters of the model"):
+            mf.solve(model, start, (0, 0.1), tangents=[name])
