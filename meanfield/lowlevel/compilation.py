@@ -35,6 +35,11 @@ NOWHERE = (
 # such as tuples of arrays, compiling one takes as long as the function itself.
 INNER: dict[str, Any] = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
+# Options of functions with one caller among several that do the work: they become a part of it
+# before it is compiled. Each level that is compiled on its own is optimised again with all below
+# it, so that a chain of five takes twice the time of one function. Not for those with `fastmath`.
+INLINED: dict[str, Any] = {**INNER, "inline": "always"}
+
 # Options of functions with `fastmath` that compiled code calls: they become a part of the caller.
 # Compiled on its own too, such a function may round differently, and which of the two a process
 # runs depends on what it compiles and what it reads from the cache.

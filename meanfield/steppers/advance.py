@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..lowlevel.compilation import njit
-from .attempt import JOURNAL, STEP, attempt, norm, weigh
+from .attempt import JOURNAL, LEVEL, attempt, norm, weigh
 from .clock import NO_STEP, accepted, planned_to, rejected, replanned, shows
 from .eigenbasis import change
 
@@ -38,7 +38,7 @@ class Rules(NamedTuple):
     steady: float
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(**LEVEL)
 def advance(problem, table, work, clock, rules, target, output, limit):
     """Step towards `target`, at most `limit` attempts, until `output` is reached or passed.
 
@@ -86,7 +86,7 @@ def advance(problem, table, work, clock, rules, target, output, limit):
     return PAUSED, clock, before
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _judge(rules, error, tail):
     if not np.isfinite(error):
         return NOT_FINITE if rules.rtol == 0 else _REJECTED
@@ -97,13 +97,16 @@ def _judge(rules, error, tail):
     return _ACCEPTED
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _hopeless(problem, work, step, rate):
     """After a step that was rejected: whether a shorter one would be too.
 
     It is if nothing moved but for rounding, or if the state has no rate of change.
     """
-    if 0 < step * max(rate, problem.speed[0] * problem.degrees.max()) < ROUNDING:
+    top = 0
+    for degree in problem.degrees:
+        top = max(top, degree)
+    if 0 < step * max(rate, problem.speed[0] * top) < ROUNDING:
         return True
     slope = work.slope[work.front[0]]
     for member in range(len(slope)):
@@ -113,7 +116,7 @@ def _hopeless(problem, work, step, rate):
     return False
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _look_around(problem, work, rules, coarse_tail, arrived):
     if rules.steady > 0:
         u, slope = work.u[work.front[0]], work.slope[work.front[0]]

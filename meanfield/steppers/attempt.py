@@ -5,12 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INNER, WITHIN, njit
+from ..lowlevel.compilation import INLINED, INNER, WITHIN, njit
 from ..lowlevel.simd import address_of, as_bits, from_bits
 from .eigenbasis import Eigenbasis, change
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 STEP = {**INNER, "error_model": "numpy"}
+LEVEL = {**INLINED, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
@@ -138,7 +139,7 @@ def weigh(linear, table, step, work):
     work.counts[2] += 1
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     """One step with the weights at hand, from the front of u and slope to their back.
 
@@ -175,7 +176,7 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     return error, rate, np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
@@ -232,7 +233,7 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
     return share * error / max(norm(u, problem.metric), norm(new, problem.metric)), tail
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**LEVEL)
 def slope_of(problem, member, u, slope, modal, part):
     """slope = N(u) for one member, and L u for an explicit scheme."""
     number = problem.first + member
@@ -240,7 +241,7 @@ def slope_of(problem, member, u, slope, modal, part):
     add_linear(problem, member, u, slope, modal, part)
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def add_linear(problem, member, u, slope, modal, part):
     """Add L u to the slope for an explicit scheme; `modal` and `part` are overwritten."""
     rows, basis = problem.added.shape[0], problem.basis

@@ -12,7 +12,7 @@ import numpy as np
 from ..lowlevel.callbacks import float_array
 from ..lowlevel.compilation import njit
 from .advance import Rules, advance, rate_of_change
-from .attempt import HIGHEST, JOURNAL, STEP, Problem, Work, slope_of
+from .attempt import HIGHEST, JOURNAL, LEVEL, Problem, Work, slope_of
 from .clock import Clock
 from .eigenbasis import NO_BASIS, Eigenbasis, scratch
 from .schemes import Scheme, Table
@@ -217,7 +217,7 @@ def _work(table: Table, linear: np.ndarray, shape: tuple, dtype: Any, count: int
 # Compiled --------------------------------------------------------------------------------------
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _row_of(work, row):
     return Work(
         work.u[row],
@@ -238,7 +238,7 @@ def _row_of(work, row):
     )
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _problem_of(problem, places, linear, added, speeds, row):
     speed = float_array(places[row, 3], (1,))
     speed[0] = speeds[row]
@@ -276,17 +276,17 @@ def _advance(problem, table, work, places, linear, added, speeds, errands, which
         result[14] = code
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _clock(v):
     return Clock(v[0], v[1], v[2], int(v[3]), int(v[4]), v[5], v[6])
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _rules(v):
     return Rules(v[0], v[1], v[2], v[3], v[4], v[5], v[6])
 
 
-@njit(**STEP)
+@njit(**LEVEL)
 def _write(clock, values):
     values[0], values[1], values[2] = clock.t, clock.start, clock.step
     values[3], values[4] = clock.planned, clock.taken
