@@ -290,6 +290,7 @@ def generator(rng: Any) -> np.random.Generator:
     whole = all(isinstance(s, Integral) and _is_real(s) for s in seeds.flat) and seeds.size > 0
     fitting("rng", rng, wanted, whole and seeds.dtype.kind != "b", TypeError)
     fitting("rng", rng, wanted, all(seed >= 0 for seed in seeds.flat))
+    fitting("rng", rng, "a seed, or a list of seeds without lists inside", seeds.ndim < 2)
     return np.random.default_rng(rng if seeds.ndim else seeds.item())
 
 

@@ -62,7 +62,9 @@ def check_writable(path: Path) -> None:
 def _written(path: Path) -> Iterator[Path]:
     """The file behind `path`, a link perhaps; what goes wrong becomes a StorageError."""
     try:
-        target = path.resolve()  # what a link points to is written, the link stays
+        target = Path(os.path.realpath(path))  # a link stays, what it points to is written
+        if target.is_symlink():
+            raise StorageError(f"{path} could not be written: it is a symlink in a loop.")
         if not target.parent.is_dir():
             raise StorageError(
                 f"{path}: the folder {target.parent} does not exist; create it first."
@@ -72,7 +74,7 @@ def _written(path: Path) -> Iterator[Path]:
         if target.exists() and not os.access(target, os.W_OK):
             raise StorageError(f"{path} is write-protected: choose another name, or unlock it.")
         yield target
-    except (OSError, RuntimeError, ValueError) as error:  # links in a circle; a name with a NUL
+    except (OSError, ValueError) as error:  # a name with a NUL
         if isinstance(error, StorageError):
             raise
         reason = getattr(error, "strerror", None) or error

@@ -79,10 +79,16 @@ def test_seeds_are_whole_numbers(rng):
 
 
 @pytest.mark.parametrize(
-    "rng", [np.random.RandomState(1), [[1], [2]], np.arange(4).reshape(2, 2), np.array(1), 2**80]
+    "rng", [np.random.RandomState(1), [1, 2], np.arange(4), np.array(1), 2**80]
 )
 def test_what_numpy_takes_as_a_seed_is_one(rng):
     checks.generator(rng)
+
+
+@pytest.mark.parametrize("rng", [[[1], [2]], np.arange(4).reshape(2, 2)])
+def test_tables_of_seeds_are_refused(rng):  # by some versions of numpy too
+    with pytest.raises(ValueError, match=r"rng must be a seed, or a list"):
+        checks.generator(rng)
 
 
 def test_masked_seeds_are_refused():

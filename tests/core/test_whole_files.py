@@ -85,7 +85,7 @@ def test_places_where_nothing_can_be_written_are_refused(tmp_path):
         "gone/file": "folder .*gone does not exist; create it first",
         ".": "is not a file: expected the name of a file to write",
         "pipe": "is not a file",
-        "circle": "could not be written: Symlink loop",
+        "circle": "could not be written: it is a symlink in a loop",
         "x" * 5000: "could not be written: File name too long",
         "nul\0": "could not be written: .*null",
     }
