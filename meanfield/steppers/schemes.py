@@ -154,7 +154,8 @@ class Scheme:
         if max(entry[3] for entry in entries) > HIGHEST:
             raise ValueError(f"phi functions are available up to order {HIGHEST}, not beyond.")
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
-        return Table(np.array(nodes), decay, np.array(entries), columns, self.stability)
+        numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # one type only
+        return Table(numbers[0], decay, numbers[1], columns, self.stability)
 
 
 # Exponential schemes -----------------------------------------------------------------------

@@ -96,6 +96,7 @@ def test_stability_of_the_octahedral_branch():
         assert abs(found.eigenvalues[found.neutral][0]) < 1e-10
 
 
+@pytest.mark.long
 def test_a_polyhedral_state_is_found_again_and_stays():
     state = max((s for _, s in octahedral_branch().saved), key=lambda s: abs(s.legendre_moments[0]))
     again = mf.stationary(state.model, state.density, symmetry="octahedral")

@@ -250,13 +250,6 @@ def test_other_states_do_not_follow_places():
             mf.solve(model, state, (0, 1))
 
 
-def test_gradients_are_refused():
-    model = mf.Transformer(mf.USA(1.0), 5.0, causal="mean")
-    run = mf.solve(model, MU, (0, 0.1))
-    with pytest.raises(mf.MeanfieldError, match="Indexed"):
-        mf.gradient(lambda mu: 1.0, run)
-
-
 def test_unresolved_in_the_index_is_said():
     """A jump of the initial law inside of a piece."""
     jump = CIRCLE.indexed(lambda s, t: 1 + 0.5 * np.sign(s - 0.4) * np.cos(t))

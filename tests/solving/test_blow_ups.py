@@ -36,6 +36,7 @@ def test_a_large_variance_hides_no_blow_up(M, rtol):
     np.testing.assert_allclose(np.diag(before.cov), [M, 50.0], rtol=50 * rtol)
 
 
+@pytest.mark.long
 def test_a_mean_that_grows_exponentially_hides_no_blow_up():
     """|a| = e^500 at T = 500."""
     run = mf.solve(model(1e-3 * ONE), mf.Gaussian([1, 0], PLANE), (0, 1000))
