@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Sequence
 
-__all__ = ["fastest"]
+import numpy as np
+
+__all__ = ["fastest", "rounds"]
 
 
 def fastest(
@@ -27,3 +29,22 @@ def fastest(
                 seconds = clock() - began
                 best[i], spent[i] = min(best[i], seconds), spent[i] + seconds
     return best
+
+
+def rounds(
+    runs: Sequence[Callable], least: int, budget: float, clock: Callable[[], float]
+) -> np.ndarray:
+    """Seconds of every run in rounds in each of which all take a turn, (rounds, runs).
+
+    At least so many rounds, and more for as long as all together have had less than `budget`
+    seconds. Ratios within a round, of which the median is taken, suffer least from a machine that
+    is faster at one time than at another. Nothing is run beforehand.
+    """
+    found: list[list[float]] = []
+    while len(found) < least or np.sum(found) < budget:
+        times = [clock()]
+        for run in runs:
+            run()
+            times.append(clock())
+        found.append(np.diff(times).tolist())
+    return np.array(found)

@@ -9,7 +9,8 @@ masses and parameters of the drift; those of `Tangents` are one after another on
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
+from ..lowlevel.reuse import Reused
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
@@ -77,6 +79,7 @@ class DirectTangents:
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
+        self._memory = Reused()
         count = int(np.prod(drift.shape))
         self._members = [drift.member(r) for r in range(count)]
         if drift.exponent is None:
@@ -110,13 +113,15 @@ class DirectTangents:
 
         `known` are the velocities, where they are: those of `DirectSums`, with nothing beside.
         """
-        return self._vectors(self._sums(x, masses, dx, dm, known), dx, whole=False)
+        with self._sums(x, masses, dx, dm, known) as sums:
+            return self._vectors(sums, dx, whole=False)
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij), and its changes."""
-        return self._vectors(self._sums(x, masses, dx, dm), dx, whole=True)
+        with self._sums(x, masses, dx, dm) as sums:
+            return self._vectors(sums, dx, whole=True)
 
     @staticmethod
     def _vectors(s: Sums, dx: np.ndarray, *, whole: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -138,24 +143,32 @@ class DirectTangents:
 
     # Sums over pairs -----------------------------------------------------------------------
 
-    def _sums(self, x, masses, dx, dm, known=None) -> Sums:
-        columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
-        found = np.empty((1 + len(changes), *columns.shape))
-        n, d = x.shape[1:]
+    @contextmanager
+    def _sums(self, x, masses, dx, dm, known=None) -> Iterator[Sums]:
+        """Sums in memory that is lent."""
+        replicas, n, d = x.shape
+        shape, count = (replicas, max(d, 3) + 1, n), len(dx)
+        with self._memory.lent(shape, (count, *shape), (1 + count, *shape)) as (own, other, found):
+            columns, changes = columns_of(x, masses, own), changes_of(x, dx, dm, other)
+            yield Sums(columns, changes, found, self._summed(columns, changes, found, d, known))
+
+    def _summed(self, columns, changes, found, d, known) -> np.ndarray | None:
+        """Fill the sums; the levels."""
         if self.drift.exponent is None:
-            return Sums(columns, changes, found, self._by_blocks(columns, changes, found))
-        betas = np.broadcast_to(self.drift.exponent, len(x)).astype(float)
-        rates = np.broadcast_to(self._by_beta, (len(self.names), len(x)))
+            return self._by_blocks(columns, changes, found)
+        replicas, _, n = columns.shape
+        betas = np.broadcast_to(self.drift.exponent, replicas).astype(float)
+        rates = np.broadcast_to(self._by_beta, (len(self.names), replicas))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
             self._by_gram(columns, changes, betas, rates, found, known)
         else:
             self._by_pairs(columns, changes, betas, rates, found)
         if self.drift.normalised:  # a factor in common is divided out
-            return Sums(columns, changes, found, found[:, :, -1].copy())
+            return found[:, :, -1].copy()
         if rates.any():
             found[1:] += rates[..., None, None] * found[0]
         found *= np.exp(np.abs(betas))[:, None, None]
-        return Sums(columns, changes, found, None)
+        return None
 
     def _by_pairs(self, columns, changes, betas, rates, found) -> None:
         """With exponential kernels, exp(beta t - |beta|); without the factor that dbeta changes."""
@@ -186,7 +199,7 @@ class DirectTangents:
             for r, beta in enumerate(betas):
                 given = columns[r], changes[:, r], beta, rates[:, r]
                 own = None if known is None else partial(pulls, r)
-                gram_tangents(*given, found[:, r], self.threads, own)
+                gram_tangents(*given, found[:, r], self.threads, self._memory, own)
 
     @staticmethod
     def _renew_faint(given, target) -> None:
@@ -215,9 +228,13 @@ class DirectTangents:
         return levels
 
 
-def changes_of(x: np.ndarray, dx: np.ndarray, dm: np.ndarray) -> np.ndarray:
+def changes_of(
+    x: np.ndarray, dx: np.ndarray, dm: np.ndarray, into: np.ndarray | None = None
+) -> np.ndarray:
     """The columns (p, R, rows + 1, n) of the changes of the directions u = x/|x| and of masses."""
-    changes = np.zeros((*dx.shape[:2], max(x.shape[2], 3) + 1, x.shape[1]))
+    (_, n, d), shape = x.shape, dx.shape[:2]
+    changes = np.empty((*shape, max(d, 3) + 1, n)) if into is None else into
+    changes[:, :, d:-1] = 0.0
     _change(x, dx, dm, changes)
     return changes
 
@@ -356,7 +373,9 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
         threads.share(work, -(-n // size))
 
 
-def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, known=None) -> None:
+def gram_tangents(
+    columns, changes, beta, rates, found, threads: ThreadPool, memory: Reused, known=None
+) -> None:
     """Fill sums (1 + p, rows + 1, n) with exponential weights, and changes, as `tangent_sums`.
 
     Each block of inner products serves the tokens of its rows and of its columns. Between two
@@ -365,24 +384,30 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
 
         <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
     """
+    n, count, d = columns.shape[1], len(changes), len(columns) - 1
+    summands, both = (1 + count, *columns.shape), (count, 3 * d, n)
+    with memory.lent(summands, both) as given:
+        _sum_blocks(columns, changes, beta, rates, found, threads, memory, known, *given)
+
+
+def _sum_blocks(
+    columns, changes, beta, rates, found, threads, memory, known, summands, both
+) -> None:
     u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
-    du, first = changes[:, :-1], 0 if known is None else 1
-    summands = np.empty((1 + count, *columns.shape))  # whose sums with the weights are asked for
+    du, first, d = changes[:, :-1], 0 if known is None else 1, len(u)
     _weigh_by_masses(columns, changes, summands)
     pulling, together = summands[0], summands[first:].reshape(-1, n)
-    both = np.concatenate([du, np.broadcast_to(u, du.shape), du], axis=1)
-    left, right = both[:, : 2 * len(u)], both[:, len(u) :]
+    both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
+    left, right = both[:, : 2 * d], both[:, d:]
     size, blocks = len(pulling), -(-n // BLOCK)
     summed, levels = found[first:], np.zeros((2, n))
+    scratches = ((1 + count) * BLOCK**2,), (len(together) * BLOCK,)  # of one thread
 
     def block(number):
         return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
 
-    def scratches():
-        """Room for weights and their changes of a block of pairs, and for sums of its tokens."""
-        return np.empty((1 + count) * BLOCK**2), np.empty(len(together) * BLOCK)
-
     def shaped(scratch, rows, others):
+        """Room for weights and their changes of a block of pairs."""
         shape = 1 + count, rows.stop - rows.start, others.stop - others.start
         return scratch[: math.prod(shape)].reshape(shape)
 
@@ -398,31 +423,31 @@ def gram_tangents(columns, changes, beta, rates, found, threads: ThreadPool, kno
 
     def within(first, last):
         """Pairs within some blocks of tokens, whose matrices are symmetric."""
-        scratch, room = scratches()
-        for number in range(first, last):
-            inside = block(number)
-            place = shaped(scratch, inside, inside)
-            copy = u[:, inside].copy()  # for the same one numpy takes slower paths
-            np.matmul(u[:, inside].T, copy, out=place[0])
-            for a in range(count):
-                _add_transposed(np.matmul(du[a][:, inside].T, copy, out=place[1 + a]))
-            _weigh(place, beta, rates, m, inside.start, inside.start, levels)
-            add(inside, inside, place, room, transposed=False)
+        with memory.lent(*scratches) as (scratch, room):
+            for number in range(first, last):
+                inside = block(number)
+                place = shaped(scratch, inside, inside)
+                copy = u[:, inside].copy()  # for the same one numpy takes slower paths
+                np.matmul(u[:, inside].T, copy, out=place[0])
+                for a in range(count):
+                    _add_transposed(np.matmul(du[a][:, inside].T, copy, out=place[1 + a]))
+                _weigh(place, beta, rates, m, inside.start, inside.start, levels)
+                add(inside, inside, place, room, transposed=False)
 
     def between(turn, first, last):
         """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        scratch, room = scratches()
-        for number in range(first, last):
-            one, other = block_pair(blocks, turn, number)
-            if one >= 0:
-                rows, others = block(one), block(other)
-                place = shaped(scratch, rows, others)
-                np.matmul(u[:, rows].T, u[:, others], out=place[0])
-                for a in range(count):
-                    np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
-                _weigh(place, beta, rates, m, rows.start, others.start, levels)
-                add(rows, others, place, room, transposed=True)
-                add(others, rows, place, room, transposed=False)
+        with memory.lent(*scratches) as (scratch, room):
+            for number in range(first, last):
+                one, other = block_pair(blocks, turn, number)
+                if one >= 0:
+                    rows, others = block(one), block(other)
+                    place = shaped(scratch, rows, others)
+                    np.matmul(u[:, rows].T, u[:, others], out=place[0])
+                    for a in range(count):
+                        np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
+                    _weigh(place, beta, rates, m, rows.start, others.start, levels)
+                    add(rows, others, place, room, transposed=True)
+                    add(others, rows, place, room, transposed=False)
 
     found[:] = 0.0
     threads.share(within, blocks)

@@ -22,10 +22,11 @@ BLOCK = 256
 STRIP = 32  # tokens whose components are transposed at a time
 
 
-def columns_of(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None) -> np.ndarray:
     """The columns (R, rows + 1, n) of tokens x (R, n, d)."""
     replicas, n, d = x.shape
-    columns = np.zeros((replicas, max(d, 3) + 1, n))
+    columns = np.empty((replicas, max(d, 3) + 1, n)) if into is None else into
+    columns[:, d:-1] = 0.0
     _fill(x, masses, columns)
     return columns
 
