@@ -123,7 +123,7 @@ def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("number", [3, 40])
+@pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.long)])
 def test_ctrl_c_and_then_resume(name, number, tmp_path, monkeypatch):
     """Whatever is interrupted says so, and goes on where it was."""
     path, seen, at = tmp_path / "diagram.checkpoint", [], Following.at

@@ -157,7 +157,9 @@ def outcomes(attack, process):
     attack.report(json.loads(reported.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("name", ["kill", "full", "stop", "flush"])
+@pytest.mark.parametrize(
+    "name", ["kill", "full", *(pytest.param(n, marks=pytest.mark.long) for n in ("stop", "flush"))]
+)
 def test_a_process_that_dies_while_it_writes_leaves_a_whole_file(attack, name, tmp_path):
     """The old one or the new one; and the next write removes what a dead process left."""
     outcomes(attack, program(name, tmp_path, "long" if attack.long else "short"))
