@@ -20,7 +20,7 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import NO_MASS
-from .contract import Geometry, Transport
+from .contract import Geometry, Transport, bands_of
 
 
 class Tables(NamedTuple):
@@ -39,15 +39,19 @@ class _Linearised(Transport):
     def __init__(
         self, geometry: Geometry, tables: Tables, changes: Sequence[Tables], pairs: bool = False
     ):
-        attraction, normaliser = tables
+        normaliser, all_ = tables.normaliser, (tables, *changes)
+        above, none = np.array([t.attraction for t in all_]), np.zeros(geometry.degree + 1)
+        above[np.arange(above.shape[1]) > bands_of(above)[:, None]] = 0
+        # A parameter may bring degrees that the drift has not got: the widest band is that of all,
+        # each in units of its own, since a derivative may be small beside the drift.
+        size = np.abs(above).max(axis=1, keepdims=True)
         shared = None if normaliser is None else normaliser[None]
-        super().__init__(attraction[None], shared, 1, geometry.degrees.size, pairs)
+        super().__init__(
+            above / np.where(size > 0, size, 1), shared, 1, geometry.degrees.size, pairs
+        )
         self.dtype, parts = geometry.dtype, geometry.dtype.itemsize // 8
         self.transforms = transforms = geometry.transforms(self.points)
         self.normalised = normaliser is not None
-        all_, none = (tables, *changes), np.zeros(geometry.degree + 1)
-        above = np.array([t.attraction for t in all_])
-        above[:, self.band + 1 :] = 0
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
         of = np.repeat(geometry.degrees, parts)
         self.multipliers = [np.array(rows[:, of], order="C") for rows in (above, below)]

@@ -413,3 +413,44 @@ def test_runs_that_an_event_ends_within_a_step_have_tangents_and_no_gradient():
     assert run.tangents["beta"][-1].norm > 0
     with pytest.raises(mf.MeanfieldError, match="within"):
         mf.gradient(lambda x: x[:, 0], run)
+
+
+START = {
+    mf.Circle: lambda space: space.von_mises(0.3, 0.5),
+    mf.Sphere: lambda space: space.von_mises_fisher(concentration=0.5),
+    mf.Zonal: lambda space: space.von_mises_fisher(0.5),
+}
+
+
+@pytest.mark.parametrize("space", [mf.Circle(20), mf.Sphere(14), mf.Zonal(5, 16)], ids=repr)
+@pytest.mark.parametrize(
+    ("drift", "name"),
+    [
+        (lambda e: mf.USA(e), "beta"),
+        (lambda e: mf.SA(e), "beta"),
+        (lambda e: e * mf.USA(2.0), "factors[0]"),
+        (lambda e: mf.Kuramoto() + e * mf.USA(2.0), "factors[1]"),
+        (lambda e: mf.Kuramoto() + 0.5 * mf.USA(e), "drifts[1].beta"),
+    ],
+    ids=["USA", "SA", "0 USA", "Kuramoto + 0 USA", "Kuramoto + USA"],
+)
+def test_parameters_bring_degrees_that_the_drift_has_not_got(space, drift, name):
+    """Where beta or a factor is 0."""
+    mu = START[type(space)](space)
+    degrees = {"min_degree": space.degree, "max_degree": space.degree}
+    options = {"dt": 0.05, "rtol": 1e-3, **degrees}
+
+    def first(x):
+        return x[..., -1] ** 2
+
+    run = mf.solve(mf.Transformer(drift(0.0), 4.0), mu, (0, 0.2), tangents=[name], **options)
+
+    def end(e):
+        return mf.solve(mf.Transformer(drift(e), 4.0), mu, (0, 0.2), **options).final
+
+    expected = difference(lambda e: end(e).coefficients)
+    found = run.tangents[name][-1].coefficients
+    assert np.abs(expected).max() > 1e-4
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    by = mf.gradient(first, run).parameters[name]
+    assert by == pytest.approx(difference(lambda e: end(e).expect(first)), abs=1e-9)
