@@ -33,7 +33,24 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
         If no two steps agree to 1e-8, or the drift exists on one side of the parameter only.
     """
     value = float(drift.parameters[name])
-    unit = min(1.0, abs(value)) if value else 1.0
+    units = dict.fromkeys(
+        (min(1.0, abs(value)) or 1.0, 1.0)
+    )  # of 1e-9 rounding is all that is left
+    best, error = np.zeros(0), np.inf
+    for unit in units:
+        if error > AGREEMENT:
+            best, error = _best(drift, name, value, unit, compute)
+    if not error <= AGREEMENT:
+        raise MeanfieldError(
+            f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
+            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error:.1e}: the drift must "
+            f"be a smooth function of {name} on both sides. Take another value of {name}."
+        )
+    return best
+
+
+def _best(drift, name, value, unit, compute) -> tuple[np.ndarray, float]:
+    """The derivative by steps in this unit, and by how much two that follow each other differ."""
     last, best, error = None, np.zeros(0), np.inf
     for step in unit * np.array(REACHES):
         try:
@@ -47,13 +64,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
         if error < ROUNDING:
             break
         last = found
-    if not error <= AGREEMENT:
-        raise MeanfieldError(
-            f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
-            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error:.1e}: the drift must "
-            f"be a smooth function of {name} on both sides. Take another value of {name}."
-        )
-    return best
+    return best, error
 
 
 def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable) -> np.ndarray:
