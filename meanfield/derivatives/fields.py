@@ -185,8 +185,10 @@ class FieldTangents(_InPython):
         space, (count, modes) = self.fields.geometry, self._shape
         rows = source.view(space.dtype).reshape(count, self.each, modes)
         found = target.view(space.dtype).reshape(self._shape)
-        parts = self.fields.quotients(self.functions(rows[:, -1]), self.parameters)
-        velocity, values = self.velocity(parts), space.to_values(rows[:, 0])
+        functions = self.functions(rows[:, -1])
+        parts = self.fields.quotients(functions, self.parameters)
+        velocity = self.velocity(parts)
+        values = functions.values if self.each == 1 else space.to_values(rows[:, 0])
         found[0] = space.minus_divergence(velocity * values[0])
         changes: Any = 0.0
         for (factor, _), mine in zip(self.fields.fields, parts, strict=True):
@@ -224,7 +226,7 @@ class FieldAdjoint(_InPython):
         rows = source.view(space.dtype).reshape(self.each + 1, -1)
         functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]
         parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(last)
-        flux = space.to_values(rows[0]) * slope
+        flux = (functions.values[0] if self.each == 1 else space.to_values(rows[0])) * slope
         found = np.zeros((self.each, last.size), space.dtype)
         found[0] = space.to_coefficients((self.velocity(parts) * slope).sum(axis=0))
         pulled = []
