@@ -18,7 +18,7 @@ import sys
 import time
 
 import numpy as np
-from _timing import rounds
+from _timing import median, rounds
 
 import meanfield as mf
 
@@ -94,12 +94,6 @@ def costs(model, state, engine) -> tuple[float, tuple[float, float], tuple[float
         one()  # compiled, or read
     alone, one, three = rounds(timed, ROUNDS, BUDGET, time.process_time).T
     return np.median(alone), median((one - alone) / alone), median((three - one) / 2 / alone)
-
-
-def median(values: np.ndarray) -> tuple[float, float]:
-    """The median, and its standard error from the quartiles, as for normal errors."""
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
-    return middle, 1.253 * (high - low) / 1.349 / np.sqrt(values.size)
 
 
 if __name__ == "__main__":
