@@ -1,6 +1,7 @@
 """Derivatives of a run by parameters and in directions of its initial state, at every output."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,10 @@ def _direction(given: Any, state: Density) -> np.ndarray:
             )
         coefficients = geometry.to_coefficients(values)
     else:
-        coefficients = np.asarray(given)
+        try:
+            coefficients = np.asarray(given)
+        except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
+            coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
         fits = coefficients.shape[-1:] == (geometry.degrees.size,)
         if not (numbers and fits):
@@ -230,9 +234,15 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
 
 
 def interaction_changes(drift: Any, name: str, degree: int, dimension: int) -> np.ndarray:
-    """Derivatives of the multipliers of W in the energy, (*shape, degree + 1), by a parameter."""
-    found = np.empty((*drift.shape, degree + 1))
+    """Derivatives of the multipliers of W in the energy, (*shape, degree + 1), by a parameter.
+
+    Nan for members whose W has none: exp(beta t)/beta has no limit at beta = 0.
+    """
+    found = np.full((*drift.shape, degree + 1), np.nan)
     for index in np.ndindex(*drift.shape):
         one = drift.member(index)
-        found[index] = derivative_by(one, name, lambda many: many.interaction(degree, dimension))
+        with suppress(MeanfieldError):
+            found[index] = derivative_by(
+                one, name, lambda many: many.interaction(degree, dimension)
+            )
     return found

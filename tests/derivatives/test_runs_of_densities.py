@@ -346,6 +346,18 @@ def test_observables_have_the_derivatives_of_their_values(space, layers):
             assert np.abs(found[key].sel(tangent=tangent) - expected).max() < 1e-9, key
 
 
+@pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
+def test_energies_have_no_derivative_by_beta_where_beta_is_0(drift):
+    """E = int int exp(beta <x, y>)/(2 beta) is infinite there: nan, and the others have theirs."""
+    model = mf.Transformer(drift(beta=np.array([0.0, 1.0])), kappa=3.0)
+    run = mf.solve(model, MU0, (0, 0.1), t_eval=[0.1], tangents=["beta", "kappa"])
+    found = run.tangents.observables.sel(t=0.1)
+    energy = found.interaction_energy.values
+    assert np.isnan(energy[0, 0])
+    assert np.isfinite([energy[0, 1], *energy[1]]).all()
+    assert np.isfinite(found.order_parameter.values).all()
+
+
 def test_a_functional_of_ones_own():
     entropy = mf.Functional(
         lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
@@ -378,6 +390,9 @@ def test_what_has_no_derivatives_is_refused(tmp_path):
         mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 1), tangents=["kappa"])
     with pytest.raises(TypeError, match="25"):
         mf.solve(model, MU0, (0, 1), tangents=[np.zeros(3)])
+    for direction in (MU0.sample(3, rng=0), [1.0, [2.0, 3.0]]):
+        with pytest.raises(TypeError, match="25"):
+            mf.solve(model, MU0, (0, 1), tangents=[direction])
     for function in (lambda x: x, lambda x: x[:, 0] * np.nan, lambda x: 1j * x[:, 0]):
         with pytest.raises(ValueError, match="finite real value"):
             mf.solve(model, MU0, (0, 1), tangents=[function])
