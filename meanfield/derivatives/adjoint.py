@@ -202,10 +202,15 @@ def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
 
 def recorded(run: "Solution") -> tuple[Journal | EnsembleJournal, Density]:
     """The accepted steps of a run, and its initial state; MeanfieldError if they are not known."""
-    if run.stored.get("journal") is None:
+    return known_steps(run.stored.get("journal")), run.stored["initial"]
+
+
+def known_steps(journal: Any) -> Any:
+    """The journal of a run; MeanfieldError where there is none."""
+    if journal is None:
         raise MeanfieldError(
             "Derivatives need the accepted steps of the run, which files and checkpoints do not "
             "keep, and which replicas of tokens must have in common: call solve again without "
             "resume, for replicas with dt=, and take the derivative of what it returns."
         )
-    return run.stored["journal"], run.stored["initial"]
+    return journal

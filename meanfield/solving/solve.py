@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked, with_hints
-from ..derivatives.adjoint import recorded
+from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import EnsembleJournal, FlowJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Motion
@@ -205,6 +205,8 @@ def solve(
     wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
         one = _Run(arguments, progress_bar)
+        if wanted:
+            known_steps(one.journal)  # before a run that is resumed goes on without them
         record = one.to_the_end()
     run = _solution(arguments, record)
     run.stored["observed"] = observed(observables, run)

@@ -469,3 +469,20 @@ def test_parameters_bring_degrees_that_the_drift_has_not_got(space, drift, name)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     by = mf.gradient(first, run).parameters[name]
     assert by == pytest.approx(difference(lambda e: end(e).expect(first)), abs=1e-9)
+
+
+@pytest.mark.parametrize("state", [MU0, MU0.sample(4, rng=0)], ids=["Density", "Tokens"])
+def test_a_resumed_run_is_refused_before_it_goes_on(tmp_path, state):
+    def interrupt(t, _state):
+        seen.append(t)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    seen: list[float] = []
+    options = {"checkpoint": tmp_path / "run.ckpt", "checkpoint_every": 0, "tangents": ["beta"]}
+    model = mf.Transformer(mf.USA(beta=2.0))
+    with pytest.raises(KeyboardInterrupt):
+        mf.solve(model, state, (0, 1), callback=interrupt, **options)
+    with pytest.raises(mf.MeanfieldError, match="without resume"):
+        mf.solve(model, state, (0, 1), callback=interrupt, resume=True, **options)
+    assert len(seen) == 3
