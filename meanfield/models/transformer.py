@@ -17,7 +17,7 @@ from .influence import CausalOrWord, Coupling, FrequencyOfIndex
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
 from .parameters import NoiseParameter, at
-from .pointwise import FeedForward, values_at
+from .pointwise import FeedForward, Pointwise, values_at
 from .zonal import ZonalDrift
 
 
@@ -194,8 +194,8 @@ class Transformer(Kind, family=True):
         """Times strictly between `start` and `end` at which something jumps."""
         found = [t for t in self.normalisation.breakpoints() if start < t < end]
         found += self.drift.breakpoints(start, end).tolist()
-        if isinstance(self.feedforward, FeedForward):
-            found += self.feedforward.breakpoints(start, end).tolist()
+        if self._pointwise is not None:
+            found += self._pointwise.breakpoints(start, end).tolist()
         return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
 
     @property
@@ -256,11 +256,15 @@ class Transformer(Kind, family=True):
         """Whether the model has a zonal drift and noise alone: see `zonal`."""
         return self.drift.is_zonal and not self.extras
 
+    @property
+    def _pointwise(self) -> Pointwise | None:
+        """The feed-forward map, if it is one that may change with time: a function does not."""
+        return self.feedforward if isinstance(self.feedforward, Pointwise) else None
+
     def feedforward_in(self, t: float) -> Callable:
         """The feed-forward map at the time t, where there is one."""
-        f = self.feedforward
-        assert f is not None
-        return f.at(t) if isinstance(f, FeedForward) else f
+        assert self.feedforward is not None
+        return self.feedforward if self._pointwise is None else self._pointwise.at(t)
 
     def feedforward_at(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
         """Values of the feed-forward map at points (..., d) and the time t, checked."""
@@ -271,7 +275,7 @@ class Transformer(Kind, family=True):
         """Why no law follows the normalisation or the feed-forward map; empty if one can."""
         if self.normalisation.norms:
             return f"{self.normalisation!r} acts on hidden states of tokens in R^d."
-        return getattr(self.feedforward, "why_no_density", "")
+        return "" if self._pointwise is None else self._pointwise.why_no_density
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:

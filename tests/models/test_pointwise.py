@@ -156,3 +156,28 @@ def test_parameters_of_a_function_of_points_make_ensembles():
     for i in range(3):
         one = mf.solve(mf.Transformer(drift.member(i)), tokens, (0, 1), **steps)
         np.testing.assert_array_equal(many.final[i].x, one.final.x)
+
+
+class Switched(mf.Pointwise):
+    """From the time 1 on the opposite of what it was."""
+
+    size: float
+    late: bool = False
+
+    def at(self, t):
+        return self.replace(late=t >= 1)
+
+    def breakpoints(self, start, end):
+        return np.array([1.0]) if start < 1 < end else np.empty(0)
+
+    def __call__(self, x):
+        return (-self.size if self.late else self.size) * np.roll(x, 1, axis=-1)
+
+
+def test_a_feed_forward_map_of_ones_own_may_change_with_time():
+    model = mf.Transformer(mf.Kuramoto(), feedforward=Switched(0.5))
+    assert model.breakpoints(0, 2) == [1.0]
+    assert model.breakpoints(0, 1) == []
+    x = np.eye(2)
+    np.testing.assert_array_equal(model.feedforward_at(x, 0.5), 0.5 * np.roll(x, 1, axis=-1))
+    np.testing.assert_array_equal(model.feedforward_at(x, 1.5), -0.5 * np.roll(x, 1, axis=-1))
