@@ -41,6 +41,7 @@ def test_energies_ranks_and_cosines_are_their_sums(clouds, found):
             assert float(here.mean_cosine) == pytest.approx(np.mean(cosines), rel=1e-12)
             shares = np.histogram(cosines, np.linspace(-1, 1, 11))[0] / len(cosines)
             np.testing.assert_allclose(here.cosine_share, shares, **MOST)
+            np.testing.assert_allclose(here.bin, np.arange(-0.9, 1, 0.2), **MOST)  # middles
             for beta in (0.5, 3.0):
                 total = sum(np.exp(beta * (a @ b)) for a in x for b in x)
                 energy = float(here.energy.sel(beta=beta))
@@ -66,6 +67,8 @@ def test_clusters_and_centres_are_those_of_the_package_and_of_their_definition(c
                 centres += [j] * all(between[j, c] > angle for c in centres)
             assert int(here.renyi_centres.sel(angle=angle)) == len(centres)
     assert "renyi_centres" not in probe(clouds)
+    antipodes = np.array([[1.0, -1.0], [-1.0, 1.0]])  # at pi, which is not farther than pi
+    assert renyi_centres(antipodes, np.pi) == (1, 1)
 
 
 def test_distances_are_those_of_the_package_and_w2_is_at_most_what_tokens_move(clouds, found):
@@ -89,6 +92,28 @@ def test_modes_are_counted_as_on_the_circle_where_their_number_is_proved():
         assert modes_of(x, beta).max() + 1 == len(mf.kernel_modes(mf.Tokens(x), beta))
     far = np.eye(4)[[0, 0, 1, 1, 1, 2]]
     assert modes_of(far, 50.0).tolist() == [1, 1, 0, 0, 0, 2]  # the largest first
+
+
+def test_two_modes_that_have_just_parted_are_two():
+    """Two points at the angle 2 phi have two modes where sin(phi)^2/cos(phi) > 1/beta."""
+    beta = 20.0
+    critical = np.arccos((np.sqrt(1 + 4 * beta**2) - 1) / (2 * beta))
+    for factor, modes in ((0.98, 1), (1 + 2e-4, 2)):  # 0.07 bandwidths apart
+        phi = factor * critical
+        x = np.array([[np.cos(phi), np.sin(phi)], [np.cos(phi), -np.sin(phi)]])
+        assert modes_of(x, beta).max() + 1 == len(mf.kernel_modes(mf.Tokens(x), beta)) == modes
+
+
+def test_every_token_is_told_the_mode_that_it_reaches():
+    x, beta = mf.Tokens.uniform(50, 3, rng=1).x, 12.0
+    y = x
+    for _ in range(3000):
+        y = np.exp(beta * (y @ x.T)) @ x
+        y /= np.sqrt((y**2).sum(axis=1))[:, None]
+    labels = modes_of(x, beta)
+    np.testing.assert_array_equal(labels[:, None] == labels, y @ y.T > 1 - 1e-6)
+    assert np.bincount(labels).tolist() == sorted(np.bincount(labels), reverse=True)
+    assert labels.max() >= 2
 
 
 def test_one_cluster_has_one_of_everything():
@@ -127,10 +152,17 @@ def test_heads_add_up_to_what_attention_adds_and_spectra_are_those_of_their_matr
             pairs = [(i, j) for i in range(5) for j in range(5) if seen[i, j]]
             design = np.array([[x[i] @ x[j], *np.eye(5)[i]] for i, j in pairs])
             target = np.array([logits[k, i, j] for i, j in pairs])
-            slope = np.linalg.lstsq(design, target, rcond=None)[0][0]
-            assert float(here.head_slope[k]) == pytest.approx(slope, rel=1e-7)
-            assert 0 <= float(here.head_slope_share[k]) <= 1
+            by_all, by_rows = (
+                np.linalg.lstsq(matrix, target, rcond=None) for matrix in (design, design[:, 1:])
+            )
+            assert float(here.head_slope[k]) == pytest.approx(by_all[0][0], rel=1e-7)
+            left, whole = (
+                ((target - matrix @ one[0]) ** 2).sum()
+                for matrix, one in ((design, by_all), (design[:, 1:], by_rows))
+            )
+            assert float(here.head_slope_share[k]) == pytest.approx(1 - left / whole, abs=1e-9)
         assert len(here.head_beta) == layer_heads
+    assert ("renyi_centres" in found) == net.layer(0).causal
 
 
 def matrices_of(net, config, index):
@@ -181,6 +213,10 @@ def test_entropies_and_sinks_of_weights():
     assert float(here.sink_share) == pytest.approx(received.max(), rel=1e-12)
     assert int(here.sink_position) == received.argmax()
     assert "renyi_centres" in found
+    trace = spread(BERT).trace([IDS], attention=True)
+    found = probe(trace, modes=False, distances=False)
+    np.testing.assert_allclose(found.entropy_share, found.entropy / np.log(5), **MOST)
+    assert "renyi_centres" not in found
 
 
 def test_null_models_are_drawn_from_the_same_architecture():
