@@ -65,6 +65,41 @@ def test_critical_weights_have_the_sum_of_squares_of_four_tokens():
     assert ratio == pytest.approx(16 ** (2 / 4), rel=2e-3)
 
 
+def test_critical_logits_of_advice_are_those_of_its_tokens_and_near_their_laws():
+    n, d, heads, rho = 10**6, 64, 4, 0.3
+    critical = advise(n, d, 2, heads, rho=rho).critical
+    predicted = critical.predicted
+    assert float(predicted[0]) == pytest.approx(critical_gaussian(n, rho))
+    assert float(predicted[1]) == pytest.approx(critical_equiangular(n, rho))
+    assert float(predicted[2]) == pytest.approx(critical_uniform_keys(n, d // heads))
+    law = critical.law.values
+    assert law[0] == pytest.approx(4 / 3 * np.sqrt(2 * np.log(n) / (1 - rho)), rel=1e-12)
+    assert law[1] == pytest.approx(np.log(n) / (1 - rho), rel=1e-12)
+    np.testing.assert_allclose(law[1:], predicted[1:], rtol=2e-2)
+    edge = critical_gaussian(64, rho)
+    for logits, word in ((0.9 * edge, "below"), (1.1 * edge, "above")):
+        assert (
+            f"are {word} the critical" in advise(64, d, 1, heads, rho=rho, logits=logits).words[2]
+        )
+
+
+def test_without_logits_a_token_looks_at_all_tokens():
+    for one in (advise(64, 64, 3, logits=0), advise(64, 64, 3, logits=0, normalisation=mf.NGPT())):
+        np.testing.assert_allclose(one.layers.seen, 64, rtol=1e-12)
+        np.testing.assert_allclose(one.layers.gap, 1 - one.layers.mean_cosine, rtol=1e-12)
+
+
+def test_a_network_that_is_drawn_has_outputs_of_the_lengths_that_were_asked():
+    n, d = 64, 256
+    advice = advise(n, d, 2, 4, values=1.5, feed_forward=0.7, inner=1.3, logits=2.0)
+    model, x = advice.model(0), mf.Tokens.uniform(n, d, rng=1).x
+    lengths = np.linalg.norm(model.feedforward_at(x), axis=-1)
+    assert np.sqrt((lengths**2).mean()) == pytest.approx(0.7, rel=0.05)
+    point = mf.Tokens(np.repeat(x[:1], n, axis=0))
+    output = mf.attend(model.drift, point).radii
+    np.testing.assert_allclose(output, 1.5, rtol=4 * (1 / d) ** 0.5)  # four standard deviations
+
+
 def test_tokens_at_one_point_have_the_same_weights_and_far_ones_almost_none_in_common():
     overlaps = Overlaps(1000, 16, 1.5)
     own, shared = overlaps(1e-9)
