@@ -136,8 +136,8 @@ def of_parts(changes: Changes) -> list[Finding]:
             Finding(
                 "Attention gathers tokens" if wanted else f"What {name.lower()} does",
                 verdict,
-                f"{name} {does}: over all layers its part of the change of the mean cosine is "
-                f"{with_interval(total, True)}; it is positive in {in_layers(up)}, and "
+                f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
+                f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, and "
                 f"negative in {in_layers(down)}.",
             )
         )

@@ -5,13 +5,23 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
-from meanfield.networks.findings import NOT, THERE, changes_of
-from meanfield.networks.report import report
+from meanfield.networks.findings import (
+    NOT,
+    THERE,
+    Changes,
+    changes_of,
+    of_heads,
+    of_layers,
+    of_nulls,
+    of_parts,
+)
+from meanfield.networks.report import clusters_of, report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
@@ -48,6 +58,69 @@ def test_intervals_of_the_bootstrap_cover_the_mean_of_the_law():
         low, high = interval(means_over_pairs([h], [lambda t: t], 200, rng)[0, 0, 1:])
         covered += low <= true <= high
     assert 85 <= covered <= 100  # nominal 95, four standard errors below
+
+
+def test_an_interval_leaves_out_as_much_on_either_side_and_texts_are_drawn_as_shares():
+    np.testing.assert_allclose(interval(np.arange(1001.0)), [25, 975])
+    np.testing.assert_allclose(interval(np.arange(101.0), 0.5), [25, 75])
+    h = np.random.default_rng(0).standard_normal((2, 6, 3))
+    ones = means_over_pairs([h] * 5, [np.ones_like], 30, np.random.default_rng(1))
+    np.testing.assert_allclose(ones, 1, rtol=1e-12)  # whichever of the 5 texts are drawn
+
+
+def certain(values):
+    """Numbers with draws that all are as they are."""
+    return np.repeat(np.array(values)[..., None], 9, axis=-1)
+
+
+def test_sentences_name_the_layers_that_they_speak_of():
+    part = {"attention": certain([[0.5, -0.1, 0.3]] * 2), "mlp": certain([[-0.4, -0.1, 0.2]] * 2)}
+    changes = Changes(certain([0.1, 0.2, 0.0, 0.5]), certain([1.0, 3.0, 2.5, 2.0]), part)
+    gather, energy = of_layers(changes)
+    assert gather.verdict == THERE and "+0.4 [+0.4, +0.4], from 0.1" in gather.text
+    assert energy.verdict == NOT and "rises in layer 1, and falls in layers 2 and 3" in energy.text
+    assert "the largest fall is -0.5 [-0.5, -0.5], in layer" in energy.text
+    attention, mlp = of_parts(changes)
+    assert attention.verdict == THERE and mlp.verdict == ""
+    assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
+    assert "The feed-forward map spreads tokens" in mlp.text and "-0.3 [" in mlp.text
+
+
+def test_the_network_gathers_more_or_less_than_its_null_models():
+    changes = Changes(certain([0.1, 0.4]), certain([1.0, 1.0]), {})
+    draws = {"low": [0.1, 0.2], "high": [0.8, 0.9], "like": [0.3, 0.5]}
+    last = np.array(list(draws.values()))[:, :, None, None]
+    values = np.concatenate([np.zeros_like(last), last], axis=-1)
+    null = xr.Dataset({"mean_cosine": (("null", "draw", "text", "layer"), values)},
+                      {"null": list(draws)})  # fmt: skip
+    words = [one.text for one in of_nulls(changes, null)]
+    told = ["gathers tokens more,", "gathers tokens less,", "not distinguishably more or less,"]
+    assert all(word in text for word, text in zip(told, words, strict=True))
+    assert "is 0.15 (standard deviation 0.071 of 2 draws)" in words[0]
+
+
+def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output_v():
+    part = np.array([[0.1, -0.2, 0.3, 0.0], [0.5, -0.4, 0.2, 0.05]])
+    symmetric = np.stack([part + 1, np.full_like(part, -1), np.full_like(part, 2)], axis=-1)
+    symmetric[..., 2] -= 2  # of sum `part`, and the largest not in its order
+    symmetric[0, 0] += [9, -9, 0]
+    given = {"value_symmetric": (("block", "head", "eigenvalue"), symmetric)}
+    for name, size in (("head_beta", 2.0), ("head_slope_share", 0.1), ("head_slope", 3.0)):
+        given[name] = ("text", "block", "head"), np.full((1, 2, 4), size)
+    parts = xr.Dataset({"head_part": (("text", "block", "head"), part[None])})
+    sign, logits = of_heads(xr.Dataset(given), parts, np.random.default_rng(0))
+    assert "5 of 8 heads raise" in sign.text
+    assert "most of all 2.1 (+0.5), least 2.2 (-0.4)" in sign.text
+    assert "with the trace of its output V is 1.00 [1.00, 1.00]" in sign.text
+    assert sign.verdict == THERE and "agree in 100 %" in sign.text
+    assert logits.verdict == NOT and "explain 10.0 % [10.0, 10.0]" in logits.text
+
+
+def test_clusters_have_three_tokens_and_more():
+    places = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    h = np.stack([places[[0, 0, 1, 2, 1, 1, 0, 0]]] * 2)
+    trace = mf.networks.Trace([h], [list("abcdefgh")])
+    assert clusters_of(trace)[1] == [list("abgh"), list("cef")]
 
 
 def test_rank_correlation_is_that_of_scipy():
@@ -93,6 +166,8 @@ def test_the_page_is_complete_and_can_be_read_out(found, tmp_path):
     assert "prefers-color-scheme: dark" in page
     last = float(found.layers.mean_cosine.mean("text")[-1])
     assert f"{last:.3g}" in page
+    moved = "</td><td>".join(f"{v:.3g}" for v in found.layers.moved.mean("text").values)
+    assert f"angle moved</th><td></td><td>{moved}</td></tr>" in page  # of layer 0 none
     for one in found.findings:
         assert one.topic in str(found)
 
