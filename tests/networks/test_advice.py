@@ -130,6 +130,16 @@ def test_a_random_network_has_the_mean_cosines_of_the_advice():
     assert np.ptp(law) > 0.4
 
 
+def test_heads_that_look_at_different_tokens_average_out_what_differs():
+    """With O V = 1/H in each of H heads, what differs has the part 1/H of that of one head."""
+    for heads in (4, 16):
+        advice = advise(48, 256, 2, heads, mf.PeriLN(), logits=3.0, values=0, identity=1.0)
+        law = advice.layers.mean_cosine.sel(normalisation="Peri-LN").values
+        found = advice.measure(2, rng=3).mean_cosine.mean("network")
+        np.testing.assert_allclose(found, law, atol=0.05)
+        assert law[-1] > 0.5  # 0.22 and 0.24 if heads did not average
+
+
 def test_the_crossing_is_that_of_an_exponential():
     gaps = np.exp(-0.7 * np.arange(9))
     assert crossing(gaps, 0.9) == pytest.approx(np.log(10) / 0.7)
