@@ -5,6 +5,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks import fit
+from meanfield.networks.families import Family
+from meanfield.networks.scores import Equations
+from meanfield.networks.transitions import chord, mean_velocity, transitions_of
 
 TRUE = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
 
@@ -99,3 +102,21 @@ def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
 def test_what_is_no_problem_is_refused(given, options, word):
     with pytest.raises(ValueError, match=word):
         fit(given, **options)
+
+
+def test_scores_are_derivatives_of_the_likelihood_of_straight_ways():
+    """log p = -|a - T v|^2/(2 s) - (d - 1)/2 log s, s = 2 T/kappa, by beta, log T, log kappa."""
+    family = Family(mf.SA, {}, {}, True)
+    one = transitions_of(layers(TRUE["kappa"], count=1), np.random.default_rng(0))[0]
+    x, y, point = one.x[None], one.y[None], np.array([2.3, np.log(0.6), np.log(40.0)])
+
+    def likelihood(beta, time, kappa):
+        time, s = np.exp(time), 2 * np.exp(time - kappa)
+        way, v = chord(x, y)[1], mean_velocity(family.at(np.array([beta, 0.0, 0.0])), x, y)
+        return -((way - time * v) ** 2).sum(axis=-1) / (2 * s) - np.log(s)
+
+    assert list(family.labels) == ["beta", "time", "kappa"]
+    found = Equations(family, [one], 4, 5).scores(point, x, y)
+    for j, change in enumerate(1e-4 * np.eye(3)):
+        expected = (likelihood(*(point + change)) - likelihood(*(point - change))) / 2e-4
+        np.testing.assert_allclose(found[..., j], expected, rtol=1e-5, atol=1e-5)
