@@ -8,6 +8,7 @@ import meanfield as mf
 from meanfield.networks import probe
 from meanfield.networks.gatherings import modes_of, renyi_centres
 from meanfield.networks.heads import heads_of, spectra_of
+from meanfield.networks.nulls import NULLS
 
 MOST = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -237,6 +238,21 @@ def test_null_models_are_drawn_from_the_same_architecture():
     assert again.identical(found)
     with pytest.raises(ValueError, match="random weights"):
         mf.networks.nulls(net, [IDS], measure, kinds=["noise"])
+
+
+def test_null_models_keep_what_they_say():
+    net, ids = spread(BERT), np.array([9, 1, 2, 3, 4, 5, 6, 7, 8])
+    drawn = {kind: draw(net, [ids], np.random.default_rng(0)) for kind, draw in NULLS.items()}
+    moved = drawn["shuffled tokens"][1][0]
+    assert (moved[0], moved[-1]) == (9, 8) and sorted(moved) == sorted(ids) and any(moved != ids)
+    kept, new = drawn["shuffled weights"][0].weights, drawn["random weights"][0].weights
+    for name, w in net.weights.items():
+        np.testing.assert_array_equal(np.sort(kept[name], axis=None), np.sort(w, axis=None))
+        assert w.size == 1 or not np.isin(new[name], w).any()
+    large = max(net.weights, key=lambda name: net.weights[name].size)
+    w, size = net.weights[large], net.weights[large].size
+    assert abs(new[large].mean() - w.mean()) < 4 * w.std() / np.sqrt(size)
+    assert new[large].std() == pytest.approx(w.std(), rel=4 / np.sqrt(2 * size))
 
 
 @pytest.mark.parametrize(
