@@ -137,8 +137,8 @@ def of_parts(changes: Changes) -> list[Finding]:
                 "Attention gathers tokens" if wanted else f"What {name.lower()} does",
                 verdict,
                 f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
-                f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, and "
-                f"negative in {in_layers(down)}.",
+                f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, "
+                f"and negative in {in_layers(down)}.",
             )
         )
     return found
