@@ -309,7 +309,7 @@ def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
 
 def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     """The values of a function of points, whose copy it gets; raises TypeError for others."""
-    values = called(f, "a function of points (..., d) alone", points.copy())
+    values = called(f, "a function of points (..., d)", points.copy())
     return plain_array("What f returns", values)
 
 
