@@ -349,7 +349,9 @@ class Classes(Index):
         fitting("values", v, "different numbers (P,), increasing", fits)
         shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
         whole = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
-        fitting("shares", self.shares, f"{v.size} numbers > 0 of sum 1", whole)
+        fitting(
+            "shares", self.shares, f"numbers > 0 of sum 1, one for each of {v.size} values", whole
+        )
         self._set(shares=shares)
 
     @property

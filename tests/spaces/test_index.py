@@ -190,7 +190,7 @@ def test_positions_are_refused(given, words):
         (([0.0, np.nan],), "values"),
         (([0.0, 1.0], [0.5, 0.6]), "shares"),
         (([0.0, 1.0], [1.0, 0.0]), "shares"),
-        (([0.0, 1.0], [1.0]), "shares"),
+        (([0.0, 1.0], [1.0]), "shares must be numbers .* one for each of 2 values"),
     ],
 )
 def test_classes_are_refused(given, words):
