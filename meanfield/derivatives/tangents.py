@@ -50,6 +50,8 @@ def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any)
     fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
     if not len(tangents):
         return {}
+    names = [given for given in tangents if isinstance(given, str)]
+    fitting("tangents", tangents, "each parameter once", len(set(names)) == len(names))
     if not motion.semilinear:
         return checked_flow_tangents(tangents, motion, state)
     differentiated(state).check(motion)

@@ -386,6 +386,8 @@ def test_what_has_no_derivatives_is_refused(tmp_path):
     model = mf.Transformer(mf.USA(beta=1.0), kappa=2.0)
     with pytest.raises(ValueError, match="gamma"):
         mf.solve(model, MU0, (0, 1), tangents=["gamma"])
+    with pytest.raises(ValueError, match="each parameter once"):
+        mf.solve(model, MU0, (0, 1), tangents=["beta", "kappa", "beta"])
     with pytest.raises(ValueError, match="kappa"):
         mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 1), tangents=["kappa"])
     with pytest.raises(TypeError, match="25"):
