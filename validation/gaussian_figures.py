@@ -123,12 +123,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer starts and random ones")
     parser.add_argument("--figure", metavar="FILE", help="where to draw the figures")
     arguments = parser.parse_args()
-    report, count = Report(["figure", "case"]), 3 if arguments.quick else 10
+    report, count = Report(["figure", "case"]), 2 if arguments.quick else 10
     found = {
         "rank one": check_rank_one(report, count),
         "to zero": check_to_zero(report, count),
-        "two lines": check_two_lines(report, max(count, 4)),
-        "growing": check_growing(report, max(count, 4)),
+        "two lines": check_two_lines(report, max(count, 3)),
+        "growing": check_growing(report, max(count, 3)),
         "mixed": check_mixed(report, 7 if arguments.quick else 12),
     }
     ranks = check_ranks(report, (1, 1) if arguments.quick else (100, 100))
