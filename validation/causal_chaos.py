@@ -175,14 +175,14 @@ def check_rates(report: Sampled, quick: bool) -> None:
     """1 and 2."""
     start = mf.Circle(32).indexed(by_position, mf.Positions(order=14))
     sizes, rng = (256, 1024) if quick else (256, 1024, 4096), np.random.default_rng(0)
-    replicas = (256, 256) if quick else (4096, 2048, 1024)
+    replicas = (192, 192) if quick else (4096, 2048, 1024)
     check_tokens(report, start)
     late, moments, transport = [], [], []
     for n, count in zip(sizes, replicas, strict=True):
         errors, theta, field = coupled(start, n, count, rng)
         late.append(errors[:, n // 5 :].mean(axis=1))
         moments.append(of_moments(theta, field.last))
-        transport.append(of_transport(theta[: 128 if quick else 512], field.last))
+        transport.append(of_transport(theta[: 64 if quick else 512], field.last))
         print(f"n = {n}: n E|X - Y|^2, s >= 0.2: {n * late[-1].mean():.4f}, of blocks: moments "
               f"{n * moments[-1].mean():.4f}, d_2^2 {n * transport[-1].mean():.4f}")  # fmt: skip
     report.rate("blocks, moments", "no noise", rate_of(sizes, moments), -1)
