@@ -127,7 +127,7 @@ def main() -> int:
     found = {
         "rank one": check_rank_one(report, count),
         "to zero": check_to_zero(report, count),
-        "two lines": check_two_lines(report, max(count, 3)),
+        "two lines": check_two_lines(report, max(count, 4)),
         "growing": check_growing(report, max(count, 3)),
         "mixed": check_mixed(report, 7 if arguments.quick else 12),
     }
