@@ -191,7 +191,7 @@ def check_rates(report: Sampled, quick: bool) -> None:
     check_single(report, start, rng)
     noisy, kappa = [], 4.0
     law = successful(mf.solve(masked(kappa), start, (0, END), t_eval=[END])).final
-    for n, count in zip(sizes, (256, 256) if quick else (1024, 512, 512), strict=True):
+    for n, count in zip(sizes, (128, 128) if quick else (1024, 512, 512), strict=True):
         ends = [diffused(Running(n), x, kappa, rng) for x in batches(start, n, count, rng)]
         noisy.append(of_moments(np.concatenate(ends), law))
     report.rate("blocks, moments", f"kappa = {kappa:g}", rate_of(sizes, noisy), -1)

@@ -17,10 +17,9 @@ feed-forward map, a reaction; on S^2 softmax, with 4096 nodes. Asked: 1e-11.
 Mass under the reaction: 1e-13. In R^2 mean and covariance of a Gaussian at t = 1, by 24^2 nodes of
 Gauss and Hermite, against the closed flow: 1e-11.
 
-    python validation/characteristics_of_attention.py [--quick]    # 40 s, 20 s quick
+    python validation/characteristics_of_attention.py [--quick]    # 40 s, 14 s quick
 
---quick leaves S^2 out, and has 128 nodes in moments. Exit code 1 on failure. The rate is derived
-in docs/theory/collapse.md.
+--quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/theory/collapse.md.
 """
 
 import argparse
@@ -125,7 +124,7 @@ def check_rates(report: Report, quick: bool) -> None:
 
 
 def check_moments(report: Report, quick: bool) -> None:
-    nodes = mf.Characteristics(mf.Circle(4).density(law), nodes=128 if quick else 512)
+    nodes = mf.Characteristics(mf.Circle(4).density(law), nodes=512)
     modes = mf.Circle(48).density(law)
     cases = [("circle", name, model, nodes, modes) for name, model in MODELS.items()]
     if not quick:

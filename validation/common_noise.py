@@ -22,7 +22,7 @@ variance of rho_T - rho_0 - int drift dt, and by E cosh(rho_T).
 Two close tokens under common translations: the mean exponent is -(1 or e^beta) - (d - 1)/kappa_0
 under SA or USA, its variance 2/(kappa_0 T). Means over paths to 4.5 standard errors.
 
-    python validation/common_noise.py [--quick]    # 180 s, 30 s quick
+    python validation/common_noise.py [--quick]    # 180 s, 14 s quick
 
 --quick has fewer tokens and paths, exponents to 0.06, no weak order, and the strong one of
 translations only. Exit code 1 on failure.

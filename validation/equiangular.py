@@ -234,7 +234,7 @@ def draw(path: str) -> None:
         exponent = f"10^{{{np.log10(n):.0f}}}" if n > 100 else f"{n:g}"
         found = [passage_time("SA", beta, n) for beta in betas]
         line = right.semilogy(betas, found, label=f"$n = {exponent}$")[0]
-        marks = np.arange(0, 31, 5.0)
+        marks = np.arange(0, 31, 10.0)
         ends = [mf.Equiangular(n, 0.0)] * len(marks)
         measured = [
             moved(mf.SA(beta), start, [1e5], events=reaching(1e-3)).t_events[0]

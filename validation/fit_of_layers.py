@@ -22,7 +22,7 @@ in 1000 repetitions, and at kappa = 20 errors are 1.3 of the bound. With --open 
    repetition: they cover in 93 to 97 % of 1000 repetitions; quick, within 2.6 standard errors more.
    The test of fit rejects these true flows in 5 % of the cases, within 3 standard errors and 1.5 %.
 
-    python validation/fit_of_layers.py [--quick] [--open]    # 200 s, 40 s quick
+    python validation/fit_of_layers.py [--quick] [--open]    # 200 s, 21 s quick
 
 --quick has 120 tokens in 1, one repetition in 2, one in 3, at kappa = 100, and 24 in 4. --open
 takes half an hour. Exit code 1 on failure.

@@ -18,7 +18,7 @@ times of up to e^200. Tokens that have come together (1e-8) are merged.
 
    where beta sin^2 phi >= 20.
 
-    python validation/passage_times.py [--quick] [--figure FILE.png]    # 120 s, 15 s quick
+    python validation/passage_times.py [--quick] [--figure FILE.png]    # 120 s, 14 s quick
 
 --quick has 2 starts, one of them compared in 2 and 3, and fewer beta. Exit code 1 on failure.
 

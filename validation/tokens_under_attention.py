@@ -8,7 +8,7 @@ the same path for tokens and density. Steps with noise are 0.05 long.
 Tokens are summed by harmonics. Asked: means of x, y, x y and x^2 to 4.5 standard errors of the
 tokens; velocities of the last tokens, for a few of them, to 1e-10 of those by all pairs.
 
-    python validation/tokens_under_attention.py [--quick]    # 120 s, 22 s quick
+    python validation/tokens_under_attention.py [--quick]    # 120 s, 6 s quick
 
 --quick has a quarter of the tokens, three of ten models on the circle, and one on S^2. Exit code 1
 on failure.

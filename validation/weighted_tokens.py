@@ -19,7 +19,7 @@ Wasserstein-Fisher-Rao equations, of which the sources print none.
    the time s/alpha tokens rest and masses follow the replicator equation in s, to order 1/alpha:
    orders within 0.05 of 1.
 
-    python validation/weighted_tokens.py [--quick]    # 30 s, 8 s quick
+    python validation/weighted_tokens.py [--quick]    # 30 s, 13 s quick
 
 --quick has 5 starts each. Exit code 1 on failure. Reference: the survey, section 4.1.
 """
