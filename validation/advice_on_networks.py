@@ -58,7 +58,7 @@ NETWORKS = [  # n, d, depth, heads, normalisation, other arguments
 ]  # fmt: skip
 WEIGHTS = 0.035, 0.04, 0.05, 0.07  # standard deviations in networks of the BERT family
 WIDTH, TOKENS, HEADS, DEPTH = 512, 96, 8, 12
-QUICK = (4, 10, 17)
+QUICK = (4, 10, 16)
 QUERIES = 40000
 DRAWS = 4
 

@@ -638,7 +638,7 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
     FILE is a configuration of a run, *.toml, or its result, *.nc: its law at the start, or its
     last state, is among the laws with which the page begins.
 
-    Needs tornado: pip install "meanfield[explore]". Exit code: 0 after Ctrl-C; 2 if tornado is
+    Needs tornado: pip install tornado. Exit code: 0 after Ctrl-C; 2 if tornado is
     missing, FILE cannot be shown, or the address cannot be served.
     """
     try:
@@ -647,8 +647,7 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
         if (error.name or "").split(".")[0] != "tornado":
             raise
         raise MeanfieldError(
-            "meanfield explore needs tornado, which is not installed: "
-            'pip install "meanfield[explore]".'
+            "meanfield explore needs tornado, which is not installed: pip install tornado."
         ) from error
     from ..explore.scene import Own
 

@@ -157,7 +157,7 @@ def tokenizer_of(folder: Path):
         from tokenizers import Tokenizer
     except ImportError:
         raise ImportError(
-            "tokenizer.json needs the package tokenizers: pip install 'meanfield[networks]'."
+            "tokenizer.json needs the package tokenizers: pip install tokenizers."
         ) from None
     try:
         tokenizer = Tokenizer.from_file(str(path))

@@ -550,7 +550,7 @@ def ffmpeg_program() -> str:
     except (ImportError, RuntimeError) as error:
         raise MeanfieldError(
             "Writing .mp4 needs the program ffmpeg, and none was found. Install it with "
-            "`pip install 'meanfield[movie]'`, or write to a name in .gif."
+            "`pip install imageio-ffmpeg`, or write to a name in .gif."
         ) from error
 
 
@@ -568,7 +568,7 @@ def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None
     except (OSError, subprocess.CalledProcessError) as error:
         raise MeanfieldError(
             f"{program} failed to write {str(path)!r}: {error}. Write to a name in .gif, or "
-            "install another ffmpeg with `pip install 'meanfield[movie]'`."
+            "install another ffmpeg with `pip install imageio-ffmpeg`."
         ) from error
 
 

@@ -117,8 +117,7 @@ def _client(address: str) -> Any:
         from distributed.comm.addressing import get_address_host
     except ImportError as error:
         raise MeanfieldError(
-            "A scheduler needs dask.distributed, which is not installed: pip install "
-            '"meanfield[distributed]".'
+            "A scheduler needs dask.distributed, which is not installed: pip install distributed."
         ) from error
     try:
         get_address_host(address)  # knows its scheme: a client that does not, closes in a minute

@@ -23,7 +23,7 @@ def browser():
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError:
-        pytest.exit('These tests need playwright: pip install "meanfield[browser]".', returncode=2)
+        pytest.exit("These tests need playwright: pip install playwright.", returncode=2)
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     with sync_playwright() as playwright:
         try:

@@ -51,7 +51,7 @@ def test_a_page_can_be_read(view, path):
         found += page.evaluate(AUDIT)
         picture = PICTURES / name / path.relative_to(BUILT).with_suffix(".png")
         picture.parent.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=picture, full_page=True)
+        page.screenshot(path=picture, full_page=True, timeout=120_000)
     finally:
         page.close()
     assert not found, "\n".join(found)

