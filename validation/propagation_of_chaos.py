@@ -143,7 +143,7 @@ def uniform_phase(report: Sampled, quick: bool) -> dict:
             (4, 0.9, 4096, 384, 16.0),
         )
     ):
-        if quick and part == 0.9:
+        if quick and (part == 0.9 or beta == 1):
             continue
         n, replicas = (256, 128) if quick else (n, replicas)
         kappa = part * critical(beta, 1)
