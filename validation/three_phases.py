@@ -248,7 +248,7 @@ def main() -> int:
     arguments = parser.parse_args()
     quick, report = arguments.quick, Report(["what", "case"], digits=8)
     betas, runs, times = BETAS[: 2 if quick else None], {}, {}
-    check_alignment(report, ALIGNING[: 2 if quick else None])
+    check_alignment(report, ALIGNING[: 3 if quick else None])
     for beta in WHOLE[: 1 if quick else None]:
         check_whole(report, beta)
     for beta in betas:
