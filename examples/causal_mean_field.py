@@ -92,7 +92,7 @@ def run(out: Path) -> list[Row]:
 
 
 def draw(path: mf.Solution, tokens: mf.Solution):
-    """The density at every position, and every tenth token, at four times."""
+    """The density at every position, and every sixteenth token, at four times."""
     s, theta = np.linspace(0, 1, 200), np.linspace(-np.pi, np.pi, 181)
     some = np.arange(0, N, 16)
     with theme.style():
@@ -160,7 +160,7 @@ def draw_influence(t: np.ndarray, law: np.ndarray, moved: np.ndarray):
     with theme.style():
         page = theme.figure(width=7.0, height=2.9)
         left, right = page.subplots(1, 2)
-        for color, at in zip(theme.PALETTE, (1, 4, 12), strict=False):
+        for color, at in zip(theme.ordered_colours(3), (1, 4, 12), strict=True):
             for values, style in ((law[at], "--"), (moved[at], "o-")):
                 share = values / values.sum()
                 left.plot(middles, share, style, color=color, ms=3, lw=1,
@@ -169,7 +169,7 @@ def draw_influence(t: np.ndarray, law: np.ndarray, moved: np.ndarray):
                  title="Ten blocks, on the end of the sequence", xlim=(0, 1))  # fmt: skip
         left.legend()
         for color, (name, block) in zip(
-            theme.PALETTE, (("first", 0), ("fifth", 4), ("last", 9)), strict=False
+            theme.ordered_colours(3), (("first", 0), ("fifth", 4), ("last", 9)), strict=True
         ):
             right.plot(t[1:], law[1:, block], "--", color=color, lw=1)
             right.plot(t[1:], moved[1:, block], color=color, lw=1, label=f"{name} block")

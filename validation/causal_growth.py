@@ -260,7 +260,7 @@ def check_profiles(report: Report) -> None:
         state = successful(mf.solve(model, start, (0, 0.1), t_eval=[0.1], dt=0.01)).final
         rate = np.abs(state.each - start.each).max() / 0.1
         label = f"R({c:g} s), R at s = 1: {R(1.0):.4f} of {top:.4f}"
-        report.compare("velocity", label, predicted=0, measured=rate, tolerance=1e-9)
+        report.compare("velocity", label, predicted=0, measured=rate, tolerance=1e-10)
     start = circle.indexed(
         lambda s, theta: np.exp(kappa * R(s) * np.cos(theta)) * (1 + 1e-3 * np.cos(theta)), index
     )

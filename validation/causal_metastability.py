@@ -262,21 +262,19 @@ def draw(lives: dict[str, list], path: str) -> None:
         left, right = page.subplots(1, 2)
         y, t, x = two_clusters(beta, np.exp(log_eps(beta) - 2), 8.0, 20.0)
         chosen = np.searchsorted(t, [0, 2, 4, 8, 12, 16, 20])
-        for number, i in enumerate(chosen):
-            colour = theme.PALETTE[number % len(theme.PALETTE)]
+        for i, colour in zip(chosen, theme.ordered_colours(len(chosen)), strict=True):
             left.plot(y, x[i], color=colour, label=f"$t = {t[i]:g}$")
         left.axvline(log_eps(beta), color="0.6", lw=0.8, ls=":")
         left.set(xlabel=r"position, $\log\sigma$", ylabel=r"angle $\theta$")
         left.legend(fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-        for number, (name, words) in enumerate(
-            (("continuum", "a continuum of positions"), ("leader", "led by a token"))
-        ):
+        of_lives = ("continuum", "o", "a continuum of positions"), ("leader", "s", "led by a token")
+        for number, (name, marker, words) in enumerate(of_lives):
             betas, T = np.array(lives[name]).T
-            right.semilogy(betas, T, "o", color=theme.PALETTE[number], label=words)
+            right.semilogy(betas, T, marker, color=theme.PALETTE[number], label=words)
         line = np.linspace(2, 32, 100)
         own = [life_of_leader(b, 0.05) for b in line]
-        right.semilogy(line, own, color=theme.PALETTE[1], lw=0.8, label="the leader alone")
-        right.semilogy(line, line * (1 - np.cos(PHI)), color=theme.PALETTE[0], lw=0.8,
+        right.semilogy(line, own, **theme.stroke(1), lw=0.8, label="the leader alone")
+        right.semilogy(line, line * (1 - np.cos(PHI)), **theme.stroke(0), lw=0.8,
                        label=r"$\beta(1 - \cos\varphi)$")  # fmt: skip
         right.set(xlabel=r"$\beta$", ylabel="life time of the later cluster")
         right.legend(fontsize="small", ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))

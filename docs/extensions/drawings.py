@@ -6,7 +6,7 @@ from pathlib import Path
 
 PICTURES = Path(__file__).resolve().parents[1] / "pictures"
 VALIDATION = PICTURES.parents[1] / "validation"
-OF_SCRIPTS = ("causal_metastability",)  # drawn once, then kept
+OF_SCRIPTS = ("causal_metastability",)  # drawn once, then kept as long as the script is
 
 
 def draw(_app):
@@ -15,10 +15,10 @@ def draw(_app):
     subprocess.run([sys.executable, house, PICTURES / "house.svg"], check=True)
     subprocess.run([sys.executable, performance, PICTURES], check=True)
     for name in OF_SCRIPTS:
-        figure = PICTURES / f"{name}.png"
-        if not figure.exists():
-            script = [sys.executable, VALIDATION / f"{name}.py", "--figure", figure]
-            subprocess.run(script, check=True, stdout=subprocess.DEVNULL)
+        figure, script = PICTURES / f"{name}.png", VALIDATION / f"{name}.py"
+        if not figure.exists() or figure.stat().st_mtime < script.stat().st_mtime:
+            drawing = [sys.executable, script, "--figure", figure]
+            subprocess.run(drawing, check=True, stdout=subprocess.DEVNULL)
 
 
 def setup(app):

@@ -1,5 +1,6 @@
 """What callers give, checked: one message for each way to be wrong."""
 
+import inspect
 import math
 import numbers
 import os
@@ -308,9 +309,35 @@ def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
 
 def values_of(f: Any, points: np.ndarray) -> np.ndarray:
     """The values of a function of points, whose copy it gets; raises TypeError for others."""
-    if not callable(f):
-        raise TypeError(f"f must be a function of points (..., d); got f = {as_given(f)}.")
-    return plain_array("What f returns", f(points.copy()))
+    values = called(f, "a function of points (..., d)", points.copy())
+    return plain_array("What f returns", values)
+
+
+def called(f: Any, wanted: str, *arguments: Any) -> Any:
+    """What a function of the caller's returns; TypeError for one that takes other arguments."""
+    fitting("f", f, wanted, callable(f), TypeError)
+    try:
+        return f(*arguments)
+    except TypeError:
+        if takes(f, len(arguments)):
+            raise
+        raise TypeError(f"f must be {wanted}; got f = {as_called(f)}.") from None
+
+
+def takes(f: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments; True if it does not say."""
+    try:
+        inspect.signature(f).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def as_called(f: Callable[..., Any]) -> str:
+    """A function in a message, with the arguments that it takes."""
+    return f"{as_given(f)} of {inspect.signature(f)}"
 
 
 def _scalar(value: Any) -> Any:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import as_given, finite, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..core.kinds import with_hints
 from ..dynamics.motion import motion_for
 from ..spaces import Density
+from ..spaces.indexed import Indexed
 from .indexed import differentiated
 from .journal import EnsembleJournal, Journal, end_of
 from .tangents import check_state, checked_parameter
@@ -60,20 +61,40 @@ class Functional:
 
         With a position it is int f dmu_s of the slice there, of `Indexed` densities: the gradient
         is then the influence of all positions on this one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If f is no function, or position no single number; later, of a density without an
+            index, or with one that has no such position.
         """
+        fitting("f", f, "a function of unit vectors (N, d)", callable(f), TypeError)
         if position is None:
             return cls(lambda mu: mu.expect(f), lambda mu: _values_of(f, mu.geometry))
+        if np.ndim(position):
+            raise ValueError(
+                "position must be one number, as a Functional is one: take a Functional.mean for "
+                f"each of several positions; got position = {as_given(position)}."
+            )
+        s = finite("position", position)
+
+        def checked(mu: Any) -> Any:
+            if not isinstance(mu, Indexed):
+                raise TypeError(
+                    f"position = {s:g} is that of a slice of Indexed densities; got "
+                    f"{as_given(mu)}. Leave it out: Functional.mean(f)."
+                )
+            try:
+                mu.index.interpolation(s)
+            except ValueError as error:
+                raise ValueError(f"position: {error}") from None
+            return mu
 
         def variation(mu: Any) -> np.ndarray:
-            weights = mu.index.interpolation(position) / mu.index.weights
+            weights = checked(mu).index.interpolation(s) / mu.index.weights
             return np.outer(weights, _values_of(f, mu.space)).ravel()
 
-        def value(mu: Any) -> np.ndarray:
-            indexed = hasattr(mu, "at_position")
-            fitting("position", position, "left out for a Density without an index", indexed)
-            return mu.at_position(position).expect(f)
-
-        return cls(value, variation)
+        return cls(lambda mu: checked(mu).at_position(s).expect(f), variation)
 
 
 def _values_of(f: Callable[[np.ndarray], np.ndarray], space: Any) -> np.ndarray:

@@ -24,11 +24,22 @@ class IndexedVariation(Variation):
         """The changes at the nodes, (*ensemble, P)."""
         return Variation(self.geometry.space, self.geometry.split(self.coefficients))
 
-    def at_position(self, s: float) -> Variation:
-        """The change at index s, interpolated as `Indexed.at_position` does."""
-        weights = self.geometry.index.interpolation(s)
-        each = self.geometry.split(self.coefficients)
-        return Variation(self.geometry.space, np.einsum("p,...pk->...k", weights, each))
+    @property
+    def mass(self) -> np.ndarray:
+        """The integral of each slice, (*ensemble, P)."""
+        return self.slices.mass
+
+    def moment(self, k: int) -> np.ndarray:
+        """The moment of degree k of each slice, (*ensemble, P), as that of `Indexed`."""
+        return self.slices.moment(k)
+
+    def at_position(self, s: Any) -> Variation:
+        """The change at index s, or (*ensemble, *s.shape) of them: see `Indexed.at_position`."""
+        return Variation(self.geometry.space, self.geometry.slice_at(self.coefficients, s))
+
+    def marginal(self) -> Variation:
+        """The change of the law of the points, whatever their index."""
+        return Variation(self.geometry.space, self.geometry.mean_slice(self.coefficients))
 
 
 class DifferentiatedIndexed(DifferentiatedRun):

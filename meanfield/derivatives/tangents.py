@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given, fitting
+from ..core.checks import as_called, as_given, fitting, takes
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENTS
 from ..models.transformer import Transformer
@@ -17,7 +17,7 @@ from .indexed import differentiated
 from .journal import end_of
 from .parameters import derivative_by
 from .run_tangents import RunTangents
-from .variation import Variation
+from .variation import Variation, alike
 
 
 class Tangents(RunTangents[Variation]):
@@ -76,31 +76,35 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
     """The name of a parameter of a model by which runs are differentiated; else ValueError."""
     kind, model = differentiated(motion.like), motion.model
     known = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
-    advice = ""
+    wanted, advice = f"parameters of the model, {known}{more}", ""
+    fitting(argument, name, f"names of {wanted}", isinstance(name, str), TypeError)
     if name == "kappa" and "kappa[0]" not in known:
         reason = "is a function of time" if model.smooth_noise else "is infinite: there is no noise"
         inside = "" if model.smooth_noise or not model.shape else " in some member"
         advice = f"kappa {reason}{inside}."
-    fits = isinstance(name, str) and name in known
-    fitting(argument, name, f"parameters of the model, {known}{more}", fits, advice=advice)
-    return name
+    fitting(argument, name, wanted, name in known, advice=advice)
+    return str(name)
 
 
 def _direction(given: Any, state: Density) -> np.ndarray:
     """The coefficients of a direction in which an initial density moves, in its ensemble shape."""
     geometry = state.geometry
     wanted = (
-        "a Density to move towards, a Variation, a function of unit vectors (N, d), or "
-        f"coefficients (..., {geometry.degrees.size})"
+        "the name of a parameter, a Density to move towards, a Variation, a function of unit "
+        f"vectors (N, d), or coefficients (..., {geometry.degrees.size})"
     )
     if isinstance(given, Density | Variation):
-        alike = type(given.geometry) is type(geometry)
-        alike = alike and given.geometry.with_degree(geometry.degree) == geometry
-        fitting("tangents", given, f"on {geometry!r}", alike)
+        fitting("tangents", given, f"on {geometry!r}", alike(given.geometry, geometry))
         coefficients = given.resample(geometry.degree).coefficients
         if isinstance(given, Density):
             coefficients = coefficients - state.coefficients
     elif isinstance(given, Callable):  # type: ignore[arg-type]
+        if not takes(given, 1):
+            advice = ", space.indexed(f, index)" if isinstance(state, Indexed) else ""
+            raise TypeError(
+                "tangents: a function that is a direction is one of unit vectors (N, d) alone; got "
+                f"{as_called(given)}. Else give a density to move towards{advice}."
+            )
         values = np.asarray(geometry.function_values(given, geometry.points))
         real = values.dtype.kind != "c" and values.shape == geometry.weights.shape
         if not (real and np.isfinite(values).all()):

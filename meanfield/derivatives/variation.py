@@ -1,11 +1,12 @@
 """A signed function on a space: a direction in which a density changes, or a gradient."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from ..spaces import Geometry
+from ..core.checks import fitting
+from ..spaces import Density, Geometry
 from ..spaces.density import checked_degree
 
 
@@ -59,12 +60,20 @@ class Variation:
 
     def paired(self, other: Any) -> np.ndarray:
         """The integral of its product with another function, or with a density, (*ensemble,)."""
+        known = isinstance(other, Variation | Density) and alike(other.geometry, self.geometry)
+        wanted = f"a Variation or Density on {self.geometry!r}, of any degree"
+        fitting("other", other, wanted, known, TypeError)
         degree = min(self.geometry.degree, other.geometry.degree)
         a, b = (f.geometry.resample(f.coefficients, degree) for f in (self, other))
         parseval = self.geometry.with_degree(degree).parseval
         return (parseval * (a * np.conj(b)).real).sum(axis=-1)
 
-    def resample(self, degree: int) -> "Variation":
+    def resample(self, degree: int) -> Self:
         """The same function with harmonics up to another degree, cut off or filled up."""
         geometry = self.geometry.with_degree(degree)
-        return Variation(geometry, self.geometry.resample(self.coefficients, degree))
+        return type(self)(geometry, self.geometry.resample(self.coefficients, degree))
+
+
+def alike(one: Geometry, other: Geometry) -> bool:
+    """Whether two spaces are one, but for their degrees."""
+    return type(one) is type(other) and one.with_degree(other.degree) == other

@@ -17,7 +17,6 @@ from .field_transport import EnsembleFields, FieldTransport, check_fields, trans
 from .motion import Failure
 from .observables import MOMENTS, declare
 
-declare("moment_by_index", r"$|m_k(s)|$")
 declare("order_by_index", r"$|m_1(s)|$")
 declare("index_tail", "tail in the index", log_from=100.0)
 

@@ -60,6 +60,7 @@ MORE_DIMENSIONS = {
     "limit_point": ("component",),
     "cluster_mass": ("cluster",),
     "cluster_point": ("cluster", "component"),
+    "moment": ("k",),
     "moment_by_index": ("index", "k"),
     "order_by_index": ("index",),
 }
@@ -349,15 +350,14 @@ def observable_arrays(solution: Solution) -> Arrays:
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed
     table = measure_all(solution.model, solution.states, solution.t)
-    moment = table.pop("moment", None)
-    arrays: Arrays = {
-        name: (axes_of(name, values.shape[1:], solution.shape), values)
-        for name, values in table.items()
-    }
-    if moment is not None:
-        dims = ("t", *member_dims(solution.shape))
-        arrays["moment_re"] = (*dims, "k"), moment.real
-        arrays["moment_im"] = (*dims, "k"), moment.imag
+    arrays: Arrays = {}
+    for name, values in table.items():
+        dims = axes_of(name, values.shape[1:], solution.shape)
+        if values.dtype.kind == "c":
+            arrays |= {f"{name}_re": (dims, values.real), f"{name}_im": (dims, values.imag)}
+        else:
+            arrays[name] = dims, values
+    if "moment" in table:
         arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
     arrays["t"] = ("t",), solution.t
     return arrays | observed | _parameters(solution)

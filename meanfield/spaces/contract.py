@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import (
+    called,
     check_memory,
     fitting,
     generator,
@@ -269,9 +270,9 @@ class Geometry(Kind, family=True):
         UnresolvedWarning
             If the highest modes are not small: f needs a higher degree.
         """
-        fitting("f", f, "a function", callable(f), TypeError)
         what = f"f({', '.join(self.arguments)})"
-        given = f(*(argument.copy() for argument in self.arguments.values()))
+        arguments = [argument.copy() for argument in self.arguments.values()]
+        given = called(f, f"a function {what}", *arguments)
         values = real_array(f"The values {what}", given)
         if values.shape != self.weights.shape:
             raise ValueError(

@@ -6,12 +6,22 @@ nodes; between the nodes of a piece they are polynomials in the index.
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting, real, real_array, returned, whole_number
+from ..core.checks import (
+    as_given,
+    check_memory,
+    fitting,
+    plain_array,
+    real,
+    real_array,
+    returned,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
@@ -54,13 +64,12 @@ class Index(Kind, family=True):
     def interpolation(self, s: Any) -> np.ndarray:
         """Weights (*s.shape, P) of the densities at the nodes in that at index s.
 
-        Here nodes alone have one. Raises ValueError for an index at which there is none.
+        Here nodes alone have one. Raises TypeError or ValueError for an index at which there is
+        none.
         """
-        s = real_array("s", s)
-        found = (s[..., None] == self.nodes).astype(float)
-        wanted = f"values of the index, of {self.nodes.tolist()}"
-        fitting("s", s, wanted, (found.sum(axis=-1) == 1).all())
-        return found
+        wanted = f"values of the index, {as_given(self.nodes.tolist())}"
+        s = _values_in(s, wanted, lambda s: np.isin(s, self.nodes))
+        return (s[..., None] == self.nodes).astype(float)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
         """n values of the index, increasing: random ones, or by their places if rng is None."""
@@ -199,8 +208,7 @@ class Positions(Index):
 
     def interpolation(self, s: np.ndarray) -> np.ndarray:
         """Weights (*s.shape, P): the polynomial of the piece that s is in, or at the end of."""
-        s = real_array("s", s)
-        fitting("s", s, "positions between 0 and 1", ((s >= 0) & (s <= 1)).all())
+        s = _values_in(s, "positions between 0 and 1", lambda s: (s >= 0) & (s <= 1))
         flat, first = s.ravel(), 1 if self.sink else 0
         found = np.zeros((flat.size, len(self)))
         pieces = np.maximum(np.searchsorted(self.breaks, flat, side="left") - 1, 0)
@@ -258,11 +266,11 @@ class Positions(Index):
         found = self._seen(causal, self.order)
         if causal.decay is not None:  # by two rules
             found, coarse = (self._seen(causal, self.order + more) for more in (2 * MORE, MORE))
-            error = np.abs(found - coarse).max() / np.abs(found).max()
-            if not error <= DECAYED:
+            error, largest = np.abs(found - coarse).max(), np.abs(found).max()
+            if not error <= DECAYED * largest:
                 raise ValueError(
-                    "causal: decay cannot be integrated, two rules differ by "
-                    f"{error:.1g} of the largest weight. It has to be smooth: a jump is a window."
+                    f"causal: decay cannot be integrated, two rules differ by {error:.1g}, of "
+                    f"{largest:.1g} at most. It has to be smooth: a jump is a window."
                 )
         if mean:
             seen = found.sum(axis=1, keepdims=True)
@@ -341,7 +349,9 @@ class Classes(Index):
         fitting("values", v, "different numbers (P,), increasing", fits)
         shares = np.full(v.shape, 1 / v.size) if self.shares is None else self.shares
         whole = shares.shape == v.shape and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-12
-        fitting("shares", self.shares, f"{v.size} numbers > 0 of sum 1", whole)
+        fitting(
+            "shares", self.shares, f"numbers > 0 of sum 1, one for each of {v.size} values", whole
+        )
         self._set(shares=shares)
 
     @property
@@ -392,6 +402,14 @@ class NormalIndex(Index):
     @property
     def weights(self) -> np.ndarray:
         return self._rule[1]
+
+
+def _values_in(s: Any, wanted: str, known: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """Values of an index, one or more, as an array; TypeError or ValueError for others."""
+    values, wanted = real_array("s", s), f"{wanted}, or an array of them"
+    fitting("s", s, wanted, plain_array("s", s).dtype != bool, TypeError)
+    fitting("s", s, wanted, values.size > 0 and known(values).all())
+    return values
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -6,7 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import boolean, check_memory, fitting, generator, real_array, whole_number
+from ..core.checks import (
+    boolean,
+    called,
+    check_memory,
+    fitting,
+    generator,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..states.contract import Arrays, member_dims
 from ..states.tokens import Tokens
@@ -64,6 +72,19 @@ class IndexedSpace(Geometry):
     def joined(each: np.ndarray) -> np.ndarray:
         """(..., P K) of (..., P, K)."""
         return each.reshape(*each.shape[:-2], -1)
+
+    def slice_at(self, coefficients: np.ndarray, s: Any) -> np.ndarray:
+        """Coefficients (*ensemble, *s.shape, K) at index s, of those (*ensemble, P K) at the nodes.
+
+        By the polynomial of the piece in which s lies, at a break that on its left.
+        """
+        each, weights = self.split(coefficients), self.index.interpolation(s)
+        found = np.tensordot(each, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
+        return np.moveaxis(found, each.ndim - 2, -1)
+
+    def mean_slice(self, coefficients: np.ndarray) -> np.ndarray:
+        """int mu_s dm(s), (*ensemble, K), of coefficients (*ensemble, P K)."""
+        return np.einsum("p,...pk->...k", self.index.weights, self.split(coefficients))
 
     # The contract --------------------------------------------------------------------------
 
@@ -181,12 +202,12 @@ class Indexed(Density):
     @classmethod
     def of_function(cls, space: Geometry, f: Callable[..., Any], index: Index) -> "Indexed":
         """The densities proportional to f(s, ...) at each s, normalised to mass 1."""
-        fitting("f", f, "a function", callable(f), TypeError)
         product = IndexedSpace(space, index)
         arguments = [argument.copy() for argument in space.arguments.values()]
         nodes = index.nodes.reshape(-1, 1)
         what = f"f({', '.join([index.label, *space.arguments])})"
-        values = real_array(f"The values {what}", f(nodes.copy(), *arguments))
+        given = called(f, f"a function {what}", nodes.copy(), *arguments)
+        values = real_array(f"The values {what}", given)
         shape = (len(index), space.weights.size)
         try:
             values = np.broadcast_to(values, shape)
@@ -275,14 +296,13 @@ class Indexed(Density):
         """The density at index s, or an ensemble (*ensemble, *s.shape) of them.
 
         Interpolated by the polynomial of the piece in which s lies, at a break that on its left.
+        Raises TypeError or ValueError for an index at which there is no density.
         """
-        weights, ensemble = self.index.interpolation(s), len(self.shape)
-        found = np.tensordot(self.each, weights, axes=(-2, -1))  # (*ensemble, modes, *s.shape)
-        return Density.computed(np.moveaxis(found, ensemble, -1), self.space)
+        return Density.computed(self.geometry.slice_at(self.coefficients, s), self.space)
 
     def marginal(self) -> Density:
         """The law of the points, whatever their index: int mu_s dm(s)."""
-        return Density.computed(np.einsum("p,...pk->...k", self.weights, self.each), self.space)
+        return Density.computed(self.geometry.mean_slice(self.coefficients), self.space)
 
     def moment(self, k: int) -> np.ndarray:
         """The moment of degree k of each slice, (*ensemble, P)."""
@@ -305,7 +325,9 @@ class Indexed(Density):
 
         The mean of the slices over each block, as the law of tokens in a block of a sequence.
         """
-        weights = self.index.blocks(whole_number("count", count))
+        count = whole_number("count", count)
+        check_memory(f"count = {count} blocks", (count, self.coefficients.size), "count")
+        weights = self.index.blocks(count)
         return Density.computed(np.einsum("bp,...pk->...bk", weights, self.each), self.space)
 
     # Tokens --------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_tangents_are_those_of_differences(drift, causal):
     for name, at in wanted.items():
         error = np.abs(found[name][-1].coefficients - _by_differences(at)).max()
         assert error <= 1e-8, (name, error)
-    assert np.ptp(found["beta"][-1].mass) <= 1e-14
+    assert np.abs(found["beta"][-1].mass).max() <= 1e-14
 
 
 def test_observables_change_as_the_states_do():
@@ -179,6 +179,112 @@ def test_exponents_of_indexed_runs():
     )
     found = mf.lyapunov_exponents(run, 4)
     assert found.late == pytest.approx([0.5, 0.5, 0.25, 0.25], abs=0.02)
+
+
+# Changes by position, and what is refused --------------------------------------------------------
+
+MODEL = mf.Transformer(mf.SA(1.5), 4.0, causal=True)
+
+
+@pytest.fixture(scope="module")
+def differentiated():
+    both = mf.Indexed.stack([start, start.rotate(0.5)])
+    return mf.solve(MODEL, both, (0, 0.1), t_eval=[0.1], **FIXED, tangents=["beta"])
+
+
+def test_changes_are_had_at_many_positions(differentiated):
+    """At each what it is alone, at the nodes that of the nodes; means over them are the whole."""
+    change = differentiated.tangents["beta"][-1]
+    some = change.at_position([[0.2, 0.5, 1.0], [0.1, 0.0, 0.7]])
+    assert some.shape == (2, 2, 3)
+    alone = change.at_position(0.7)
+    assert alone.shape == (2,)
+    np.testing.assert_allclose(some.coefficients[:, 1, 2], alone.coefficients, atol=1e-16)
+    np.testing.assert_allclose(
+        change.at_position(positions.nodes).coefficients, change.slices.coefficients, atol=1e-16
+    )
+    assert change.mass.shape == change.moment(1).shape == (2, len(positions))
+    np.testing.assert_allclose(
+        change.moment(1) @ positions.weights, change.marginal().moment(1), atol=1e-16
+    )
+    coarse = change.resample(8).at_position(0.7)
+    np.testing.assert_array_equal(coarse.coefficients, alone.resample(8).coefficients)
+
+
+def test_changes_and_states_call_their_moments_alike(differentiated):
+    names = {name for name in differentiated.observables if "moment" in name}
+    assert names == {f"{n}_{p}" for n in ("moment", "moment_by_index") for p in ("re", "im")}
+    assert names == {name for name in differentiated.tangents.observables if "moment" in name}
+    for name in names:
+        dims = differentiated.observables[name].dims
+        assert differentiated.tangents.observables[name].dims == ("tangent", *dims)
+
+
+@pytest.mark.parametrize("s", [True, [], np.nan, [0.2, 1.5], "a"])
+def test_changes_at_no_position_are_refused(differentiated, s):
+    with pytest.raises((ValueError, TypeError), match=r"^s must "):
+        differentiated.tangents["beta"][-1].at_position(s)
+
+
+def test_changes_are_paired_with_what_is_on_their_space(differentiated):
+    change = differentiated.tangents["beta"][-1]
+    for other in (circle.uniform(), mf.Variation(circle, circle.uniform().coefficients), 3):
+        with pytest.raises(TypeError, match=r"other must be a Variation or Density on Circle\(deg"):
+            change.paired(other)
+    coarse = start.resample(8)
+    assert change.paired(coarse).shape == (2,)
+
+
+def _first(x):
+    return x[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"position": [0.2, 0.5]}, "position must be one number.* a Functional.mean for each"),
+        ({"position": True}, "position must be a finite number; got position = True"),
+        ({"position": "a"}, "position must be a finite number; got position = 'a'"),
+        ({"position": np.nan}, "position must be a finite number"),
+        ({"f": 3}, "f must be a function of unit vectors"),
+    ],
+)
+def test_functionals_of_no_position_are_refused(given, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        mf.Functional.mean(**{"f": _first, **given})
+
+
+def test_functionals_of_a_position_need_one(differentiated):
+    beyond, within = (mf.Functional.mean(_first, position=s) for s in (1.5, np.array(0.5)))
+    with pytest.raises(ValueError, match=r"^position: s must be positions between 0 and 1"):
+        mf.gradient(beyond, differentiated)
+    for call in (within.value, within.variation):
+        for other in (circle.uniform(), 3):
+            with pytest.raises(TypeError, match=r"position = 0.5 is that of a slice of Indexed"):
+                call(other)
+
+
+@pytest.mark.parametrize("wrong", [np.array(["beta", "kappa"]), np.array(1.0), 3, None])
+def test_parameters_are_names(differentiated, wrong):
+    with pytest.raises(TypeError, match="parameters must be names of parameters of the model"):
+        mf.gradient(_first, differentiated, parameters=[wrong])
+    with pytest.raises(TypeError, match="tangents must have the name of a parameter"):
+        mf.solve(MODEL, start, (0, 0.1), tangents=[wrong])
+
+
+def test_names_may_be_of_an_array(differentiated):
+    found = mf.gradient(_first, differentiated, parameters=list(np.array(["beta"])))
+    assert [type(name) for name in found.parameters] == [str]
+
+
+def test_functions_of_the_index_are_no_directions(differentiated):
+    def f(s, theta):
+        return np.cos(theta - s)
+
+    with pytest.raises(TypeError, match=r"of \(s, theta\).*space.indexed\(f, index\)"):
+        mf.solve(MODEL, start, (0, 0.1), tangents=[f])
+    with pytest.raises(TypeError, match=r"f must be a function of points .* of \(s, theta\)"):
+        mf.gradient(f, differentiated)
 
 
 def test_other_names_are_refused():

@@ -159,29 +159,86 @@ def test_couplings():
     [
         ({"breaks": [0, 0.5]}, "breaks"),
         ({"breaks": [0, 0.5, 0.5, 1]}, "breaks"),
+        ({"breaks": [0.1, 1]}, "breaks"),
+        ({"breaks": [1, 0]}, "breaks"),
+        ({"breaks": [0]}, "breaks"),
+        ({"breaks": 0.5}, "breaks"),
+        ({"breaks": [[0, 1]]}, "breaks"),
+        ({"breaks": [0, np.nan, 1]}, "breaks"),
+        ({"breaks": "a"}, "breaks"),
         ({"sink": 1.0}, "sink"),
         ({"sink": -0.1}, "sink"),
+        ({"sink": np.nan}, "sink"),
+        ({"sink": [0.1]}, "sink"),
         ({"order": 0}, "order"),
+        ({"order": 1.5}, "order"),
+        ({"order": True}, "order"),
+        ({"order": 10**12}, "reduce order or breaks"),
     ],
 )
 def test_positions_are_refused(given, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((ValueError, TypeError), match=words):
         mf.Positions(**given)
 
 
-def test_classes_are_refused():
-    for wrong in (([1.0, 0.0],), ([0.0, 1.0], [0.5, 0.6]), ([0.0, 1.0], [1.0, 0.0])):
-        with pytest.raises(ValueError, match=r"values|shares"):
-            mf.Classes(*wrong)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (([1.0, 0.0],), "values"),
+        (([],), "values"),
+        (([[0.0, 1.0]],), "values"),
+        (([0.0, np.nan],), "values"),
+        (([0.0, 1.0], [0.5, 0.6]), "shares"),
+        (([0.0, 1.0], [1.0, 0.0]), "shares"),
+        (([0.0, 1.0], [1.0]), "shares must be numbers .* one for each of 2 values"),
+    ],
+)
+def test_classes_are_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        mf.Classes(*given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"width": 0.0}, {"width": np.inf}, {"count": 0}, {"count": 400}, {"centre": np.nan}]
+)
+def test_normal_indices_are_refused(given):
+    with pytest.raises(ValueError, match=next(iter(given))):
+        mf.NormalIndex(**{"width": 1.0, **given})
+
+
+@pytest.mark.parametrize(
+    ("causal", "words"),
+    [
+        ({"decay": lambda u: -np.ones_like(u)}, "decay must return finite numbers >= 0"),
+        ({"decay": lambda u: np.nan * u}, "decay must return finite numbers >= 0"),
+        ({"decay": lambda u: "a"}, "decay must return"),
+        ({"decay": lambda u: np.ones(3)}, "decay must return"),
+        ({"decay": lambda u: 0 * u}, "sees nothing: decay is 0"),
+    ],
+)
+def test_decays_are_refused(causal, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        mf.Positions(order=4).causal(mf.Causal("mean", **causal), True)
+
+
+@pytest.mark.parametrize("name", ["beta", "frequency"])
+@pytest.mark.parametrize("wrong", [lambda s: np.nan * s, lambda s: "a", lambda s: np.ones(3)])
+def test_functions_of_the_index_are_refused(name, wrong):
+    mu = mf.Circle(8).indexed(lambda s, x: 1 + 0 * s * x, mf.Positions(order=4))
+    options = {"beta": {"causal": mf.Causal(beta=wrong)}, "frequency": {"frequency": wrong}}
+    with pytest.raises((ValueError, TypeError), match=f"{name} must return"):
+        mf.solve(mf.Transformer(mf.SA(1.0), **options[name]), mu, (0, 1))
 
 
 def test_graded_pieces_become_shorter_towards_0():
     index = mf.Positions.graded(4, 2.0, 3)
     np.testing.assert_allclose(index.breaks, [0, 1 / 8, 1 / 4, 1 / 2, 1])
     assert len(index) == 12
-    for wrong in ({"ratio": 1.0}, {"pieces": 0}):
-        with pytest.raises(ValueError, match=r"ratio|pieces"):
+    for wrong in ({"ratio": 1.0}, {"ratio": np.inf}, {"pieces": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
             mf.Positions.graded(**wrong)
+    with pytest.raises(ValueError, match="pieces must be fewer, or a smaller ratio"):
+        mf.Positions.graded(400, 1e10)
 
 
 def test_steep_decays_are_integrated_or_refused():
@@ -206,8 +263,3 @@ def test_couplings_of_sums_with_a_part_that_is_divided():
     model = mf.Transformer(mf.SA(2.0) + mf.USA(1.0), coupling=-np.eye(2))
     with pytest.raises(ValueError, match="coupling"):
         index.influence(model)
-
-
-def test_more_nodes_than_a_hermite_rule_has():
-    with pytest.raises(ValueError, match="count"):
-        mf.NormalIndex(1.0, 400)

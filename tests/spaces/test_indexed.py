@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.spaces import laws
+from meanfield.spaces import indexed, laws
 
 CIRCLE = mf.Circle(16)
 SPACES = {
@@ -97,6 +97,10 @@ def test_saved_and_loaded(made, tmp_path):
     np.testing.assert_array_equal(again.observables["order_by_index"],
                                   run.observables["order_by_index"])  # fmt: skip
     assert run.observables["order_by_index"].dims == ("t", "index")
+    found = again.observables["moment_by_index_re"] + 1j * again.observables["moment_by_index_im"]
+    assert found.dims == ("t", "index", "k")
+    np.testing.assert_array_equal(np.abs(found[..., 0]), run.observables["order_by_index"])
+    assert all(values.dtype.kind != "c" for values in run.observables.values())
     assert run.to_xarray()["density"].dims[:2] == ("t", "index")
 
 
@@ -136,11 +140,81 @@ def test_rotation():
         (lambda s, t: np.ones(3), r"\(16, 50\)"),
         (lambda s, t: "x", "values"),
         (lambda s, t: np.nan * t, "finite"),
+        (lambda s, t: np.inf + 0 * s * t, "800 values that are not finite"),
+        (lambda t: 1 + 0 * t, r"f must be a function f\(position, theta\).* of \(t\)"),
+        (3, r"f must be a function f\(position, theta\); got f = 3"),
     ],
 )
 def test_functions_are_refused(f, words):
     with pytest.raises((ValueError, TypeError), match=words):
         CIRCLE.indexed(f)
+
+
+def test_functions_of_an_index_are_none_of_points():
+    with pytest.raises(TypeError, match=r"f must be a function f\(theta\).* of \(s, theta\)"):
+        CIRCLE.density(lambda s, theta: 1 + 0 * s * theta)
+
+
+def test_errors_of_a_function_are_its_own():
+    """A TypeError that comes from within is not one of how the function is called."""
+    with pytest.raises(TypeError, match="unsupported operand"):
+        CIRCLE.indexed(lambda s, t: "x" - 1)
+
+
+@pytest.mark.parametrize(
+    ("space", "index", "words"),
+    [
+        (CIRCLE, [0, 1], r"index must be an Index.*got index = \[0, 1\]"),
+        (CIRCLE, mf.Positions, "index must be an Index"),
+        (mf.Circle, mf.Positions(), "space must be a space"),
+        (indexed.IndexedSpace(CIRCLE, mf.Positions()), mf.Positions(), "space must be a space"),
+        (mf.Circle(4096), mf.Positions(np.linspace(0, 1, 10**5), 50), "reduce degree or nodes"),
+    ],
+)
+def test_products_are_refused(space, index, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        indexed.IndexedSpace(space, index)
+
+
+@pytest.mark.parametrize(
+    ("s", "error"),
+    [
+        *((s, TypeError) for s in (True, [True], "a", None, 1j)),
+        *((s, ValueError) for s in ([], np.nan, [0.1, np.nan], -0.1, [0.2, 1.5], [[0.1], [0, 1]])),
+    ],
+)
+def test_positions_without_a_density_are_refused(s, error):
+    for index in (mf.Positions(order=3), mf.Classes([0.0, 1.0])):
+        mu = CIRCLE.indexed(lambda s, t: 1 + 0 * s * t, index)
+        with pytest.raises(error, match=r"^s must "):
+            mu.at_position(s)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda mu: mu.blocks(0), "count must be"),
+        (lambda mu: mu.blocks(10**12), "count = 1000000000000 blocks"),
+        (lambda mu: mu.sample(0, rng=0), "n must be"),
+        (lambda mu: mu.sample(10**12, rng=0), "n = 1000000000000 tokens"),
+        (lambda mu: mu.sample(3, rng=0, ordered=1), "ordered must be True or False"),
+        (lambda mu: mu.resample(0), "degree must be"),
+        (lambda mu: mf.Indexed(mu.geometry, mu.coefficients[1:]), "coefficients.shape must be"),
+        (lambda mu: mf.Indexed.of_slices([0, 1], [CIRCLE.uniform()] * 2), "index must be"),
+        (lambda mu: mf.Indexed.of_slices(mf.Classes([0.0]), [mu.slices]), "1 single densities"),
+    ],
+)
+def test_calls_of_a_state_are_refused(call, words):
+    mu = CIRCLE.indexed(lambda s, t: 1 + 0 * s * t, mf.Positions(order=3))
+    with pytest.raises((ValueError, TypeError), match=words):
+        call(mu)
+
+
+def test_tokens_that_are_never_drawn_are_given_up(monkeypatch):
+    mu = CIRCLE.indexed(lambda s, t: 1 + (2 * s - 1) * np.cos(t), mf.Positions(order=3))
+    monkeypatch.setattr(indexed, "ROUNDS", 1)
+    with pytest.raises(mf.MeanfieldError, match="not drawn in 1 rounds"):
+        mu.sample(1000, rng=0)
 
 
 def test_what_a_product_is_not():
