@@ -1,15 +1,19 @@
 """Run scripts as separate processes, several at a time, and report how each of them ended."""
 
+import multiprocessing
 import os
 import re
+import runpy
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from _claims import Script
@@ -23,6 +27,12 @@ STOPPED, NOT_RUN = "stopped", "not run"
 COMPARISONS = re.compile(r"^(\d+) comparisons, ", re.MULTILINE)
 LARGEST = re.compile(r"^largest .*, allowed (\S+): (\S+)$", re.MULTILINE)
 UNKNOWN = 1800.0  # seconds, for a script that does not say how long it takes
+
+# Scripts are forks of one process. Where there are more scripts than workers, it first imports what
+# most of them need, which takes two seconds; not on macOS, where a fork may not use libraries of
+# the system that were loaded before.
+FORKS = multiprocessing.get_context("forkserver")
+PRELOADED = ["_preloaded"] if sys.platform == "linux" else []
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,7 @@ class Running:
     """A script at work, in a session of its own: a signal reaches its children too."""
 
     script: Script
-    process: subprocess.Popen
+    process: BaseProcess
     output: Path
     figure: Path | None
     limit: float
@@ -81,13 +91,15 @@ class Running:
 
     def kill(self) -> None:
         """Stop it and its children, at once."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        if self.process.is_alive():
+            with suppress(ProcessLookupError):  # it has no session yet, or has just ended
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.join()
 
     def outcome(self) -> Outcome | None:
         """How it ended; None while it runs. One that is over its time is stopped."""
-        code = self.process.poll()
+        code = self.process.exitcode
         if code is None and self.seconds <= self.limit:
             return None
         if code is None:
@@ -139,14 +151,17 @@ def run_scripts(
     """
     waiting = deque(sorted(scripts, key=lambda script: -script.seconds(quick)))
     running: list[Running] = []
-    with tempfile.TemporaryDirectory(prefix="validation-") as scratch:
-        environment = _environment(threads, scratch)
+    preloaded = PRELOADED if len(scripts) > workers else []
+    with (
+        tempfile.TemporaryDirectory(prefix="validation-") as scratch,
+        _server(threads, scratch, preloaded),
+    ):
         try:
             while waiting or running:
                 while waiting and len(running) < workers:
                     script = waiting.popleft()
                     seconds = limit(script, quick) if time_limit is None else time_limit
-                    running.append(_start(script, out, quick, seconds, environment))
+                    running.append(_start(script, out, quick, seconds))
                 found = [(job, job.outcome()) for job in running]
                 running[:] = [job for job, outcome in found if outcome is None]
                 ended = [outcome for _, outcome in found if outcome is not None]
@@ -158,30 +173,50 @@ def run_scripts(
                 job.kill()
 
 
-def _environment(threads: int, scratch: str) -> dict[str, str]:
-    """Of the scripts: each library has as many threads as a worker, files go to `scratch`."""
-    few = dict.fromkeys(THREAD_VARIABLES, str(threads))
-    return os.environ | few | {"TMPDIR": scratch, "MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1"}
+@contextmanager
+def _server(threads: int, scratch: str, preloaded: list[str]) -> Iterator[None]:
+    """The process that scripts are forks of, whose environment they have.
+
+    Each library has as many threads as a worker, files go to `scratch`.
+    """
+    known, few = dict(os.environ), dict.fromkeys(THREAD_VARIABLES, str(threads))
+    folders = [str(Path(__file__).parent), *filter(None, [known.get("PYTHONPATH")])]
+    os.environ |= few | {"TMPDIR": scratch, "MPLBACKEND": "Agg", "PYTHONUNBUFFERED": "1"}
+    os.environ["PYTHONPATH"] = os.pathsep.join(folders)
+    try:
+        FORKS.set_forkserver_preload(preloaded)
+        forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ.update(known)
+    yield
 
 
-def _start(
-    script: Script, out: Path, quick: bool, seconds: float, environment: dict[str, str]
-) -> Running:
+def run_script(path: Path, arguments: Sequence[str], output: Path) -> None:
+    """Run a script as `python path arguments` does, in this process; what it prints to `output`."""
+    os.setsid()
+    sys.stdout.flush()
+    for source, flags, targets in (
+        (os.devnull, os.O_RDONLY, (0,)),
+        (output, os.O_WRONLY | os.O_TRUNC, (1, 2)),
+    ):
+        opened = os.open(source, flags)
+        for target in targets:
+            os.dup2(opened, target)
+        os.close(opened)
+    sys.argv, sys.path[0] = [str(path), *arguments], str(path.parent)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+def _start(script: Script, out: Path, quick: bool, seconds: float) -> Running:
     output = out / "output" / f"{script.path.stem}.txt"
     figure = out / "figures" / f"{script.path.stem}.png" if script.takes("--figure") else None
-    command = [sys.executable, str(script.path)]
-    command += ["--quick"] if quick and script.takes("--quick") else []
+    arguments = ["--quick"] if quick and script.takes("--quick") else []
     for path in filter(None, (output, figure)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # of an earlier run
-    command += ["--figure", str(figure)] if figure else []
-    with output.open("w") as printed:
-        process = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=printed,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    arguments += ["--figure", str(figure)] if figure else []
+    output.touch()
+    process = FORKS.Process(target=run_script, args=(script.path, arguments, output))
+    process.start()
     return Running(script, process, output, figure, seconds)

@@ -17,7 +17,7 @@ transport equation. The next term gives the first correction, mu_beta = mu + mu_
    1 in 1/beta. Asked: 0.05, between the last two beta.
 3. The rest on the circle, mu_beta - mu - mu_1/beta, is of order 2. Asked: 0.15.
 
-    python validation/alignment_of_densities.py [--quick] [--figure FILE.png]  # 50 s, 10 s quick
+    python validation/alignment_of_densities.py [--quick] [--figure FILE.png]  # 50 s, 6 s quick
 
 --quick stops at beta = 64 (S^2: 32), with three times the tolerances of orders. Exit code 1 on
 failure.

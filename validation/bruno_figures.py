@@ -22,7 +22,7 @@ The text at hand has no matrices and centres; these are ours, the other paramete
    4.5 of the standard errors n^(-1/2) at the start. This density follows forward heat,
    e^(-k^2 s), to 3/beta, and with beta = 200 it is nearer by 4: asked of this order in 1/beta 0.1.
 
-    python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 30 s, 10 s quick
+    python validation/bruno_figures.py [--quick] [--figure FILE.png]    # 30 s, 9 s quick
 
 --quick: 800 tokens, and 4000 of the third figure. Exit code 1 on failure.
 

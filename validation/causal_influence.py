@@ -22,7 +22,7 @@
    every position, at last like e^{sigma(0) t}, and comes from u near v t, v = sigma'(1). The
    sigma are those of matrices in numpy; rates from t = 24 to 30, p = 0, 1, 2, a = 0.8: 1e-6.
 
-    python validation/causal_influence.py [--quick]    # 25 s, 8 s quick
+    python validation/causal_influence.py [--quick]    # 25 s, 3 s quick
 
 --quick has the circle and t <= 4 only, and no runs with a > 0. Exit code 1 on failure.
 """

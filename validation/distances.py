@@ -13,7 +13,7 @@
 6. n E |mu^n - mu|^2 = pi^2/3 in H^-1 of the circle for uniform tokens, 4.5 standard errors;
    W_2 <= 2 |mu - sigma| in H^-1(sigma), sigma uniform: always.
 
-    python validation/distances.py [--quick]    # 10 s, 4 s quick
+    python validation/distances.py [--quick]    # 10 s, 3 s quick
 
 --quick has a tenth of the samples. Exit code 1 on failure.
 

@@ -25,7 +25,7 @@ omega (`OfIndex`), or one density under `Lorentzian(Delta)`, whose moments follo
 6. Two equal classes that attract within and repel across, J = 1 and -2: at last they are in
    opposite phases, with r the root of r = I_1(3 kappa r/2)/I_0(3 kappa r/2): 1e-8.
 
-    python validation/oscillators.py [--quick]    # 20 s, 8 s quick
+    python validation/oscillators.py [--quick]    # 20 s, 7 s quick
 
 --quick has one case each of 1 to 4. Exit code 1 on failure.
 

@@ -250,7 +250,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report, quick = Report(["what", "case"], digits=6), arguments.quick
     factors = check_factors(report, GAINS[1:4:2] if quick else GAINS, 4 if quick else 12)
-    check_transition(report, 10 if quick else 40)
+    check_transition(report, 5 if quick else 40)
     check_chaos(report, ((6.0, 1.0),) if quick else ((6.0, 1.0), (3.0, 0.5)), 6 if quick else 24)
     check_pre(report, 4 if quick else 12)
     if arguments.figure:

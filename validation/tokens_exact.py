@@ -18,7 +18,7 @@ Without noise, with steps of rtol = 1e-13:
 9. rotated and permuted tokens move to the rotated and permuted places. Asked: 1e-11.
 10. causal attention, V = 1: all tokens converge to the first, which rests. Asked: 1e-9.
 
-    python validation/tokens_exact.py [--quick] [--figure FILE.png]    # 14 s, 6 s quick
+    python validation/tokens_exact.py [--quick] [--figure FILE.png]    # 14 s, 11 s quick
 
 --quick has four beta of 2, with 32 tokens. Exit code 1 on failure.
 

@@ -8,9 +8,10 @@ the same path for tokens and density. Steps with noise are 0.05 long.
 Tokens are summed by harmonics. Asked: means of x, y, x y and x^2 to 4.5 standard errors of the
 tokens; velocities of the last tokens, for a few of them, to 1e-10 of those by all pairs.
 
-    python validation/tokens_under_attention.py [--quick]    # 120 s, 22 s quick
+    python validation/tokens_under_attention.py [--quick]    # 120 s, 6 s quick
 
---quick has three of ten models on the circle, and one on S^2. Exit code 1 on failure.
+--quick has a quarter of the tokens, three of ten models on the circle, and one on S^2. Exit code 1
+on failure.
 """
 
 import argparse
@@ -72,7 +73,7 @@ def models(d: int) -> dict[str, mf.Transformer]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer models")
+    parser.add_argument("--quick", action="store_true", help="fewer models and tokens")
     quick = parser.parse_args().quick
     report = Report(["space", "model", "quantity"])
     circle, sphere = mf.Circle(32), mf.Sphere(15)
@@ -83,17 +84,19 @@ def main() -> int:
     for start in starts:
         d = start.geometry.dimension
         for name, model in list(models(d).items())[:: (4 if d == 2 else 10) if quick else 1]:
-            compare(report, ("circle", "S^2")[d - 2], name, model, start)
+            compare(
+                report, ("circle", "S^2")[d - 2], name, model, start, TOKENS // (4 if quick else 1)
+            )
     return report.verdict()
 
 
-def compare(report: Report, space: str, name: str, model, start: mf.Density) -> None:
+def compare(report: Report, space: str, name: str, model, start: mf.Density, count: int) -> None:
     """Means of tokens, whose engine has to be that of the harmonics."""
     span, options = (0, T_END), {"t_eval": [T_END], "progress": False}
     of_tokens = options | ({"dt": STEP, "rng": 2} if model.noisy else {"rtol": 1e-6})
     of_density = options | ({"dt": STEP, "rng": 2} if model.common is not None else {})
     law = successful(mf.solve(model, start, span, **of_density)).final
-    run = successful(mf.solve(model, start.sample(TOKENS, rng=1), span, **of_tokens))
+    run = successful(mf.solve(model, start.sample(count, rng=1), span, **of_tokens))
     assert run.stats["engine"] == AttentionModes.name, run.stats["engine"]
     x = run.final.x
     for which, f in FUNCTIONS.items():
@@ -108,7 +111,7 @@ def compare(report: Report, space: str, name: str, model, start: mf.Density) -> 
             tolerance=ERRORS * error,
             random=True,
         )
-    masses = np.full((1, TOKENS), 1 / TOKENS)
+    masses = np.full((1, count), 1 / count)
     wanted = AttentionSums(model.drift).attention(0.0, x[None], masses, at=x[None, :FEW])
     found = AttentionModes(model.drift).attention(0.0, x[None], masses)[:, :FEW]
     error = np.abs(found - wanted).max() / np.abs(wanted).max()
