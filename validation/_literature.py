@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from _page import Run
-from _pool import NOT_RUN, STOPPED
+from _pool import NOT_RUN, SKIPPED, STOPPED
 
 from meanfield.app.literature import Row, last_runs, rows, sources
 
@@ -116,7 +116,7 @@ def record(path: Path, run: Run) -> None:
     """Write down how the scripts of a run ended; a quick run never replaces one in full."""
     kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for outcome in run.outcomes:
-        if outcome.verdict in (NOT_RUN, STOPPED):
+        if outcome.verdict in (NOT_RUN, SKIPPED, STOPPED):
             continue
         quick = run.quick and outcome.script.takes("--quick")
         if quick and outcome.holds and not kept.get(outcome.script.name, {"quick": True})["quick"]:

@@ -65,9 +65,11 @@ def page(claims: Sequence[Claim], run: Run) -> str:
 
 
 def _summary(claims: Sequence[Claim], run: Run) -> str:
-    failing = sum(not outcome.holds for outcome in run.outcomes)
+    skipped = sum(outcome.skipped for outcome in run.outcomes)
+    failing = sum(not outcome.holds for outcome in run.outcomes) - skipped
     comparisons = sum(outcome.comparisons for outcome in run.outcomes)
     verdict = f"{failing} of {len(run.outcomes)} scripts fail" if failing else "All hold"
+    verdict += f", {skipped} skipped" if skipped else ""
     return (
         f'<span class="{"fails" if failing else "holds"}">{verdict}</span>: {len(claims)} claims, '
         f"{len(run.outcomes)} scripts, {comparisons} comparisons."
@@ -116,7 +118,7 @@ def _link(outcome: Outcome) -> str:
 
 def _verdict(outcome: Outcome, quick: bool) -> str:
     """A quick run has checked a part of a claim."""
-    kind = "holds" if outcome.holds else "fails"
+    kind = "holds" if outcome.holds else "faint" if outcome.skipped else "fails"
     part = ", in part" if outcome.holds and quick and outcome.script.takes("--quick") else ""
     return f'<span class="{kind}">{outcome.verdict}{part}</span>'
 

@@ -17,13 +17,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from _claims import Script
+from _report import SKIPPED as NOTHING
 
 from meanfield.app.doctor import THREAD_VARIABLES
 
-__all__ = ["FAILS", "NOT_RUN", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
+__all__ = ["FAILS", "NOT_RUN", "SKIPPED", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
 
 HOLDS, FAILS, TIMED_OUT = "holds", "FAILS", "TIMED OUT"
-STOPPED, NOT_RUN = "stopped", "not run"
+STOPPED, NOT_RUN, SKIPPED = "stopped", "not run", "skipped"
 COMPARISONS = re.compile(r"^(\d+) comparisons, ", re.MULTILINE)
 LARGEST = re.compile(r"^largest .*, allowed (\S+): (\S+)$", re.MULTILINE)
 UNKNOWN = 1800.0  # seconds, for a script that does not say how long it takes
@@ -49,6 +50,11 @@ class Outcome:
     @property
     def holds(self) -> bool:
         return self.verdict == HOLDS
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it had nothing to compare, as a package that nobody needs was not installed."""
+        return self.verdict == SKIPPED
 
     @property
     def comparisons(self) -> int:
@@ -105,6 +111,9 @@ class Running:
         if code is None:
             self.kill()
             return self.ended(TIMED_OUT, f"stopped after {self.limit:.0f} s")
+        if code == NOTHING:
+            printed = self.output.read_text(encoding="utf-8", errors="replace").strip()
+            return self.ended(SKIPPED, printed.splitlines()[-1] if printed else "")
         if code:
             why = f"exit code {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
             return self.ended(FAILS, why)

@@ -103,7 +103,9 @@ def table(outcomes: Sequence[Outcome]) -> str:
     hold = sum(outcome.holds for outcome in outcomes)
     lines = ["verdict    comparisons  seconds  script", *map(_row, outcomes)]
     comparisons = sum(outcome.comparisons for outcome in outcomes)
-    return "\n".join([*lines, f"{hold} of {len(outcomes)} hold, with {comparisons} comparisons"])
+    skipped = sum(outcome.skipped for outcome in outcomes)
+    said = f"{hold} of {len(outcomes)} hold" + (f", {skipped} skipped" if skipped else "")
+    return "\n".join([*lines, f"{said}, with {comparisons} comparisons"])
 
 
 def _row(outcome: Outcome) -> str:

