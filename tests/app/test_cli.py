@@ -477,6 +477,7 @@ def test_a_study_of_a_file_is_that_of_python(folder):
     assert "rates" in meanfield("plot", "law.nc", "-o", "a.png", "--kind", "rates", code=2)[1]
 
 
+@pytest.mark.long
 def test_a_study_and_its_figure_are_not_overwritten(folder):
     (folder / "study.png").write_text("mine")
     assert "study.png exists" in meanfield("chaos", "study.toml", code=2)[1]

@@ -111,6 +111,7 @@ def test_a_polyhedral_state_is_found_again_and_stays():
     assert np.abs(moved).max() < 1e-11 and state.order_parameter == 0
 
 
+@pytest.mark.long
 def test_a_polyhedral_diagram_is_kept_in_a_file_and_drawn(tmp_path):
     path = octahedral_branch().save(tmp_path / "diagram.nc")
     again = mf.load(path)

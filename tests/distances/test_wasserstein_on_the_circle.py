@@ -145,6 +145,7 @@ def test_turning_both_changes_nothing(seed, angle, p):
     assert turned == pytest.approx(mf.wasserstein(a, b, p).value, abs=1e-11)
 
 
+@pytest.mark.long
 @reproducible
 @given(seeds)
 def test_it_grows_with_the_power(seed):

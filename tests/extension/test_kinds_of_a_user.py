@@ -286,6 +286,7 @@ def run_command(folder, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_a_file_of_kinds_is_imported_by_the_command_line(tmp_path):
     (tmp_path / "run.toml").write_text(CONFIG)
     refused = run_command(tmp_path, "solve", "run.toml")

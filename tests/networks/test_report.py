@@ -184,6 +184,7 @@ def test_the_command_writes_the_page_of_hidden_states(tmp_path):
     assert again.exit_code == 2 and "--force" in again.output
 
 
+@pytest.mark.long
 def test_the_command_draws_the_cosines_of_pairs_of_any_albert(tmp_path):
     net = spread(ALBERT)
     trace = net.trace([IDS])

@@ -209,7 +209,14 @@ def test_kinds_of_densities_draw_the_marginal():
 
 
 @pytest.mark.parametrize("kind", ["overview", "observables", "map", "order", "order_map"])
-@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jumps",
+        "class",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("position", "frequency")),
+    ],
+)
 def test_every_kind_is_drawn_of_every_index(kind, name):
     figure = run(INDICES[name], height if name == "jumps" else smooth).plot(kind)
     assert INDICES[name].label in words(figure)

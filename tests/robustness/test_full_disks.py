@@ -53,7 +53,7 @@ def in_own_mounts(attack, script, name, folder, length=""):
     return [*unshare, script.format(name=name, folder=folder, length=length, **words)]
 
 
-@pytest.mark.parametrize("disk", ["tmpfs", "limit"])
+@pytest.mark.parametrize("disk", ["tmpfs", pytest.param("limit", marks=pytest.mark.long)])
 def test_a_result_survives_a_full_disk(attack, disk, tmp_path):
     """It can be used, and written elsewhere; the old file stays; the interpreter ends well."""
     length = "long" if attack.long else "short"
@@ -64,7 +64,7 @@ def test_a_result_survives_a_full_disk(attack, disk, tmp_path):
     outcomes(attack, command)
 
 
-@pytest.mark.parametrize("disk", ["tmpfs", "limit"])
+@pytest.mark.parametrize("disk", ["tmpfs", pytest.param("limit", marks=pytest.mark.long)])
 def test_a_run_goes_on_without_its_checkpoint(attack, disk, tmp_path):
     """It says so at once, tries again, and writes one when there is room."""
     if disk == "tmpfs":
@@ -243,7 +243,10 @@ def said(done):
     return f"exit code {done.returncode}, {done.stderr[-300:]}"
 
 
-@pytest.mark.parametrize("picture", ["figure.png", "movie.gif", "movie.mp4"])
+@pytest.mark.parametrize(
+    "picture",
+    ["movie.gif", *(pytest.param(n, marks=pytest.mark.long) for n in ("figure.png", "movie.mp4"))],
+)
 def test_a_figure_for_which_there_is_no_room_is_refused(attack, picture, result, tmp_path):
     if picture != "figure.png" and not attack.long:
         attack.skip("make attack")

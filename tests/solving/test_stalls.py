@@ -100,6 +100,7 @@ def test_where_velocities_have_no_limit_the_clock_is_not_to_blame():
     assert "where a radius falls to 0" in message
 
 
+@pytest.mark.long
 def test_tokens_that_go_to_infinity_are_not_advised_to_merge():
     """x' = e^(x^2) x: at 1/(2 e^(x^2) x^2) from the blow-up, which is below one ulp of t."""
     x = mf.Tokens([[1.0], [1.0]], on_sphere=False)

@@ -93,7 +93,9 @@ def test_von_mises_fisher_in_closed_form(d):
     assert mf.Zonal(d, 40).von_mises_fisher(-k).moment(1) == pytest.approx(-density.moment(1))
 
 
-@every_dimension
+@pytest.mark.parametrize(
+    "d", [2, 3, 8, *(pytest.param(d, marks=pytest.mark.long) for d in (4, 5, 64, 1024))]
+)
 def test_a_sample_has_the_moments_of_its_density(d):
     n, density = 40_000, mf.Zonal(d, 30).von_mises_fisher(2.0)
     tokens = density.sample(n, rng=5)
