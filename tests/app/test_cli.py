@@ -632,7 +632,9 @@ def test_ctrl_c_keeps_the_branches_that_were_found(folder, monkeypatch):
     assert not (folder / "diagram.nc.checkpoint").exists()
 
 
-@pytest.mark.parametrize("number", [2, 60])  # on the branch, and on a curve
+@pytest.mark.parametrize(  # on the branch, and on a curve
+    "number", [2, pytest.param(60, marks=pytest.mark.long)]
+)
 def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
     after(number, monkeypatch)
     _, err = meanfield("phase-diagram", "plane.toml", code=1)

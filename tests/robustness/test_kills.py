@@ -101,7 +101,10 @@ class Command:
         return contents(mf.load(self.out), BY_THE_CLOCK)
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.long] * (n == "study")) for n in CONFIGURATIONS],
+)
 def test_a_command_that_is_killed_and_resumed_gives_the_same_file(attack, name, tmp_path):
     if not (attack.long or name in IN_THE_SUITE):
         attack.skip("make attack")
