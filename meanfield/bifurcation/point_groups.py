@@ -214,7 +214,7 @@ class PointGroup:
         found = []
         for part in parts:
             degrees = np.repeat(np.arange(1, degree + 1), [len(rows) for rows in part])
-            found.append((csr_array(block_diag(part, format="csr")), degrees))
+            found.append((block_diag([*map(csr_array, part)], format="csr"), degrees))
             found[-1][0].eliminate_zeros()
         rest, degrees = found.pop()
         parities = parities_of_harmonics(degree)

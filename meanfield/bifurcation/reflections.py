@@ -133,7 +133,7 @@ class AllHarmonics:
     def rotations(self) -> list[Any]:
         """Sparse matrices (N, N) of the infinitesimal rotations that L* commutes with."""
         matrix, uniform = self.diffusion
-        from scipy.sparse import block_diag
+        from scipy.sparse import block_diag, csr_array
 
         frame, x, weights = self.space.frame, self.space.points, self.space.weights
         planes = list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
@@ -146,7 +146,7 @@ class AllHarmonics:
                 mine.append((values * weights) @ np.einsum("cnm,cm->nm", gradients, way).T)
         found, rounding = [], SYMMETRIC * np.abs(matrix).max()
         for mine in blocks:
-            turning = block_diag(mine, format="csr")
+            turning = block_diag([*map(csr_array, mine)], format="csr")
             mixed = np.abs(matrix @ turning - turning @ matrix).max()
             if max(mixed, np.abs(turning @ uniform).max()) <= rounding:
                 found.append(turning)
