@@ -226,9 +226,7 @@ def _sweep(path, beta, time, s2, normals, thresholds):
     for k in range(steps):
         for i in range(n):
             _way(path[k, i], path[k + 1, i], ways[k, i])
-            squares[k, i] = _square(
-                path[k, i], ways[k, i], totals[k, i], levels[k, i], time, steps
-            )
+            squares[k, i] = _square(path[k, i], ways[k, i], totals[k, i], levels[k, i], time, steps)
     own, own_ways, new_squares = np.empty((steps + 1, d)), np.empty((steps, d)), squares.copy()
     for i in range(n):
         own[0], own[-1] = path[0, i], path[-1, i]

@@ -36,45 +36,37 @@ from functools import partial
 
 import numpy as np
 from _report import Report
+from bridges import Layer, missing
 from scipy.linalg import expm
 
 import meanfield as mf
-from meanfield.dynamics.tokens import TokenMotion
 from meanfield.networks import fit
 
 BETA, T, LAYERS = 4.0, 0.5, 6
 SMALL = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
 STEPS = 20
+PARTS = 10  # of a layer, in which paths between layers are drawn
+DRAWS = 16
+PATHS = 25  # in the seeds of paths, so that their noise is not the numbers of the start
 PROCESSES = 2
 
 
 def layers_of(x, beta: float, kappa: float, count: int, seed: int) -> np.ndarray:
     """Tokens x and those after each of `count` layers."""
-    rng, found = np.random.default_rng(seed), [x]
+    return np.array([x, *(path[-1] for path in paths_of(x, beta, kappa, count, seed))])
+
+
+def paths_of(x, beta: float, kappa: float, count: int, seed: int) -> list[np.ndarray]:
+    """The paths of tokens from x through each of `count` layers, at PARTS + 1 times."""
+    rng, found = np.random.default_rng([PATHS, seed]), []
     model = mf.Transformer(mf.SA(beta), kappa=kappa)
     options = {"rtol": 1e-10} if np.isinf(kappa) else {"dt": T / STEPS, "rng": rng}
     for _ in range(count):
-        run = mf.solve(model, mf.Tokens(found[-1]), (0, T), progress=False, **options)
-        found.append(run.final.x)
-    return np.array(found)
-
-
-def bound(x: np.ndarray, kappa: float, seed: int) -> np.ndarray:
-    """Standard errors of (beta, T) of the observer of all times, on one path of the tokens."""
-    information, rng = np.zeros((2, 2)), np.random.default_rng(seed)
-    model, change = mf.Transformer(mf.SA(BETA), kappa=kappa), 1e-4
-
-    def velocity(beta: float, y: np.ndarray) -> np.ndarray:
-        tokens = mf.Tokens(y[None])
-        return TokenMotion(mf.Transformer(mf.SA(beta)), tokens).velocity(tokens.x, 0.0)
-
-    for _ in range(LAYERS * STEPS):
-        by_beta = (velocity(BETA + change, x) - velocity(BETA - change, x)) / (2 * change)
-        J = np.stack([T * by_beta, velocity(BETA, x)]).reshape(2, -1)
-        information += J @ J.T * kappa / (2 * T) / STEPS
-        run = mf.solve(model, mf.Tokens(x), (0, T / STEPS), dt=T / STEPS, rng=rng, progress=False)
-        x = run.final.x
-    return np.sqrt(np.diag(np.linalg.inv(information)))
+        run = mf.solve(model, mf.Tokens(x), (0, T), t_eval=np.linspace(0, T, PARTS + 1),
+                       progress=False, **options)  # fmt: skip
+        found.append(np.array([state.x for state in run.states]))
+        x = found[-1][-1]
+    return found
 
 
 def quiet(layers, **options):
@@ -84,13 +76,18 @@ def quiet(layers, **options):
         return fit(layers, progress=False, **options)
 
 
-def large(seed: int, kappa: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Errors of beta and T, the standard errors that the fit states, and the bound."""
+def large(seed: int, kappa: float) -> tuple[np.ndarray, ...]:
+    """Errors of beta and log T, those that the fit states, and information of paths and layers."""
     x = mf.Tokens.uniform(500, 16, rng=1).x
-    found = quiet(layers_of(x, BETA, kappa, LAYERS, seed), rng=seed, verdict=False)
-    table = found.parameters
-    values, errors = (table[name].values[:2] for name in ("value", "error"))
-    return values - [BETA, T], errors, bound(x, kappa, 1000 + seed)
+    paths = paths_of(x, BETA, kappa, LAYERS, seed)
+    layers = np.array([x, *(path[-1] for path in paths)])
+    found = quiet(layers, rng=seed, verdict=False)
+    off = np.array([found["beta"] - BETA, np.log(found["time"] / T)])
+    stated = np.sqrt(np.diag(found.covariance())[:2])
+    layer, rng = Layer(BETA, T, 2 * T / kappa, PARTS), np.random.default_rng(seed)
+    whole = sum(layer.score(path)[1] for path in paths)
+    lost = sum(missing(layer.draws(path, DRAWS, rng)) for path in paths)
+    return off, stated, whole, whole - lost
 
 
 def small(seed: int) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -15,6 +15,12 @@ that its mean is not 0; but the mean under the model is known from replicas, and
 has mean 0 at the true theta, whatever h is. Its root is the estimate. It is nearly efficient
 because h is nearly the score of the layers.
 
+That score is the mean of int <d(T v)/d theta, dx - T v ds>/s over paths between the layers. Where
+noise is strong, v at the next layer is mostly due to the noise that led there, which makes h vary
+and tells little. v is then a third of that at x and two thirds of that in the middle: by Simpson's
+rule standard errors of beta were larger by 13 to 17 % for SA with beta = 4, T = 0.5, kappa = 20 in
+d = 16.
+
 References
 ----------
 Gourieroux, Monfort and Renault, J. Appl. Econometrics 8 (1993): indirect inference. Godambe, Ann.
@@ -31,7 +37,15 @@ from ..core.errors import MeanfieldError
 from ..solving import solve
 from ..states import Tokens
 from .families import Family
-from .transitions import Transition, chord, logarithm, mean_velocity, replicas_of
+from .transitions import (
+    EARLY,
+    SIMPSON,
+    Transition,
+    chord,
+    logarithm,
+    mean_velocity,
+    replicas_of,
+)
 
 CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
 CLOSE = 0.02  # standard errors from the root at which the search ends
@@ -39,6 +53,7 @@ ROUNDS = 12
 ANCHORS = 4  # points at which the score is taken, at most
 LONGEST = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
 SHORTEST, LONG = np.log(1e-6), np.log(1e3)  # of the logarithms of times
+STRONG = 0.1  # mean squared way, in radians, of noise in a layer; from there on v counts early
 EXACT = 1e-10  # tolerance of flows without noise
 
 
@@ -108,18 +123,18 @@ class Equations:
     # The score of one way ------------------------------------------------------------------
 
     def parts(
-        self, point: np.ndarray, x: np.ndarray, y: np.ndarray
+        self, point: np.ndarray, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """a - T v, its negative derivatives (p, ..., d), those of log s (p,), and s."""
         family, at = self.family, self.family.at(point)
         _, way = chord(x, y)
-        v = mean_velocity(at, x, y)
+        v = mean_velocity(at, x, y, weights)
         slopes = np.zeros((len(point), *v.shape))
         for j in range(family.drifts):
             change = np.zeros(len(point))
             change[j] = CHANGE * (1 + abs(point[j]))
             up, down = (family.at(point + sign * change) for sign in (1, -1))
-            there = mean_velocity(up, x, y) - mean_velocity(down, x, y)
+            there = mean_velocity(up, x, y, weights) - mean_velocity(down, x, y, weights)
             slopes[j] = at.time * there / (2 * change[j])
         widths = np.zeros(len(point))
         for j, label in enumerate(family.labels):
@@ -131,16 +146,21 @@ class Equations:
 
     def scores(self, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """h of each token, (R, n, p), of layers x and y (R, n, d)."""
-        left, slopes, widths, s = self.parts(point, x, y)
+        left, slopes, widths, s = self.parts(point, x, y, self._weights(point))
         pull = np.einsum("prnd,rnd->rnp", slopes, left) / s
         size = (left**2).sum(axis=-1) / (2 * s) - (x.shape[-1] - 1) / 2
         return pull + size[..., None] * widths
+
+    def _weights(self, point: np.ndarray) -> tuple[float, ...]:
+        """Those of v at x, in the middle and at y."""
+        at = self.family.at(point)
+        return EARLY if 2 * at.time / at.kappa * (self.dimension - 1) > STRONG else SIMPSON
 
     def information(self, point: np.ndarray) -> np.ndarray:
         """The information about theta if h were the score: where the search for the root begins."""
         found = np.zeros((len(point), len(point)))
         for one in self.transitions:
-            _, slopes, widths, s = self.parts(point, one.x[None], one.y[None])
+            _, slopes, widths, s = self.parts(point, one.x[None], one.y[None], SIMPSON)
             found += np.einsum("prnd,qrnd->pq", slopes, slopes) / s
             found += np.outer(widths, widths) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
         return found
@@ -159,11 +179,11 @@ class Equations:
             return full
 
         def left(numbers: np.ndarray) -> np.ndarray:
-            parts = [self.parts(at(numbers), x, y)[0].ravel() for x, y in batches]
+            parts = [self.parts(at(numbers), x, y, SIMPSON)[0].ravel() for x, y in batches]
             return np.concatenate(parts)
 
         def slopes(numbers: np.ndarray) -> np.ndarray:
-            parts = [self.parts(at(numbers), x, y)[1][moving] for x, y in batches]
+            parts = [self.parts(at(numbers), x, y, SIMPSON)[1][moving] for x, y in batches]
             return -np.concatenate([part.reshape(len(moving), -1) for part in parts], axis=1).T
 
         if moving:

@@ -13,7 +13,8 @@ from ..states import Tokens
 from ..steppers import Strang
 from .families import Point
 
-SIMPSON = np.array([1, 4, 1]) / 6
+SIMPSON = (1 / 6, 4 / 6, 1 / 6)
+EARLY = (1 / 3, 2 / 3, 0.0)
 IN_MEMORY = 2**22  # numbers of replicas that are moved at one time
 
 
@@ -113,11 +114,19 @@ def velocity(point: Point, x: np.ndarray) -> np.ndarray:
     return TokenMotion(point.model, Tokens(x)).velocity(x, 0.0)
 
 
-def mean_velocity(point: Point, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The velocity along the great circles from x to y, at their middles, by Simpson's rule."""
+def mean_velocity(
+    point: Point, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...] = SIMPSON
+) -> np.ndarray:
+    """The velocity on the great circles from x to y, carried to their middles.
+
+    The mean with `weights` of that at x, in the middle and at y.
+    """
     middle, _ = chord(x, y)
-    ends = [carried(velocity(point, end), end, middle) for end in (x, y)]
-    return SIMPSON[0] * ends[0] + SIMPSON[1] * velocity(point, middle) + SIMPSON[2] * ends[1]
+    found = weights[1] * velocity(point, middle)
+    for weight, end in ((weights[0], x), (weights[2], y)):
+        if weight:
+            found = found + weight * carried(velocity(point, end), end, middle)
+    return found
 
 
 class Draws:
