@@ -87,7 +87,8 @@ class Fit:
         deviations from 0 (Rao's score interval). At the estimate both vary with it, for few tokens
         by 30 %, so that the estimate with so many of its own standard errors on each side covers
         too rarely. An end that is not reached within 8 standard errors is inf, or 0 for time and
-        kappa. Others are those of normal estimates; time and kappa have those of their logarithms.
+        kappa. Others, and all those of `fit(wide=True)`, are those of normal estimates; time and
+        kappa have those of their logarithms.
 
         Parameters
         ----------
@@ -115,7 +116,7 @@ class Fit:
         point, quantile = self.estimate.point, float(ndtri((1 + level) / 2))
         away = quantile * self._errors(by)
         ends = np.stack([point - away, point + away], 1)
-        if by == "model" and self.family.noise and self.status == "fitted":
+        if by == "model" and self.family.noise and self.equations.drawn and self.status == "fitted":
             if quantile not in self._ends:
                 self._ends[quantile] = np.array([
                     [self._end(j, sign * quantile) for sign in (-1, 1)] for j in range(len(point))

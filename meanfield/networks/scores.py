@@ -107,6 +107,8 @@ class Equations:
         Is called after each evaluation.
     """
 
+    drawn = True  # whether means are those of replicas
+
     def __init__(
         self,
         family: Family,

@@ -14,6 +14,7 @@ from ..states import Tokens
 from .families import Family
 from .scores import Equations, Estimate, moved
 from .transitions import Transition, angles, carried, chord, mean_velocity, replicas_of
+from .wide import mean_after
 
 STATISTICS = (
     "a linear map learned from half of the tokens",
@@ -226,14 +227,21 @@ def predictions(
     replicas: int,
     steps: int,
     rng: np.random.Generator,
+    *,
+    wide: bool = False,
 ) -> list[Prediction]:
-    """Errors of a fit to `train` on what was held out."""
+    """Errors of a fit to `train` on what was held out.
+
+    Means are those of the limit of many dimensions where `wide`, otherwise of replicas.
+    """
     from ..distances import wasserstein
 
     linear = _linear_map(train)
     found = []
     for name, part in held.items():
         flow, drawn = _flow(family, point, part, replicas, steps)
+        if wide:
+            flow = [_unit(mean_after(family.at(point), one.x)) for one in part]
         ahead = {
             "flow": flow,
             "nothing": [one.x for one in part],

@@ -1,0 +1,192 @@
+"""Estimating equations in the limit of many dimensions, without replicas.
+
+In many dimensions independent noises are orthogonal, so that the inner products C of tokens that
+noise moves apart do not fluctuate. With A_ij = W'(C_ij)/sum_k Z(C_ik), or W'(C_ij)/n where Z = 1,
+q_i = sum_j A_ij C_ij and lambda = (d - 1)/kappa, they and the means M of the tokens follow
+
+    dM_i/dt = sum_j A_ij M_j - (q_i + lambda) M_i,
+    dC_ij/dt = (A C)_ij + (A C)_ji - (q_i + q_j + 2 lambda) C_ij for i != j,    C_ii = 1.
+
+The law of a token of the next layer is taken as the one of von Mises and Fisher with the mean M_i,
+rho = |M_i|, so that its variance is (1 - rho^2)/(d - rho^2) across M_i and, in many dimensions,
+(1 - rho^2)^2/(d (1 + rho^2)) along it: small noise on the sphere has both, to leading order. With V
+that variance,
+
+    G(theta) = sum_i (dM_i/dtheta)' V_i^-1 (Y_i - M_i(theta)).
+
+Its mean at the true theta is 0 up to what inner products fluctuate, a relative part of the order
+1/d. Tokens are taken as independent given the layer before: their noises move others by terms of
+the order T/n.
+
+References
+----------
+Mardia and Jupp, Directional Statistics (2000), section 9.3 and appendix 1: the law of von Mises
+and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from ..core.checks import as_given
+from ..core.errors import MeanfieldError
+from ..models import ZonalDrift
+from .families import Family, Point
+from .scores import CLOSE, LONGEST, Equations, Estimate
+from .transitions import Transition
+
+STEPS = 2  # of Runge and Kutta's method of order 4 in each layer
+ROUNDS = 30
+CHANGE = 1e-4  # of free numbers in differences, relative to 1 + |theta|
+HALVINGS = 8  # of a step that does not lower the misfit
+
+
+class WideEquations(Equations):
+    """The equations of transitions in the limit of many dimensions.
+
+    Parameters
+    ----------
+    family : Family
+        Of zonal drifts, with a noise.
+    transitions : sequence of Transition
+    told : callable
+        Is called after each evaluation.
+    """
+
+    drawn = False
+
+    def __init__(
+        self,
+        family: Family,
+        transitions: Sequence[Transition],
+        told: Callable[[], None] = lambda: None,
+    ):
+        super().__init__(family, transitions, 0, STEPS, told)
+        at = family.at(family.start)
+        if not isinstance(at.model.drift, ZonalDrift):
+            raise MeanfieldError(
+                "Families of zonal drifts, as mf.SA, have a limit of many dimensions; got "
+                f"{as_given(at.model.drift)}. Give wide=False."
+            )
+
+    def means(self, point: np.ndarray) -> list[np.ndarray]:
+        """Those of the tokens of the next layers, (n, d) for each transition."""
+        found = [mean_after(self.family.at(point), one.x) for one in self.transitions]
+        self._told()
+        return found
+
+    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Each token's part of G with dM/dtheta and V at `anchor`; no replicas add a variance."""
+        means = self.means(anchor)
+        scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
+        return scores, np.zeros((len(point),) * 2)
+
+    def estimate(self, start: np.ndarray | None = None) -> Estimate:
+        """The root by Fisher's scoring; its `variance` is that of tokens apart."""
+        point = self._within(self.family.start if start is None else start)
+        means, converged = self.means(point), False
+        for _ in range(ROUNDS):
+            misfit = self._deviance(means)
+            slopes = self._slopes(point, means)
+            scores, information = self._scores(slopes, means, means)
+            value = np.sum([one.sum(axis=0) for one in scores], axis=0)
+            step = np.linalg.pinv(information) @ value
+            if value @ step < CLOSE**2 * len(point):
+                converged = True
+                break
+            scale = np.where(self.family.logarithmic, 1, 1 + np.abs(point))
+            step /= max(1.0, np.abs(step / scale).max() / LONGEST)
+            for _ in range(HALVINGS):
+                after = self._within(point + step)
+                there = self.means(after)
+                if self._deviance(there) < misfit:
+                    break
+                step = step / 2
+            else:
+                break
+            point, means = after, there
+        squares = np.sum([one.T @ one for one in scores], axis=0)
+        return Estimate(point, information, squares, np.zeros_like(information), scores, converged)
+
+    def _slopes(self, point: np.ndarray, means: list[np.ndarray]) -> list[np.ndarray]:
+        """dM/dtheta, (p, n, d) for each transition, by differences."""
+        columns = []
+        for j in range(len(point)):
+            change = CHANGE * (1 if self.family.logarithmic[j] else 1 + abs(point[j]))
+            there = self.means(point + change * np.eye(len(point))[j])
+            columns.append([(a - b) / change for a, b in zip(there, means, strict=True)])
+        return [np.stack(parts) for parts in zip(*columns, strict=True)]
+
+    def _scores(
+        self, slopes: list[np.ndarray], means: list[np.ndarray], there: list[np.ndarray]
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Each token's part of G, (n, p) for each transition, and the information (p, p).
+
+        dM/dtheta and V are those of `means`, what is left of the layers is that of `there`.
+        """
+        found, information = [], np.zeros((len(slopes[0]),) * 2)
+        every = zip(self.transitions, means, slopes, there, strict=True)
+        for one, mean, slope, other in every:
+            axis, across, along = _variances(mean)
+            parts = (slope * axis).sum(axis=-1, keepdims=True)
+            radial, left = parts[..., 0], one.y - other
+            off = (left * axis).sum(axis=-1)
+            tangent = slope - parts * axis
+            pull = (tangent * left).sum(axis=-1) / across + radial * off / along
+            found.append(pull.T)
+            information += np.einsum("pnd,qnd,n->pq", tangent, tangent, 1 / across, optimize=True)
+            information += np.einsum("pn,qn,n->pq", radial, radial, 1 / along)
+        return found, information
+
+    def _deviance(self, means: list[np.ndarray]) -> float:
+        """-2 log of the density of the next layers, up to a constant: what the search lowers.
+
+        Of the law of von Mises and Fisher with the mean M, in many dimensions:
+        log p = k <Y, M>/rho - log c with k = d rho/(1 - rho^2), and d(log c)/dk = rho, so that
+        log c = d (rho^2/(1 - rho^2) + log(1 - rho^2)/2) up to a constant.
+        """
+        total = 0.0
+        for one, mean in zip(self.transitions, means, strict=True):
+            d, square = mean.shape[-1], (mean**2).sum(axis=-1)
+            if not (square < 1).all():
+                return np.inf
+            gap = 1 - square
+            products = (one.y * mean).sum(axis=-1)
+            total -= 2 * d * (products / gap - square / gap - np.log(gap) / 2).sum()
+        return float(total)
+
+
+def _variances(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions of means, and variances across and along them."""
+    rho = np.linalg.norm(mean, axis=-1)
+    d, gap = mean.shape[-1], 1 - rho**2
+    return mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2))
+
+
+def mean_after(at: Point, x: np.ndarray) -> np.ndarray:
+    """The means (n, d) of tokens x (n, d) a layer later, by STEPS steps of Runge and Kutta."""
+    drift, d = cast(ZonalDrift, at.model.drift), x.shape[1]
+    loss, normalised = (d - 1) / at.kappa, drift.normalised
+
+    def slopes(M: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        A = drift.slope(C)
+        A = A / (drift.weight(C).sum(axis=1, keepdims=True) if normalised else len(C))
+        q = (A * C).sum(axis=1)
+        moved = A @ C - (q + loss)[:, None] * C
+        dC = moved + moved.T
+        np.fill_diagonal(dC, 0.0)
+        return A @ M - (q + loss)[:, None] * M, dC
+
+    M, C, h = x, np.clip(x @ x.T, -1, 1), at.time / STEPS
+    np.fill_diagonal(C, 1.0)
+    for _ in range(STEPS):
+        k1 = slopes(M, C)
+        k2 = slopes(M + h / 2 * k1[0], C + h / 2 * k1[1])
+        k3 = slopes(M + h / 2 * k2[0], C + h / 2 * k2[1])
+        k4 = slopes(M + h * k3[0], C + h * k3[1])
+        M = M + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
+        C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
+    if not np.isfinite(M).all():
+        raise MeanfieldError(f"Means of {at.noisy} are not finite after the time {at.time:g}.")
+    return M
