@@ -7,25 +7,27 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
 2. Layers that are no flow, of 60 tokens in d = 4, are rejected in 95 % of the cases or more:
    independent layers, permuted tokens, layers turned by a rotation each, a ReLU network.
 
-What is asked of fits with noise is not claimed: coverage of score intervals has not been measured
-in 1000 repetitions, and at kappa = 20 errors are 1.3 of the bound. With --open it is compared.
-
-3. With noise, the tokens of 1, kappa = 20, 100, 1000: standard errors of beta and T are compared
-   with the Cramer-Rao bound of an observer who sees tokens at all times,
+3. With noise, n = 500, d = 16, 6 layers, beta = 4, T = 0.5: standard errors of (beta, log T) that
+   the fit states, in the mean over repetitions, are at most 1.2 times the Cramer-Rao bound of an
+   observer who sees the layers (`bridges`). That of one who sees tokens at all times, with
 
        information of (beta, T) = 1/(2 T/kappa) int sum_i |d(T v_i)/d(beta, T)|^2 ds,   s in [0, 1],
 
-   v_i the velocity of token i; the ratio T/kappa is known to that observer. The ratio of the
-   standard error that fits state to the bound, in the mean, is asked to be at most 1.2, and so is
-   that of the root mean square error over repetitions, within two of its standard errors.
+   v_i the velocity of token i, is smaller and is printed too. Both know 2 T/kappa, whose estimate
+   has correlations of at most 0.1 with the others. With --open, root mean square errors over
+   repetitions are compared as well, within two of their standard errors.
+   Two tokens on the circle, where layers have a transition density by quadrature: `bridges` finds
+   its information within 4 standard errors.
 4. 95 % intervals, n = 120, d = 3, 4 layers, beta = 2, T = 0.5, kappa = 100, new tokens in each
-   repetition: they cover in 93 to 97 % of 1000 repetitions; quick, within 2.6 standard errors more.
-   The test of fit rejects these true flows in 5 % of the cases, within 3 standard errors and 1.5 %.
+   repetition: they cover in 93 to 97 %, within 2.6 standard errors where there are fewer than 1000
+   repetitions. The test of fit rejects these true flows in 5 %, within 3 standard errors and 3.5 %:
+   it takes twice the smaller of two p-values and is conservative.
 
-    python validation/fit_of_layers.py [--quick] [--open]    # 200 s, 21 s quick
+    python validation/fit_of_layers.py [--quick] [--open]    # 240 s, 30 s quick
 
---quick has 120 tokens in 1, one repetition in 2, one in 3, at kappa = 100, and 24 in 4. --open
-takes half an hour. Exit code 1 on failure.
+There are 2 repetitions at kappa = 20 in 3, and 24 in 4; 16 at each of kappa = 20, 100, 1000 and 1000
+with --open, which takes two hours. --quick has 120 tokens in 1, one repetition in 2, the circle in
+3 and 4 repetitions in 4. Exit code 1 on failure.
 """
 
 import argparse
@@ -135,14 +137,14 @@ def check_exact(report: Report, n: int) -> None:
 
 
 def check_bound(report: Report, pool, kappa: float, repetitions: int) -> None:
-    """Against the bound: the part of a ratio that is above 1.2 is asked to be 0."""
+    """Against the bound of layers: the part of a ratio that is above 1.2 is asked to be 0."""
     drawn = list(pool.map(partial(large, kappa=kappa), range(repetitions)))
-    off, stated, bounds = (np.array(part) for part in zip(*drawn, strict=True))
-    least = np.sqrt((bounds**2).mean(axis=0))
-    print(f"kappa = {kappa:g}: bound {100 * least / [BETA, T]} %")
+    off, stated, paths, layers = (np.array(part) for part in zip(*drawn, strict=True))
+    least, continuous = (np.sqrt(np.diag(np.linalg.inv(i.mean(axis=0)))) for i in (layers, paths))
+    print(f"kappa = {kappa:g}: bounds of beta and log T of layers {least}, of paths {continuous}")
     ratios = np.sqrt((stated**2).mean(axis=0)) / least
     real = np.sqrt((off**2).mean(axis=0)) / least
-    for k, name in enumerate(("beta", "time")):
+    for k, name in enumerate(("beta", "log T")):
         case = f"kappa = {kappa:g}"
         report.compare(case, f"{name}, stated/bound", predicted=1.0, measured=ratios[k],
                        tolerance=0.2, random=True)  # fmt: skip
@@ -151,6 +153,50 @@ def check_bound(report: Report, pool, kappa: float, repetitions: int) -> None:
             print(f"{case}, {name}: measured/bound {real[k]:.2f} +- {error:.2f}")
             report.compare(case, f"{name}, measured/bound", predicted=1.0, measured=real[k],
                            tolerance=0.2 + 2 * error, random=True)  # fmt: skip
+
+
+def check_bridges(report: Report, repetitions: int) -> None:
+    """Information of layers of two tokens on the circle, against quadrature."""
+    layer, angle, rng = Layer(2.0, 1.0, 0.5, 6), 1.2, np.random.default_rng(4)
+    x = np.array([[1, 0], [np.cos(angle), np.sin(angle)]])
+    found = []
+    for _ in range(repetitions):
+        path = layer.walk(x, rng)
+        found.append(layer.score(path)[1] - missing(layer.draws(path, 60, rng)))
+    exact, mean = of_two_on_the_circle(layer, angle), np.mean(found, axis=0)
+    errors = np.std(found, axis=0) / np.sqrt(repetitions)
+    for name, at in (("beta", (0, 0)), ("beta and log T", (0, 1)), ("log T", (1, 1))):
+        report.compare("circle", f"information, {name}", predicted=exact[at], measured=mean[at],
+                       tolerance=4 * errors[at], random=True)  # fmt: skip
+
+
+def of_two_on_the_circle(layer: Layer, angle: float) -> np.ndarray:
+    """Information (2, 2) of a layer of two tokens at an angle, by the law of the angle after it.
+
+    Their mean angle is noise alone. The angle makes `steps` steps of normal numbers about
+    angle + T u/steps, whose densities are multiplied on a grid.
+    """
+    grid = 2 * np.pi * np.arange(512) / 512
+
+    def density(beta: float, time: float) -> np.ndarray:
+        def step(start: np.ndarray) -> np.ndarray:
+            weight = np.exp(beta * (np.cos(start) - 1))
+            mean = start - 2 * time * weight / (1 + weight) * np.sin(start) / layer.steps
+            turns = 2 * np.pi * np.arange(-3, 4)[:, None, None]
+            away = grid - mean[:, None] + turns
+            variance = 2 * layer.s2 / layer.steps
+            return (np.exp(-(away**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)).sum(axis=0)
+
+        inner = np.linalg.matrix_power(step(grid) * grid[1], layer.steps - 1)
+        return (step(np.array([angle])) @ inner)[0]
+
+    p, change = density(layer.beta, layer.time), 1e-4
+    by_beta = (np.log(density(layer.beta + change, layer.time))
+               - np.log(density(layer.beta - change, layer.time))) / (2 * change)  # fmt: skip
+    by_time = (np.log(density(layer.beta, layer.time * np.exp(change)))
+               - np.log(density(layer.beta, layer.time * np.exp(-change)))) / (2 * change)  # fmt: skip
+    scores = np.stack([by_beta, by_time])
+    return (scores * p) @ scores.T * grid[1]
 
 
 def check_small(report: Report, pool, repetitions: int) -> None:
@@ -163,7 +209,7 @@ def check_small(report: Report, pool, repetitions: int) -> None:
                        tolerance=allowed, random=True)  # fmt: skip
     print("coverage with the variance of tokens apart:", by_tokens.mean(axis=0))
     report.compare("rejected", "true flows", predicted=0.05, measured=rejected.mean(),
-                   tolerance=0.015 + 3 * np.sqrt(0.0475 / repetitions), random=True)  # fmt: skip
+                   tolerance=0.035 + 3 * np.sqrt(0.0475 / repetitions), random=True)  # fmt: skip
 
 
 def check_others(report: Report, pool, repetitions: int) -> None:
@@ -183,12 +229,14 @@ def main() -> int:
     report = Report(("part", "what"), digits=5)
     with ProcessPoolExecutor(PROCESSES) as pool:
         check_exact(report, 120 if given.quick else 500)
-        check_others(report, pool, 1 if given.quick else 20)
+        check_others(report, pool, 1 if given.quick else 10)
+        check_bridges(report, 60 if given.quick else 600)
+        cases = {} if given.quick else {20.0: 2}
         if given.open:
-            cases = {100.0: 1} if given.quick else {20.0: 16, 100.0: 16, 1000.0: 16}
-            for kappa, repetitions in cases.items():
-                check_bound(report, pool, kappa, repetitions)
-            check_small(report, pool, 24 if given.quick else 1000)
+            cases = dict.fromkeys((20.0, 100.0, 1000.0), 16)
+        for kappa, repetitions in cases.items():
+            check_bound(report, pool, kappa, repetitions)
+        check_small(report, pool, 1000 if given.open else 4 if given.quick else 24)
     return report.verdict()
 
 
