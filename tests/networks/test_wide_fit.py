@@ -1,0 +1,69 @@
+"""Fits in the limit of many dimensions: its means and estimates are those of replicas there."""
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.networks import fit
+from meanfield.networks.families import Point
+from meanfield.networks.transitions import Transition, replicas_of
+from meanfield.networks.wide import mean_after
+
+TRUE = {"beta": 4.0, "time": 0.5}
+
+
+def start(n, d, rng):
+    """Tokens about six centres, whose cosines are between 0 and 0.8."""
+    centres, spread = rng.standard_normal((6, d)), rng.uniform(0, 2, (n, 1))
+    x = rng.standard_normal((n, d)) + spread * centres[np.arange(n) % 6]
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def layers(n, d, kappa, count, seed):
+    rng = np.random.default_rng([1, seed])
+    found, model = [start(n, d, rng)], mf.Transformer(mf.SA(TRUE["beta"]), kappa=kappa)
+    for _ in range(count):
+        run = mf.solve(model, mf.Tokens(found[-1]), (0, TRUE["time"]), dt=0.1, rng=rng,
+                       progress=False)  # fmt: skip
+        found.append(run.final.x)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("d", [32, 128])
+def test_means_and_variances_are_those_of_replicas_up_to_one_part_in_d(d):
+    x, kappa = start(20, d, np.random.default_rng(0)), 2.0 * d
+    at, count = Point(mf.Transformer(mf.SA(4.0)), 0.5, kappa), 400
+    one = Transition(x, x, 0, 0, np.random.SeedSequence(1))
+    ((_, y),) = replicas_of(at, [one], count, 5, pairs=False)
+    M = mean_after(at, x)
+    faded = np.exp(-(d - 1) * at.time / kappa) * x
+    drift, found = M - faded, y.mean(axis=0) - faded
+    noise = np.sqrt((y.var(axis=0) * drift**2).sum() / count) / (drift**2).sum()
+    assert (drift * found).sum() / (drift**2).sum() == pytest.approx(1, abs=1 / d + 4 * noise)
+    rho = np.linalg.norm(M, axis=1)
+    along = (y * M).sum(axis=-1) / rho
+    assert along.mean() == pytest.approx(rho.mean(), abs=0.2 / d + 4 * along.std() / np.sqrt(8000))
+    across = (y**2).sum(axis=-1) - along**2
+    gap = 1 - rho**2
+    assert across.mean() / (d - 1) == pytest.approx((gap / (d - rho**2)).mean(), rel=1 / d)
+    assert along.var(axis=0).mean() == pytest.approx(
+        (gap**2 / (d * (1 + rho**2))).mean(), rel=2 / d + 0.1
+    )
+
+
+def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predicts():
+    found = fit(layers(80, 384, 800.0, 2, 1), wide=True)
+    low, high = found.interval(0.9973).T
+    true = [4.0, 0.5, 800.0]
+    assert (low < true).all() and (true < high).all()
+    assert found.status == "fitted" and found.rejected is None
+    assert found.predictions[0].over_nothing[1] < 1
+    assert found.profile("beta", [found["beta"], high[0]]) == pytest.approx([0, 9], abs=1.5)
+
+
+def test_what_has_no_such_limit_is_refused():
+    x = layers(10, 12, 60.0, 1, 0)
+    with pytest.raises(ValueError, match="wide"):
+        fit(x, wide=True, noise=False)
+    with pytest.raises(mf.MeanfieldError, match="zonal"):
+        fit(x, lambda a: a * mf.SA(4.0), wide=True)
