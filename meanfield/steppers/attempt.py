@@ -31,8 +31,9 @@ class Problem(NamedTuple):
 
     `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
     it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
-    the squared coefficients of an error, `parseval` those of a function (L2). Coefficients have so
-    many `parts`, numbers in turn: 2 where complex ones are pairs of floats. N is asked for at the time in `time`, (1,); the clock of a run shows 0 at `start`.
+    the squared coefficients of an error, `parseval` those of a function (L2). A coefficient has
+    one number, or two `parts` where complex ones are pairs of floats; it is numbers that `modes`
+    counts. N is asked for at the time in `time`, (1,); the clock of a run shows 0 at `start`.
 
     Where there is a `basis`, L is diagonal in it, with the eigenvalues `linear` or `added`, and
     the states are real.
