@@ -86,7 +86,7 @@ def drift(beta: float) -> mf.USA | mf.Kuramoto:
 
 def rates(report: Sampled, quick: bool) -> mf.Study:
     model, start = mf.Transformer(mf.USA(1.0), 1.0), mf.Circle(24).von_mises(0.0, 1.0)
-    sizes = [64, 256, 1024] if quick else [64, 256, 1024, 4096, 16384]
+    sizes = [32, 128, 512] if quick else [64, 256, 1024, 4096, 16384]
     found = study(model, start, sizes, [1.0, 4.0], 32 if quick else 128, rng=0, dt=0.05)
     for t in (1.0, 4.0):
         for name in ("W1", "W2", "H^-1", "coupling"):
