@@ -21,7 +21,7 @@ def sphere(report: Sampled, quick: bool) -> tuple[mf.Study, mf.Study]:
 
 def transport(report: Sampled, quick: bool) -> mf.Study:
     """W_2 in the uniform phase."""
-    sizes, replicas = ([16, 32, 64], 24) if quick else ([64, 128, 256, 512], 96)
+    sizes, replicas = ([16, 32, 64], 16) if quick else ([64, 128, 256, 512], 96)
     kappa, options = 1.5, {"rng": 5, "coupling": False, "distances": ["W2"]}
     model = mf.Transformer(mf.Kuramoto(), kappa)
     found = study(model, SPACE.uniform(), sizes, [6.0], replicas, **options)

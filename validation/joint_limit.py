@@ -189,7 +189,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report, loose = Report(["what", "case"], digits=6), 2 if arguments.quick else 1
     sizes = SIZES[:2] if arguments.quick else SIZES
-    velocities = check_velocities(report, sizes, 48, loose)
+    velocities = check_velocities(report, sizes, 24 if arguments.quick else 48, loose)
     moved = check_displacements(report, 8 if arguments.quick else 24, loose)
     if arguments.figure:
         with theme.style():

@@ -189,7 +189,7 @@ def ordered_phase(report: Sampled, quick: bool) -> mf.Study:
     r = brentq(lambda r: iv(1, kappa * r) / iv(0, kappa * r) - r, 0.1, 0.99)
     start, model = mf.Circle(32).von_mises(0.0, kappa * r), mf.Transformer(mf.Kuramoto(), kappa)
     diffusion(report, model, start, r, quick)
-    times = [5.0, 10.0, 20.0] if quick else [5.0, 10.0, 20.0, 40.0]
+    times = [5.0, 20.0] if quick else [5.0, 10.0, 20.0, 40.0]
     names = ["W2", "W2 up to rotation"]
     options = {"distances": names, "dt": 0.1, "floor": False}
     sizes, replicas = ([32, 128], 64) if quick else ([64, 256, 1024], 192)
@@ -225,7 +225,7 @@ def diffusion(report: Sampled, model, start, r: float, quick: bool) -> None:
     n, kappa = 128 if quick else 256, float(model.kappa)
     options = {"coupling": False, "floor": False, "distances": ["W2"], "dt": 0.1}
     options |= {"functionals": {"phase": phase}}
-    found = study(model, start, [n], [5.0, 40.0], 256 if quick else 1024, rng=8, **options)
+    found = study(model, start, [n], [5.0, 40.0], 128 if quick else 1024, rng=8, **options)
     squares = n * found.data[["phase", "W2"]].isel(n=0) ** 2
     grown = (squares.isel(t=1) - squares.isel(t=0)) / 35
     stiffness = 1 - iv(0, kappa * r) ** -2
