@@ -157,15 +157,15 @@ def strong_order(report: Report, quick: bool) -> None:
 
 
 def path_by_path(report: Report, quick: bool) -> None:
-    sizes = [100, 1000, 10_000] if quick else [100, 1000, 10_000, 100_000]
+    sizes, last = [100, 1000, 10_000, 100_000], 2 if quick else 4
     cases = {
-        "circle": (CIRCLE, mf.SA(2.0), mf.CommonTranslations, sizes),
-        "sphere": (SPHERE, mf.SA(2.0), mf.CommonTranslations, sizes[:-1]),
+        "circle": (CIRCLE, mf.SA(2.0), mf.CommonTranslations, sizes[:last]),
+        "sphere": (SPHERE, mf.SA(2.0), mf.CommonTranslations, sizes[: min(last, 3)]),
         "circle, matrix": (
             CIRCLE,
             mf.SA(2.0),
             mf.CommonMatrix,
-            [100, 300, 1000, 3000][: len(sizes)],
+            [100, 300, 1000, 3000][:last],
         ),
     }
     for name, (mu, drift, kind, sizes) in cases.items():

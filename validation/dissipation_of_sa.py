@@ -77,7 +77,7 @@ def cases():
     ball = mf.Sphere(20).density(lambda x, y, z: 1 + 0.4 * z + 0.3 * x * y)
     yield "density on the circle", ring, 3.0, 0.5, 1e-9
     yield "density on S^2", ball, 3.0, 0.25, 1e-9
-    yield "characteristics", mf.Characteristics(ring, 1024), 3.0, 0.5, 1e-9
+    yield "characteristics", mf.Characteristics(ring, nodes=1024), 3.0, 0.5, 1e-9
 
 
 def check_balance(report: Report) -> None:
