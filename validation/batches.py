@@ -77,7 +77,7 @@ def main() -> int:
     report = Report(["what", "case"])
     differ: dict[str, int] = {}
     apart: dict[str, int] = {}
-    rounds, count = (1, 8) if parser.parse_args().quick else (10, 12)
+    rounds, count = (1, 8) if parser.parse_args().quick else (6, 12)
     for _ in range(rounds):
         for name, base, parameters, options in cases(count):
             alone = mf.sweep(base, parameters, **options, batch=1, progress=False)

@@ -131,7 +131,7 @@ def main() -> int:
         "growing": check_growing(report, max(count, 3)),
         "mixed": check_mixed(report, 7 if arguments.quick else 12),
     }
-    ranks = check_ranks(report, (1, 1) if arguments.quick else (100, 100))
+    ranks = check_ranks(report, (1, 1) if arguments.quick else (40, 40))
     if arguments.figure:
         draw(found, ranks, arguments.figure)
     return report.verdict()

@@ -185,7 +185,9 @@ def draw(circle: dict, curves: dict, times: list[float], path: str) -> None:
     means, errors = np.array(list(circle.values())).T
     left.errorbar(list(circle), means, SIGMAS * errors, fmt="o", color="C0", ms=4, label="tokens")
     clustered = [curve[times.index(CLUSTERED)][0] for curve in curves.values()]
-    left.loglog(list(curves), clustered, "s", color="C3", ms=4, mfc="none", label="clusters, $t = 10$")
+    left.loglog(
+        list(curves), clustered, "s", color="C3", ms=4, mfc="none", label="clusters, $t = 10$"
+    )
     left.set(xlabel=r"$\beta$", ylabel="number of modes", title="circle, uniform tokens")
     left.legend(fontsize=7)
     fine, first = np.linspace(0, times[-1], 200), None

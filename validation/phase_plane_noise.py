@@ -21,7 +21,8 @@ References are two computations of their own, on the circle:
 
     python validation/phase_plane_noise.py [--quick]    # 60 s, 19 s quick
 
---quick ends at beta = 3, and leaves out the odd scale, `branches` and the sphere. Exit code 1 on failure.
+--quick ends at beta = 3, and leaves out the odd scale, `branches` and the sphere. Exit code 1 on
+failure.
 """
 
 import argparse

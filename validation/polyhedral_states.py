@@ -14,7 +14,8 @@
 
     python validation/polyhedral_states.py [--quick]    # 17 s, 14 s quick
 
---quick has half of the branch, and the octahedral state alone under `solve`. Exit code 1 on failure.
+--quick has half of the branch, and the octahedral state alone under `solve`. Exit code 1 on
+failure.
 
 Reference: Golubitsky, Stewart and Schaeffer, Singularities and Groups in Bifurcation Theory II
 (1988), chapter XIII, for the maximal isotropy subgroups of O(3).

@@ -135,12 +135,12 @@ def uniform_phase(report: Sampled, quick: bool) -> dict:
     curves = {}
     for seed, (beta, part, n, replicas, end) in enumerate(
         (
-            (0, 0.5, 1024, 1024, 16.0),
-            (0, 0.9, 4096, 384, 60.0),
-            (1, 0.5, 1024, 1024, 16.0),
-            (1, 0.9, 4096, 384, 60.0),
-            (4, 0.5, 1024, 1024, 4.0),
-            (4, 0.9, 4096, 384, 16.0),
+            (0, 0.5, 1024, 384, 16.0),
+            (0, 0.9, 4096, 192, 60.0),
+            (1, 0.5, 1024, 384, 16.0),
+            (1, 0.9, 4096, 192, 60.0),
+            (4, 0.5, 1024, 384, 4.0),
+            (4, 0.9, 4096, 192, 16.0),
         )
     ):
         if quick and (part == 0.9 or beta == 1):
@@ -225,9 +225,10 @@ def diffusion(report: Sampled, model, start, r: float, quick: bool) -> None:
     n, kappa = 128 if quick else 256, float(model.kappa)
     options = {"coupling": False, "floor": False, "distances": ["W2"], "dt": 0.1}
     options |= {"functionals": {"phase": phase}}
-    found = study(model, start, [n], [5.0, 40.0], 128 if quick else 1024, rng=8, **options)
+    times, replicas = ([5.0, 25.0], 256) if quick else ([5.0, 40.0], 1024)
+    found = study(model, start, [n], times, replicas, rng=8, **options)
     squares = n * found.data[["phase", "W2"]].isel(n=0) ** 2
-    grown = (squares.isel(t=1) - squares.isel(t=0)) / 35
+    grown = (squares.isel(t=1) - squares.isel(t=0)) / (times[1] - times[0])
     stiffness = 1 - iv(0, kappa * r) ** -2
     for name, predicted in (("phase", 2 / kappa / stiffness), ("W2", 2 / kappa)):
         mean, error = mean_of(grown[name])
