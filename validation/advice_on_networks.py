@@ -16,7 +16,7 @@
    cosines 0 and 0.5. Asked: 2 %; standard errors are printed. --quick: d = 3, n = 256 and 4096, a
    quarter of the queries; random Q^T K with n = 256.
 
-    python validation/advice_on_networks.py [--quick]    # 150 s, 31 s quick
+    python validation/advice_on_networks.py [--quick]    # 150 s, 10 s quick
 
 Exit code 1 on failure.
 """

@@ -25,7 +25,7 @@ SA, beta = 1, on the circle, t = 1; token i has the position (i - 1/2)/n.
 6. Hence d_p(t) <= e^{(1 + p/(p - 1)) t} d_p(0) under Kuramoto's drift, whose velocity changes by at
    most |x - x'|, and by the mean of W_1 over what came before: 8 random pairs, p = 2, t = 0.5.
 
-    python validation/causal_chaos.py [--quick]    # 280 s, 25 s quick
+    python validation/causal_chaos.py [--quick]    # 280 s, 12 s quick
 
 --quick has fewer replicas, eps and pairs, and exponents to 0.15. Exit code 1 on failure.
 

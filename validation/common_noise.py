@@ -32,7 +32,7 @@ share of pairs that begin at a right angle and end antipodal, kappa = 0.1, t = 0
 kappa/100, is that of the scale function: d = 2, 3, 8 and, beyond the transition, beta = 1, d = 8.
 To 4.5 standard errors and, for the steps of order 1 and what is between the ends, 0.01.
 
-    python validation/common_noise.py [--quick]    # 180 s, 14 s quick
+    python validation/common_noise.py [--quick]    # 180 s, 10 s quick
 
 --quick has fewer tokens and paths, exponents to 0.06, no weak order, the strong one of translations
 only, and no pairs. Exit code 1 on failure.

@@ -15,7 +15,7 @@ the first variation for the metric int |w|^2 Z dmu, and along the flow
    ones, tangent to the sphere, none does more, and the best of the plane that contains v does as
    much to 1e-12.
 
-    python validation/dissipation_of_sa.py    # 8 s
+    python validation/dissipation_of_sa.py    # 2 s
 
 Exit code 1 on failure. Reference: the survey, section 3.2, after (3).
 """

@@ -26,7 +26,7 @@ exp(-+r_l t), r_l = Lambda_l rho_l/beta. So beta times the displacement by noise
    forward heat as soon as n >> beta^((d-1)/2), velocities at the start do not. With V = 1 the noise
    has the growth of `diffusion_limits.py`.
 
-    python validation/joint_limit.py [--quick] [--figure FILE.png]    # 65 s, 12 s quick
+    python validation/joint_limit.py [--quick] [--figure FILE.png]    # 65 s, 6 s quick
 
 --quick has fewer replicas and twice the tolerances of exponents. Exit code 1 on failure.
 

@@ -18,7 +18,7 @@
 
 No critical point is left undecided in any sample. --quick: fewer samples and times, wider errors.
 
-    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 100 s, 14 s quick
+    python validation/mean_shift.py [--quick] [--figure FILE.png]    # 100 s, 7 s quick
 
 Modes on the line: modes_on_the_line.py. Reference: Cheng (1995); parts 2 to 4 derived here.
 """

@@ -19,7 +19,7 @@ lambda(x) = n phi(x)/sqrt(beta) tokens are in a bandwidth at x, phi the Gaussian
 
 No critical point is undecided in any sample. --quick: fewer samples, wider errors.
 
-    python validation/modes_on_the_line.py [--quick] [--figure FILE.png]    # 80 s, 11 s quick
+    python validation/modes_on_the_line.py [--quick] [--figure FILE.png]    # 80 s, 2 s quick
 
 References: Geshkovski, Rigollet and Sun, arXiv:2412.09080; 1 and 2 derived here.
 """

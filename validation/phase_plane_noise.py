@@ -19,7 +19,7 @@ References are two computations of their own, on the circle:
    at beta = 2.56 and 3.95, where strips of two were once counted.
 5. S^2, diag(1.2, 1, 0.8), Kuramoto times beta: beta kappa is that of `branches`: 1e-8.
 
-    python validation/phase_plane_noise.py [--quick]    # 60 s, 19 s quick
+    python validation/phase_plane_noise.py [--quick]    # 60 s, 8 s quick
 
 --quick ends at beta = 3, and leaves out the odd scale, `branches` and the sphere. Exit code 1 on
 failure.

@@ -12,7 +12,7 @@
 4. Under `solve` the tetrahedral and octahedral states stay (1e-10 after t = 1), and perturbations
    along modes of each kind decay or grow at the eigenvalue: 1e-8. Three rotations are neutral.
 
-    python validation/polyhedral_states.py [--quick]    # 17 s, 14 s quick
+    python validation/polyhedral_states.py [--quick]    # 17 s, 4 s quick
 
 --quick has half of the branch, and the octahedral state alone under `solve`. Exit code 1 on
 failure.

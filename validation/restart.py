@@ -10,7 +10,7 @@ events, the fourth is an ensemble. Then come tokens: without noise, with it, and
 Refused, each with a CheckpointError: a checkpoint cut short anywhere, one with a single bit
 altered, and one of another run (20 damaged copies in all).
 
-    python validation/restart.py [--quick]    # 45 s, 11 s quick
+    python validation/restart.py [--quick]    # 45 s, 9 s quick
 
 --quick has two of the seven runs, each killed once. Exit code 1 on failure.
 """

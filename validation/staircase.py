@@ -28,7 +28,7 @@ Tokens on the circle, solved to merging times of up to 1e131.
    lasts for a factor of 1000: asked is 1e-8 and what the clusters that are left contribute to each
    other after the merging before, times 1.1 (half-way, in log time, it has grown by 1/31).
 
-    python validation/staircase.py [--quick] [--figure FILE.png]    # 50 s, 14 s quick
+    python validation/staircase.py [--quick] [--figure FILE.png]    # 50 s, 9 s quick
 
 --quick has a third of the pairs, fewer gaps and fewer beta. Exit code 1 on failure.
 
