@@ -21,7 +21,7 @@ def sphere(report: Sampled, quick: bool) -> tuple[mf.Study, mf.Study]:
 
 def transport(report: Sampled, quick: bool) -> mf.Study:
     """W_2 in the uniform phase."""
-    sizes, replicas = ([32, 64, 128], 12) if quick else ([64, 128, 256, 512], 96)
+    sizes, replicas = ([16, 32, 64], 16) if quick else ([64, 128, 256, 512], 96)
     kappa, options = 1.5, {"rng": 5, "coupling": False, "distances": ["W2"]}
     model = mf.Transformer(mf.Kuramoto(), kappa)
     found = study(model, SPACE.uniform(), sizes, [6.0], replicas, **options)
@@ -42,7 +42,7 @@ def transport(report: Sampled, quick: bool) -> mf.Study:
 def smooth(report: Sampled, quick: bool) -> mf.Study:
     """Distances of harmonics, and the coupling."""
     model, start = mf.Transformer(mf.USA(1.0), 1.5), SPACE.von_mises_fisher([0, 0, 1], 1.0)
-    sizes = [64, 256, 1024] if quick else [64, 256, 1024, 4096, 16384]
+    sizes = [32, 128, 512] if quick else [64, 256, 1024, 4096, 16384]
     found = study(model, start, sizes, [1.0], 32, rng=6, floor=False)
     for name in ("mmd", "H^-2", "coupling"):
         report.rate("rate in n, S^2", f"{name}, t = 1", found.rate(name), -0.5)

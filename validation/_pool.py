@@ -143,7 +143,8 @@ def run_scripts(
     Parameters
     ----------
     scripts : sequence of Script
-        Those that take ``--quick`` and ``--figure`` are given them.
+        Those that take ``--figure`` are given it, or ``--quick`` instead where that is asked for:
+        to draw takes a second each.
     out : Path
         The folder of ``output/NAME.txt`` and ``figures/NAME.png``.
     workers, threads : int
@@ -220,11 +221,13 @@ def run_script(path: Path, arguments: Sequence[str], output: Path) -> None:
 def _start(script: Script, out: Path, quick: bool, seconds: float) -> Running:
     output = out / "output" / f"{script.path.stem}.txt"
     figure = out / "figures" / f"{script.path.stem}.png" if script.takes("--figure") else None
-    arguments = ["--quick"] if quick and script.takes("--quick") else []
     for path in filter(None, (output, figure)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # of an earlier run
-    arguments += ["--figure", str(figure)] if figure else []
+    if quick and script.takes("--quick"):
+        figure, arguments = None, ["--quick"]
+    else:
+        arguments = ["--figure", str(figure)] if figure else []
     output.touch()
     process = FORKS.Process(target=run_script, args=(script.path, arguments, output))
     process.start()

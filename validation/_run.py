@@ -41,7 +41,9 @@ INTERRUPTED = 130
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer replicas")
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller sizes, fewer replicas, no figures"
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="scripts at a time (all cores)")
     parser.add_argument("--timeout", type=float, metavar="S", help="seconds for each script")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="scripts whose name has a word")

@@ -7,7 +7,7 @@
    interpolation of log(1 - rho), at which the mean cosine crosses a threshold. Single networks
    differ by the random lengths of outputs, by 7 %: measured is the mean over four draws of each,
    and asked are 10 % of each of the 24, and of all a mean error within 4.5 standard errors. How
-   many single draws are within 10 % is printed. --quick: four networks.
+   many single draws are within 10 % is printed. --quick: four networks of d = 256, six draws.
 2. Critical beta, at which the mean of sum_j w_ij^2 over tokens is 1/4, found by root finding on
    arrays: equiangular tokens, rho = 0.2, 0.5, 0.8, n = 64 to 2048, are at log n/(1 - rho); their
    growth with log n is 1/(1 - rho). A query among n independent uniform keys, d = 3, 5, n = 1024
@@ -16,7 +16,7 @@
    cosines 0 and 0.5. Asked: 2 %; standard errors are printed. --quick: d = 3, n = 256 and 4096, a
    quarter of the queries; random Q^T K with n = 256.
 
-    python validation/advice_on_networks.py [--quick]    # 150 s, 31 s quick
+    python validation/advice_on_networks.py [--quick]    # 150 s, 10 s quick
 
 Exit code 1 on failure.
 """
@@ -57,35 +57,37 @@ NETWORKS = [  # n, d, depth, heads, normalisation, other arguments
     (128, 512, 14, 4, PERI, {"rho": 0.3, "logits": 2.0, "threshold": 0.8, "radius": 0.5}),
 ]  # fmt: skip
 WEIGHTS = 0.035, 0.04, 0.05, 0.07  # standard deviations in networks of the BERT family
-WIDTH, TOKENS, HEADS, DEPTH = 512, 96, 8, 12
-QUICK = (4, 10, 16)
+TOKENS, HEADS, DEPTH = 96, 8, 12
+SMALL = [  # of --quick: a sixth of the weights, half as many draws again
+    (96, 256, 10, 8, POST, {"rho": 0.3, "logits": 0.5}),
+    (96, 256, 12, 4, PRE, {"identity": 0.5}),
+    (64, 256, 12, 4, PERI, {"rho": 0.3}),
+]
 QUERIES = 40000
-DRAWS = 4
-
-
 CONFIG = {
-    "model_type": "bert", "vocab_size": 400, "hidden_size": WIDTH, "num_hidden_layers": DEPTH,
-    "num_attention_heads": HEADS, "intermediate_size": 4 * WIDTH, "max_position_embeddings": 128,
+    "model_type": "bert", "vocab_size": 400, "num_hidden_layers": DEPTH,
+    "num_attention_heads": HEADS, "max_position_embeddings": 128,
     "type_vocab_size": 2, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
 }  # fmt: skip
 
 
-def replayed(s: float, seed: int) -> tuple[np.ndarray, float]:
+def replayed(s: float, width: int, draws: int, seed: int) -> tuple[np.ndarray, float]:
     """The collapse of BERTs with weights of standard deviation s, and what `advise` says."""
     rng, found, begun = np.random.default_rng(seed), [], []
-    shapes = mf.networks.untrained(CONFIG, rng)
-    for _ in range(DRAWS):
+    sizes = {"hidden_size": width, "intermediate_size": 4 * width}
+    shapes = mf.networks.untrained(CONFIG | sizes, rng)
+    for _ in range(draws):
         net = shapes.replaced(lambda w: rng.normal(0, s, w.shape) if w.ndim > 1 else np.round(w))
         h = net.trace(rng.permutation(400)[:TOKENS].tolist()).hidden[0]
         x = h / np.linalg.norm(h, axis=-1, keepdims=True)
         cosines = ((x.sum(axis=1) ** 2).sum(axis=1) - TOKENS) / (TOKENS * (TOKENS - 1))
         found.append(crossing(1 - cosines, 0.9))
         begun.append(cosines[0])
-    inner, (a, mass) = s * np.sqrt(WIDTH), np.polynomial.hermite_e.hermegauss(80)
+    inner, (a, mass) = s * np.sqrt(width), np.polynomial.hermite_e.hermegauss(80)
     square = mass @ ACTIVATIONS["gelu"](inner * a) ** 2 / mass.sum()
     advice = advise(
-        TOKENS, WIDTH, DEPTH, HEADS, POST, logits=s**2 * WIDTH, values=s**2 * WIDTH,
-        feed_forward=s * np.sqrt(4 * WIDTH * square), inner=inner, rho=np.mean(begun),
+        TOKENS, width, DEPTH, HEADS, POST, logits=s**2 * width, values=s**2 * width,
+        feed_forward=s * np.sqrt(4 * width * square), inner=inner, rho=np.mean(begun),
         threshold=0.9,
     )  # fmt: skip
     return np.array(found), advice.collapse
@@ -94,14 +96,13 @@ def replayed(s: float, seed: int) -> tuple[np.ndarray, float]:
 def collapses(report: Report, quick: bool) -> None:
     """Part 1."""
     found: dict[str, tuple[np.ndarray, float]] = {}
-    for k, (n, d, depth, heads, normalisation, given) in enumerate(NETWORKS):
-        if quick and k not in QUICK:
-            continue
+    networks, width, draws = (SMALL, 256, 6) if quick else (NETWORKS, 512, 4)
+    for k, (n, d, depth, heads, normalisation, given) in enumerate(networks):
         advice = advise(n, d, depth, heads, normalisation, **given)
         label = f"{advice.name}, n = {n}, d = {d}, {heads} heads {given or ''}"
-        found[label] = advice.measure(networks=DRAWS, rng=k).collapse, advice.collapse
-    for k, weight in enumerate(WEIGHTS[3:] if quick else WEIGHTS):
-        found[f"BERT, weights of {weight}"] = replayed(weight, 100 + k)
+        found[label] = advice.measure(networks=draws, rng=k).collapse, advice.collapse
+    for k, weight in enumerate((0.1,) if quick else WEIGHTS):
+        found[f"BERT, weights of {weight}"] = replayed(weight, width, draws, 100 + k)
     for label, (measured, predicted) in found.items():
         report.compare("collapse layer", label, predicted=predicted, measured=measured.mean(),
                        tolerance=0.1, relative=True)  # fmt: skip

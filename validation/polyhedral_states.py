@@ -12,9 +12,10 @@
 4. Under `solve` the tetrahedral and octahedral states stay (1e-10 after t = 1), and perturbations
    along modes of each kind decay or grow at the eigenvalue: 1e-8. Three rotations are neutral.
 
-    python validation/polyhedral_states.py [--quick]    # 17 s, 14 s quick
+    python validation/polyhedral_states.py [--quick]    # 17 s, 4 s quick
 
---quick has the octahedral state alone under `solve`. Exit code 1 on failure.
+--quick has half of the branch, and the octahedral state alone under `solve`. Exit code 1 on
+failure.
 
 Reference: Golubitsky, Stewart and Schaeffer, Singularities and Groups in Bifurcation Theory II
 (1988), chapter XIII, for the maximal isotropy subgroups of O(3).
@@ -44,11 +45,12 @@ def main() -> int:
     report = Report(["claim", "case"], digits=12)
     counts(report)
     onsets(report)
-    octahedral = first_order(report)
-    under_solve(report, "octahedral", octahedral)
     parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="no tetrahedral state under solve")
-    if not parser.parse_args().quick:
+    parser.add_argument("--quick", action="store_true", help="half of the branch, one state")
+    quick = parser.parse_args().quick
+    octahedral = first_order(report, **({"max_step": 0.2, "max_points": 13} if quick else {}))
+    under_solve(report, "octahedral", octahedral)
+    if not quick:
         found = mf.branches(attraction(3), SPHERE, (6.0, 7.6), symmetry="tetrahedral",
                             stability=False, save_at=[7.5])  # fmt: skip
         under_solve(report, "tetrahedral", found.saved[-1][1])
@@ -107,9 +109,9 @@ def mean_of(s: float, weights: np.ndarray, p: np.ndarray) -> float:
     return float(law @ p / law.sum())
 
 
-def first_order(report: Report) -> mf.StationaryState:
+def first_order(report: Report, **steps) -> mf.StationaryState:
     found = mf.branches(attraction(4), SPHERE, (8.0, 9.05), symmetry="octahedral", degrees=[4],
-                        save_at=[8.15])  # fmt: skip
+                        save_at=[8.15], **steps)  # fmt: skip
     transition, fold = found.special("transition")[0], found.special("fold")[0]
     (breaking,) = found.special("symmetry breaking", fold.branch)
     grid = mf.Sphere(64)

@@ -208,13 +208,21 @@ def _sources(file: str) -> str:
     Empty where there are no sources.
     """
     try:
-        checksum = hashlib.sha256(Path(file).read_bytes())
-        for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-            source = path.read_bytes()
-            checksum.update(source if b"njit" in source else b"")
+        checksum = compiled_sources().copy()
+        checksum.update(Path(file).read_bytes())
     except OSError:
         return ""
     return checksum.hexdigest()
+
+
+@cache
+def compiled_sources() -> Any:
+    """The checksum of all sources of this package with compiled code: they are read once."""
+    checksum = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        source = path.read_bytes()
+        checksum.update(source if b"njit" in source else b"")
+    return checksum
 
 
 def _read(path: Path) -> tuple | None:

@@ -481,7 +481,7 @@ def trajectories(
         lines.set_rasterized(len(segments) > look.most_curves)
         ax.add_collection(lines)
         if density is not None:
-            fields.grey_map(ax, density)
+            fields.grey_map(ax, density, log_time=log_time)
         chart.beside(ax, named=left)
         name_sample(ax, solution, member, sample)
         time_axis(ax, solution, log_time=log_time, named=bottom)

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize, PowerNorm
+from matplotlib.image import PcolorImage
 
 from ..core.checks import fitting, whole_number
 from ..dynamics.observables import inner_product_histogram
@@ -64,17 +66,47 @@ def field_maps(
 
     Returns
     -------
-    QuadMesh
+    ScalarMappable
         The last of them, for the colour bar.
     """
     for (ax, bottom, left), values in zip(target.outer, fields, strict=True):
-        shading = "nearest" if len(times) == len(values) else "flat"
-        style = {"norm": norm, "cmap": theme.DENSITY_MAP, "shading": shading}
-        mesh = ax.pcolormesh(times, places, values.T, rasterized=True, **style)
+        style = {"norm": norm, "cmap": theme.DENSITY_MAP}
+        drawn = _heat_map(ax, times, places, values, log_time=log_time, **style)
         chart.beside(ax, named=left)
         ax.spines[:].set_visible(True)
         time_axis(ax, solution, log_time=log_time, named=bottom)
-    return mesh
+    return drawn
+
+
+def _heat_map(
+    ax: Axes,
+    times: np.ndarray,
+    places: np.ndarray,
+    values: np.ndarray,
+    *,
+    log_time: bool = False,
+    **style: Any,
+) -> ScalarMappable:
+    """Values (times, places) in colours, on cells between edges, or around their middles.
+
+    As an image, which is drawn ten times as fast as a mesh, where the axis of times is linear.
+    """
+    times, places = (_edges(*pair) for pair in zip((times, places), values.shape, strict=True))
+    if log_time:
+        return ax.pcolormesh(times, places, values.T, rasterized=True, **style)
+    image = PcolorImage(ax, times, places, values.T, **style)
+    image.set_clip_path(ax.patch)
+    ax.add_image(image)
+    image.set_extent((times[0], times[-1], places[0], places[-1]))
+    return image
+
+
+def _edges(places: np.ndarray, cells: int) -> np.ndarray:
+    """The edges of so many cells, where these are places in their middles."""
+    if len(places) > cells:
+        return places
+    between = (places[1:] + places[:-1]) / 2
+    return np.concatenate([[2 * places[0] - between[0]], between, [2 * places[-1] - between[-1]]])
 
 
 # Scales of densities -------------------------------------------------------------------------
@@ -251,12 +283,12 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
     density_bar(target, mesh, chosen, law_in_words(solution))
 
 
-def grey_map(ax: Axes, solution: Solution) -> None:
+def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
     """A single density over time and angle in shades of grey, beneath what else is drawn."""
     times, theta, fields = _over_time(solution, [()])
     norm = choose_scale(fields, heavy="power").norm
-    style = {"norm": norm, "cmap": theme.GREY_MAP, "shading": "nearest", "zorder": 0}
-    ax.pcolormesh(times, theta, fields[0].T, rasterized=True, **style)
+    style = {"norm": norm, "cmap": theme.GREY_MAP, "zorder": 0}
+    _heat_map(ax, times, theta, fields[0], log_time=log_time, **style)
 
 
 def _over_time(

@@ -181,7 +181,7 @@ class SpectralIntegration(Integration):
         if self._kappa_changes:
             evolution = self.flock.evolution(self, geometry)
             evolution.freeze(self.start + self.clock.t)
-            stepper.linear = evolution.linear
+            stepper.replace_linear(evolution.linear)
         return stepper, new
 
     # The result, and a checkpoint ----------------------------------------------------------

@@ -31,8 +31,9 @@ class Problem(NamedTuple):
 
     `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
     it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
-    the squared coefficients of an error, `parseval` those of a function (L2). N is asked for at
-    the time in `time`, (1,); the clock of a run shows 0 at `start`.
+    the squared coefficients of an error, `parseval` those of a function (L2). A coefficient has
+    one number, or two `parts` where complex ones are pairs of floats; it is numbers that `modes`
+    counts. N is asked for at the time in `time`, (1,); the clock of a run shows 0 at `start`.
 
     Where there is a `basis`, L is diagonal in it, with the eigenvalues `linear` or `added`, and
     the states are real.
@@ -46,6 +47,7 @@ class Problem(NamedTuple):
     metric: np.ndarray
     parseval: np.ndarray
     degrees: np.ndarray
+    parts: int
     speed: np.ndarray
     time: np.ndarray
     start: float
@@ -125,6 +127,12 @@ def weigh(linear, table, step, work):
     phi, decay, weights = work.phi, work.decay, work.weights
     for row in range(linear.shape[0]):
         for k in range(linear.shape[1]):
+            if k > 0 and linear[row, k] == linear[row, k - 1]:  # as in all of a degree on a sphere
+                for i in range(weights.shape[0]):
+                    decay[i, row, k] = decay[i, row, k - 1]
+                    for slot in range(weights.shape[2]):
+                        weights[i, row, slot, k] = weights[i, row, slot, k - 1]
+                continue
             for node in range(nodes.size):
                 phi_functions(nodes[node] * step * linear[row, k], phi[node])
             for i in range(decay_node.size):
@@ -157,7 +165,7 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     each the largest over the members.
     """
     error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
-    degrees = problem.degrees
+    degrees, parts = problem.degrees, problem.parts
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         slopes = work.slopes[member if keep else 0]
@@ -167,10 +175,8 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
             error = found
         tail_error = max(tail_error, found_in_tail)
         new = work.u[1 - work.front[0], member]
-        for k in range(new.size):
-            size = as_bits(new[k].real * new[k].real + new[k].imag * new[k].imag)
-            tail = max(tail, size if degrees[k] > tail_degree else 0)
-            coarse_tail = max(coarse_tail, size if degrees[k] > coarse_degree else 0)
+        tail = max(tail, _largest_beyond(tail_degree, new, degrees, parts))
+        coarse_tail = max(coarse_tail, _largest_beyond(coarse_degree, new, degrees, parts))
     work.error[0] = error
     rate = fastest_rate(problem.linear, problem.added, degrees, problem.speed[0])
     return error, rate, np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail)), tail_error
@@ -221,7 +227,9 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
                 change(basis, basis.forth, slope, slopes[i + 1], part)
             add_linear(problem, member, target, slope, work.modal, part)
         elif i == last:
-            error, tail = _norm_and_tail(stage, problem.metric, problem.degrees, tail_degree)
+            error = norm(stage, problem.metric)
+            largest = _largest_beyond(tail_degree, stage, problem.degrees, problem.parts)
+            tail = np.sqrt(from_bits(largest))
         else:
             second = norm(stage, problem.metric)
     if not modal:
@@ -305,15 +313,19 @@ def _combine_shared(target, u, decay, weights, columns, slopes):
             target[k] += a * f[k] + b * g[k]
 
 
-@njit(**WITHIN, error_model="numpy", fastmath={"reassoc", "contract"})
-def _norm_and_tail(f, weights, degrees, tail_degree):
-    """`norm`, and the largest |coefficient| beyond a degree."""
-    total, tail = 0.0, 0
-    for k in range(f.size):
-        square = f[k].real * f[k].real + f[k].imag * f[k].imag
-        total += weights[k] * square
-        tail = max(tail, as_bits(square) if degrees[k] > tail_degree else 0)
-    return np.sqrt(total), np.sqrt(from_bits(tail))
+@njit(**STEP)
+def _largest_beyond(degree, f, degrees, parts):
+    """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
+    largest = 0
+    if parts == 2:
+        for k in range(f.size // 2):
+            x, y = f[2 * k].real, f[2 * k + 1].real
+            largest = max(largest, as_bits(x * x + y * y) if degrees[2 * k] > degree else 0)
+    else:
+        for k in range(f.size):
+            size = as_bits(f[k].real * f[k].real + f[k].imag * f[k].imag)
+            largest = max(largest, size if degrees[k] > degree else 0)
+    return largest
 
 
 @njit(**WITHIN, error_model="numpy", fastmath={"reassoc", "contract"})

@@ -51,8 +51,8 @@ class Rows:
 
     Attributes
     ----------
-    linear : ndarray, (count, 1 or members, modes)
-        L of each row.
+    linear : ndarray, (count, 1 or members, numbers)
+        L of each row, in the numbers of the loop.
     problem : Problem
         What the rows have in common; L and N are those of the first.
     work : Work
@@ -77,15 +77,18 @@ class Rows:
         speeds: np.ndarray | None = None,
     ):
         self.scheme, self.table, self.dtype = scheme, scheme.table, np.dtype(dtype)
-        modes, inner = shape[1], self.dtype if basis is None else np.dtype(float)
+        # Complex states are pairs of floats to the loop where L is real: it is compiled once.
+        modes, inner = shape[1], self.dtype if np.iscomplexobj(linear) else np.dtype(float)
         parts = self.dtype.itemsize // inner.itemsize  # numbers that the loop has for one
-        self.linear = np.zeros((count, *linear.shape), linear.dtype)
+        self._repeats = parts if basis is None else 1  # of an eigenvalue of L
+        self.linear = np.zeros((count, *self.inside(linear).shape), linear.dtype)
         self._split = as_taken(scheme, self.linear)
         self.problem = Problem(
             *(0, 0, 0, self._split[0][0], self._split[1][0]),
             np.repeat(np.ones(modes) if metric is None else metric, parts).astype(float),
             np.repeat(np.ones(modes) if parseval is None else parseval, parts).astype(float),
             np.repeat(np.arange(modes) if degrees is None else degrees, parts).astype(np.int64),
+            parts,
             *(np.zeros(1), np.zeros(1), float(start)),
             NO_BASIS if basis is None else basis,
         )
@@ -97,9 +100,13 @@ class Rows:
         self._equations = self._places, *self._split, self.speeds
         self._errands, self._found = np.zeros((count, 17)), np.zeros((count, 15))
 
+    def inside(self, linear: np.ndarray) -> np.ndarray:
+        """The diagonal of L, (..., modes), for the numbers of the loop."""
+        return np.repeat(linear, self._repeats, axis=-1)
+
     def enter(self, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int) -> None:
         """Let a row have these L and N, which knows its first member by a number."""
-        self.linear[row] = linear
+        self.linear[row] = self.inside(linear)
         at = nonlinear.speed.ctypes.data, nonlinear.time.ctypes.data
         self._places[row] = nonlinear.address, nonlinear.context, number, *at
 
@@ -251,6 +258,7 @@ def _problem_of(problem, places, linear, added, speeds, row):
         problem.metric,
         problem.parseval,
         problem.degrees,
+        problem.parts,
         speed,
         float_array(places[row, 4], (1,)),
         problem.start,

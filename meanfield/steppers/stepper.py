@@ -97,17 +97,13 @@ class Stepper:
         self.rows, self.row, self.scheme, self.elapsed = rows, row, rows.scheme, 0.0
         self._nonlinear = nonlinear  # lives as long as its address is used
         self._problem, self._work = rows.problem_of(row), rows.work_of(row)
+        self._linear = rows.linear[row]
         self._dtype = rows.dtype
         self._interpolant: Callable[[float], np.ndarray] | None = None
 
-    @property
-    def linear(self) -> np.ndarray:
-        """The diagonal of L; set it to another one, before a state."""
-        return self.rows.linear[self.row]
-
-    @linear.setter
-    def linear(self, linear: np.ndarray) -> None:
-        self.rows.linear[self.row] = linear
+    def replace_linear(self, linear: np.ndarray) -> None:
+        """Let L have another diagonal; before a state is set."""
+        self.rows.linear[self.row] = self.rows.inside(linear)
         self._work.weighed_step[0] = np.nan
 
     @property
@@ -142,7 +138,7 @@ class Stepper:
         u, new = work.u[1 - front].copy(), work.u[front].copy()
         if isinstance(dense, ParabolicOutput):
             ends = basis.into(u), basis.into(new)
-            modal = ParabolicInterpolant(dense, self.linear, *ends, work.slopes, dt)
+            modal = ParabolicInterpolant(dense, self._linear, *ends, work.slopes, dt)
             return lambda part: basis.out_of(modal(part))
         assert dense is not None
         speed = self.speed  # that of the step, which the next review looks at
@@ -223,7 +219,7 @@ class Stepper:
 
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed that the last step met."""
-        linear, added = as_taken(scheme, self.linear[None])
+        linear, added = as_taken(scheme, self._linear[None])
         rate = fastest_rate(linear[0], added[0], self._problem.degrees, self.speed)
         return float(scheme.stability / max(rate, 1e-300))
 

@@ -31,7 +31,7 @@ def words(figure):
 
 def drawn(ax, kind):
     """The artists of a kind in a panel."""
-    return [artist for artist in ax.collections if type(artist) is kind]
+    return [artist for artist in (*ax.collections, *ax.images) if type(artist) is kind]
 
 
 def colours_in(colours):

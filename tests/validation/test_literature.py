@@ -23,7 +23,8 @@ NUMBERED = {
         figure-1 figure-1-appendix figure-2 figure-2-appendix figure-3 figures-rest""",
     "slides": """proposition-gaussian proposition-closed-form estimates
         question-1 question-2 question-3""",
-    "cited": "polytopes hardmax-leaders several-unstable-degrees signal-propagation",
+    "cited": """polytopes hardmax-leaders several-unstable-degrees signal-propagation coarsening
+        low-temperature stochastic-tokens multi-head""",
     "bruno": "remark-2.1 contribution-1 figures-1-2 figures-3-4",
 }
 
