@@ -14,7 +14,7 @@ TRUE = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
 
 def layers(kappa=np.inf, seed=0, n=24, d=3, count=2):
     """Tokens that SA moves from layer to layer."""
-    rng, found = np.random.default_rng(seed), [mf.Tokens.uniform(n, d, rng=seed).x]
+    rng, found = np.random.default_rng([1, seed]), [mf.Tokens.uniform(n, d, rng=seed).x]
     model = mf.Transformer(mf.SA(TRUE["beta"]), kappa=kappa)
     options = {"rtol": 1e-10} if np.isinf(kappa) else {"dt": 0.05, "rng": rng}
     for _ in range(count):
@@ -34,7 +34,7 @@ def test_layers_without_noise_give_beta_and_time_to_1e_minus_8():
 
 @pytest.fixture(scope="module")
 def noisy():
-    return fit(layers(TRUE["kappa"], seed=3), rng=0)
+    return fit(layers(TRUE["kappa"], seed=3, n=60, count=3), rng=0)
 
 
 def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
