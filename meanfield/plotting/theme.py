@@ -100,7 +100,7 @@ class PaperFigure(Figure):
             path, buffer = Path(fname), BytesIO()
             kind = options.pop("format", None) or path.suffix[1:] or rcParams["savefig.format"]
             super().savefig(buffer, format=kind, **options)
-            write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getbuffer())
+            write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getvalue())
 
     def suptitle(self, t, **options):
         """A heading in the style of the package, also outside its context."""

@@ -180,7 +180,7 @@ def load(path: str | Path) -> Any:
 # Written -----------------------------------------------------------------------------------------
 
 
-def _netcdf(contents: Contents) -> memoryview:
+def _netcdf(contents: Contents) -> bytes:
     """The bytes of a file with these contents."""
     import h5netcdf
 
@@ -210,7 +210,7 @@ def _netcdf(contents: Contents) -> memoryview:
             if name.endswith("/") or not name:
                 about = {key: _for_others(value) for key, value in words.items()}
                 _group(file, name).attrs.update(about)
-    return buffer.getbuffer()
+    return buffer.getvalue()
 
 
 def _form(values: np.ndarray) -> tuple[str, tuple[int, ...]]:

@@ -117,7 +117,7 @@ class Keeper:
         buffer = io.BytesIO()
         content: dict[str, Any] = {"identity": self._identity, "versions": self._versions}
         np.savez(buffer, **content, **arrays())
-        payload = buffer.getbuffer()
+        payload = buffer.getvalue()
         try:
             write_whole(self.path, MAGIC, hashlib.sha256(payload).digest(), payload)
         except StorageError as error:
