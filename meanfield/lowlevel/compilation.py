@@ -46,6 +46,7 @@ INLINED: dict[str, Any] = {**INNER, "inline": "always"}
 WITHIN: dict[str, Any] = {"cache": True, "nogil": True, "forceinline": True}
 
 # What `fastmath` allows where sums may be taken in any order; nan and infinity keep their meaning.
+# No powers there: numba compiles `x**2` once in a process, with the options of who asks first.
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 

@@ -41,12 +41,12 @@ def step(x, a, b, normals, result):
                 along += token[k] * normal[k]
             for k in range(d):
                 moved[k] = normal[k] - along * token[k]
-                q += moved[k] ** 2
+                q += moved[k] * moved[k]
             stretch = a[r] * (1 + b[r] * q)
             forward, sideways = 1 - stretch * q, 2 * np.sqrt(stretch)
             for k in range(d):
                 moved[k] = forward * token[k] + sideways * moved[k]
-                length += moved[k] ** 2
+                length += moved[k] * moved[k]
             length = np.sqrt(length)  # 1 + w, up to the rounding of earlier steps
             for k in range(d):
                 moved[k] /= length

@@ -105,24 +105,32 @@ def test_a_run_that_compiles_and_one_that_reads_the_cache_are_the_same_bits(tmp_
 
 
 def compiled_functions():
-    """All functions with the decorator njit: module, name, options, what they call."""
+    """All functions with the decorator njit: module, name, options, what they call, their body."""
     for path in sorted((ROOT / "meanfield").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for decorator in getattr(node, "decorator_list", []):
                 if ast.unparse(decorator).startswith("njit("):
                     calls = {ast.unparse(c.func) for c in ast.walk(node) if isinstance(c, ast.Call)}
-                    yield path.stem, node.name, ast.unparse(decorator), calls
+                    yield path.stem, node.name, ast.unparse(decorator), calls, node
 
 
 def test_what_may_be_rounded_in_several_ways_is_a_part_of_its_caller():
     """`fastmath` lets each compilation of a function round in its own way."""
     found = list(compiled_functions())
     assert len(found) > 50
-    for module, name, options, _ in found:
-        callers = [m for m, _, _, calls in found if name in calls]
+    for module, name, options, *_ in found:
+        callers = [m for m, _, _, calls, _ in found if name in calls]
         private = name.startswith("_")
         if "fastmath" in options and (module in callers if private else callers):
             assert "WITHIN" in options, f"{module}.{name} is called by compiled code."
+
+
+def test_what_may_be_rounded_in_several_ways_has_no_powers():
+    """numba compiles x**2 once in a process, with the options of the function that asks first."""
+    for module, name, options, _, body in compiled_functions():
+        if "fastmath" in options:
+            powers = [node for node in ast.walk(body) if isinstance(node, ast.Pow)]
+            assert not powers, f"{module}.{name} takes powers: write products."
 
 
 CONSTANTS = """
