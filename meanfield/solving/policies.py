@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..steppers.clock import replanned
 from ..steppers.radau import Radau, StiffFlow, jacobian
 
 UNRESOLVED = 100  # max_degree modes are too few
@@ -143,6 +144,7 @@ class Stiffness(Policy):
             self.implicit, self.mark = True, np.array([run.accepted, run.elapsed])
             self._go_implicit(run)
             run.flow.restart(run.flow.x, run.start + run.clock.t)
+            run.clock = replanned(run.clock, run.clock.proposal)  # its steps end at outputs
         return CANCELLED if self._cancelled(run) else None
 
     def _rates(self, run: Any, every: int) -> tuple[float, float]:
