@@ -117,12 +117,7 @@ def test_what_is_not_stiff_stays_explicit():
 
 def test_outputs_may_be_closer_than_the_first_implicit_step():
     """The plan of explicit steps, which pass outputs, ends with them."""
-    Q = np.array([[0.38, -0.88, -1.51], [1.75, -0.11, -0.69], [0.14, -0.19, 0.85]])
-    V = np.array([[0.03, 0.01, -0.71], [0.47, -1.03, 0.67], [1.52, -1.52, -2.47]])
-    model, law = mf.Transformer(mf.Attention(Q=Q, V=V)), mf.Gaussian([0.1, 0.0, 0.0], np.eye(3))
-    few, many = (
-        mf.solve(model, law, (0, 4.5), t_eval=np.linspace(0, 4.5, n), rtol=1e-8) for n in (2, 400)
-    )
+    few, many = (mf.solve(MODEL, LAW, (0, 4.5), t_eval=np.linspace(0, 4.5, n)) for n in (2, 400))
     assert many.stats["schemes"]["Radau"] > few.stats["schemes"]["Radau"] > 0
     assert many.success and len(many.t) == 400
     np.testing.assert_allclose(many.final.mean, few.final.mean, rtol=1e-6)
