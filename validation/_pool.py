@@ -215,6 +215,7 @@ def run_script(path: Path, arguments: Sequence[str], output: Path) -> None:
             os.dup2(opened, target)
         os.close(opened)
     sys.argv, sys.path[0] = [str(path), *arguments], str(path.parent)
+    sys.modules.pop("_report", None)  # which tells the time from its import on
     runpy.run_path(str(path), run_name="__main__")
 
 

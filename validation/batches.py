@@ -4,7 +4,7 @@ Random configurations of each kind of run, of 12 points that differ in betas, st
 swept point by point, as `sweep` chooses, and in batches of 5: all variables are compared bit for
 bit, and it is counted how many of the points were members of an ensemble.
 
-    python validation/batches.py [--quick]    # 180 s, 6 s quick
+    python validation/batches.py [--quick]    # 90 s, 6 s quick
 
 --quick has one random configuration of each kind, of 8 points. Exit code 1 on failure.
 """

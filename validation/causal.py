@@ -34,7 +34,7 @@ Renyi centres.
 7. On S^2 the number of Renyi centres among many tokens is proportional to beta, as delta^{-2}:
    asked of the exponent, beta = 64 to 1024: 0.05.
 
-    python validation/causal.py [--quick] [--figure FILE.png]    # 120 s, 8 s quick
+    python validation/causal.py [--quick] [--figure FILE.png]    # 70 s, 8 s quick
 
 --quick has 1000 samples, 3 repetitions of 10 and 8 experiments of 320. Exit code 1 on failure.
 

@@ -21,7 +21,7 @@ Position s of a sequence is moved by the slices up to it,
    m = 4, 8, 16: within 0.3 of q for slices and q + 1 for the marginal, q = 2, 3, 4.
 6. In fixed steps, after a change of the law at positions beyond a break no bit differs before it.
 
-    python validation/causal_mean_field.py [--quick]    # 60 s, 5 s quick
+    python validation/causal_mean_field.py [--quick]    # 38 s, 5 s quick
 
 --quick has on the circle every second drift with noise and the others without, on S^2 USA only,
 10 positions of 200 nodes. Exit code 1 on failure.

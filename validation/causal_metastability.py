@@ -32,7 +32,7 @@ eps = e^{-beta (1 - cos phi)} is how little B sees of A, and m_1 the mass of the
    standard errors: later tokens lead none. It grows like beta^q, q = 0.35 to 0.5, from beta = 16 to
    64 (found; Renyi centres at distances of beta^{-1/2} would have q = 1/2).
 
-    python validation/causal_metastability.py [--quick] [--figure FILE.png]    # 40 s, 4 s quick
+    python validation/causal_metastability.py [--quick] [--figure FILE.png]    # 9 s, 4 s quick
 
 --quick has beta <= 8 in 4, beta = 4 in 5, beta = 12 of leaders, and no 6. Exit code 1 on failure.
 

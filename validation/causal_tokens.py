@@ -13,7 +13,7 @@ Transformer(drift, causal=...): token i is pulled by the tokens j <= i.
 4. The time of a velocity on the circle grows like n^p from 10^4 to 10^6 tokens. Asked: p = 1 to
    0.1. For 10^5 tokens all pairs take at least 20 times as long (processor time, one thread).
 
-    python validation/causal_tokens.py [--quick]    # 60 s, 9 s quick
+    python validation/causal_tokens.py [--quick]    # 17 s, 9 s quick
 
 --quick has fewer tokens in 1, and leaves out 4. Exit code 1 on failure.
 """

@@ -16,7 +16,7 @@ cluster of mass m holds its tokens by kappa m/beta = 5 to 12; few are between cl
    2t/(kappa n_i), as forces between them cancel: n_i = 8, 32, 128, to 4.5 standard errors. So their
    clusters meet, after times ~ n_i, and those of a density never.
 
-    python validation/coarsening.py [--quick] [--figure FILE.png]    # 20 s, 8 s quick
+    python validation/coarsening.py [--quick] [--figure FILE.png]    # 11 s, 8 s quick
 
 --quick has beta = 24 and 48 in 2, and no n_i = 128. Exit code 1 on failure.
 

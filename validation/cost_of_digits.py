@@ -12,7 +12,7 @@ selection would lose.
 Asked: ratios of steps in [2, 3.2] for densities without noise, [1, 25] with noise, [4, 6] for
 tokens; ratios of evaluations in [0.95, 2.2]. Counts do not depend on the machine, up to rounding.
 
-    python validation/cost_of_digits.py [--quick]    # 30 s, 2 s quick
+    python validation/cost_of_digits.py [--quick]    # 19 s, 2 s quick
 
 --quick leaves out USA with noise. Exit code 1 on failure.
 """

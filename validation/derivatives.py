@@ -25,7 +25,7 @@ Folds, transitions, onsets: d kappa/d beta against differences of order 4 of dia
 known onset beta/I_1(beta). Points under anisotropic noise, losses of symmetry and Hopf points among
 them, and of the group Oh on S^2: of drifts b v, where d kappa/d b = -kappa/b.
 
-    python validation/derivatives.py [--quick]   # 50 s, 8 s quick
+    python validation/derivatives.py [--quick]   # 70 s, 8 s quick
 
 --quick leaves out other drifts and noises, and states without an axis. Exit code 1 on failure.
 """

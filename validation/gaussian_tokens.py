@@ -12,7 +12,7 @@ projections, up to t = 0.5:
    are (a factor of 4.8 for 100 clouds of 128 tokens), for all entries.
 3. Quasi-random tokens are closer by a factor of 4 at least.
 
-    python validation/gaussian_tokens.py [--quick]    # 40 s, 7 s quick
+    python validation/gaussian_tokens.py [--quick]    # 19 s, 7 s quick
 """
 
 import argparse

@@ -14,7 +14,7 @@ the law stays normal. With A = beta K^T Q,
 
 Blow-up and limits: gaussian_closed_forms.py. Tokens: gaussian_tokens.py.
 
-    python validation/gaussians.py [--quick]    # 8 s
+    python validation/gaussians.py [--quick]    # 1 s
 """
 
 import argparse

@@ -26,7 +26,7 @@ of L* on degrees 1 to 31, integrated by scipy. Asked: 1e-9; mass to 1e-13.
 Tokens: means of 100 000 under SA, on the circle and S^2, by steps of 0.05. Asked: 4.5 standard
 errors.
 
-    python validation/noise_on_densities.py [--quick]    # 60 s, 11 s quick
+    python validation/noise_on_densities.py [--quick]    # 22 s, 11 s quick
 
 --quick leaves out S^2 where it is slow, and three of four means of tokens. Exit code 1 on failure.
 """

@@ -15,7 +15,7 @@
 6. The diagram of a drift of one's own, W = t + b t^2/2 on S^2: tricritical at b = 5/3 (1e-10), and
    the fold and first-order line at b = 2 of `branches` (1e-9).
 
-    python validation/off_axis_states.py [--quick]    # 30 s, 12 s quick
+    python validation/off_axis_states.py [--quick]    # 18 s, 12 s quick
 
 --quick leaves out 6. Exit code 1 on failure.
 """

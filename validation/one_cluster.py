@@ -22,7 +22,7 @@
 4. Corollary 4: uniform tokens with n <= d are in a hemisphere, <x_i, w> = 1 for w = X^+ 1; for
    (n, d) = (2, 2), (8, 8), (16, 64) all of 40 starts end in one point, at the rates of 3.
 
-    python validation/one_cluster.py [--quick]    # 180 s, 9 s quick
+    python validation/one_cluster.py [--quick]    # 120 s, 9 s quick
 
 --quick has 3 starts each, 10 of the triangle, and fewer n. Exit code 1 on failure.
 

@@ -20,7 +20,7 @@
    (beta = 3), or the fold (beta = 4) of the next ones. Runs end on a periodic orbit; at beta = 4,
    kappa = 0.37 its period is the same from two starts, 1e-3 relative, and two tolerances.
 
-    python validation/phase_diagrams_noise.py [--quick]    # 80 s, 12 s quick
+    python validation/phase_diagrams_noise.py [--quick]    # 49 s, 12 s quick
 
 --quick leaves out the cusp, the sphere and the periodic orbit. Exit code 1 on failure.
 """

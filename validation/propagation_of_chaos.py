@@ -23,7 +23,7 @@ errors of means. Asked of exponents: 0.03.
    (1/(1 - kappa/kappa_l) - 1) more than independent ones. 4.5 se; what the bounds of W_2 leave open
    is 2 %. mmd and H^-2 ~ n^(-1/2) up to n = 16384.
 
-    python validation/propagation_of_chaos.py [--quick] [--figure FILE.png]  # 600 s, 21 s quick
+    python validation/propagation_of_chaos.py [--quick] [--figure FILE.png]  # 760 s, 21 s quick
 
 --quick has fewer tokens and replicas, and wider intervals. OMP_NUM_THREADS says how many batches
 are run at the same time, by default two. Exit code 1 on failure.

@@ -29,7 +29,7 @@ V is scaled to a spectrum of size O(1), which sets the unit of time. Known or de
 For large beta a density would gather at two antipodal points in (c), as V K^T Q = B B^T/sqrt(d) has
 a simple top eigenvalue. With 32 tokens, few for a sphere of 127 dimensions, this is not seen.
 
-    python validation/random_parameters.py [--quick] [--figure FILE.png]  # 40 s, 15 s quick
+    python validation/random_parameters.py [--quick] [--figure FILE.png]  # 60 s, 15 s quick
 
 --quick has 40 starts, fewer beta, and one draw of the matrices rather than four. Exit code 1 on
 failure.

@@ -11,7 +11,7 @@ drift is exp(-(d - 1) t/kappa); increments of different replicas are uncorrelate
 Matrices: under linear weights with K = c I, c of each replica, two tokens of the circle at the
 angle phi follow tan(phi(t)) = tan(phi(0)) e^(-c t).
 
-    python validation/replicas.py [--quick]    # 80 s, 8 s quick
+    python validation/replicas.py [--quick]    # 10 s, 8 s quick
 
 --quick has a third of the time, and fewer replicas of noise. Exit code 1 on failure.
 """

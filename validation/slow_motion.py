@@ -17,7 +17,7 @@ energy with every cluster drawn together in its centre of mass.
    and the first merger, at T_2, has beta delta T_2 between 0.3 and 3 for beta = 20, 40, 80: slow
    motion lasts as long as Otto and Reznikoff's argument gives.
 
-    python validation/slow_motion.py    # 5 s
+    python validation/slow_motion.py    # 1 s
 
 Exit code 1 on failure.
 

@@ -13,7 +13,7 @@ Stationary law: noisy Kuramoto at kappa = 2d, n = 10^4: order parameter and seco
 mean direction, averaged over time, against von Mises-Fisher of concentration kappa r; 4.5
 standard errors of means over blocks of time.
 
-    python validation/token_noise.py [--quick]    # 40 s, 7 s quick
+    python validation/token_noise.py [--quick]    # 51 s, 7 s quick
 
 --quick has 200 000 paths, too few to tell an order, and 1000 tokens. Exit code 1 on failure.
 """

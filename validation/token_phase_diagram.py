@@ -14,7 +14,7 @@ beta = 6.8, 0.02 for d = 1024. Asked of the largest relative deviation: at most 
 0.08 for d = 1024, smaller for larger d. At d = 8 there is no law: where beta is large half of the
 pairs may not meet within the diagram, which counts as a deviation of 1.
 
-    python validation/token_phase_diagram.py [--quick] [--figure FILE.png]  # 50 s, 6 s quick
+    python validation/token_phase_diagram.py [--quick] [--figure FILE.png]  # 70 s, 6 s quick
 
 --quick has a quarter of the realisations and a fifth of the beta. Exit code 1 on failure.
 

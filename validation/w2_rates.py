@@ -18,7 +18,7 @@ Diracs at 0 and pi. The mass at 0 was known to 2e-3; here by rules with 2^16 and
 Asked: rates to 1 per cent; W2 <= W2(0) e^{-t/100} at all times; masses as known, and of both rules
 to 5e-5, so that four digits are right.
 
-    python validation/w2_rates.py [--quick] [--figure FILE.png]    # 50 s, 11 s quick
+    python validation/w2_rates.py [--quick] [--figure FILE.png]    # 80 s, 11 s quick
 
 --quick has d = 3, and two masses by rules of 2^14 and 2^15 nodes. Exit code 1 on failure.
 
