@@ -29,7 +29,7 @@ predictions, and Sinkhorn weights with keys of rank one, are added.
 Tolerances: 1e-6 for laws to which 100 steps of rtol = 1e-8 lead; runs that stop at rest are at a
 speed of 1e-11, of at least 1e-4 times the distance. 1e-8 for times of blow-up, as asked.
 
-    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 400 s, 13 s quick
+    python validation/gaussian_figures.py [--quick] [--figure FILE.png]    # 500 s, 13 s quick
 
 Reference: Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322, figures 1 to 3 and of appendix A.
 """
