@@ -20,7 +20,7 @@
    5 standard deviations' distance and more until t = 0.5. Asked: s_0/2. Later they fill
    the circle: the mode of degree 3 decays at the rate 9 I_3(beta)/(beta I_0(beta)). Asked: 1e-3.
 
-    python validation/alignment_and_heat.py [--quick] [--figure FILE.png]    # 4 s, 4 s quick
+    python validation/alignment_and_heat.py [--quick] [--figure FILE.png]    # 4 s, 1 s quick
 
 --quick has a third of the tokens. Exit code 1 on failure.
 

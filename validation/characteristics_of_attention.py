@@ -17,7 +17,7 @@ feed-forward map, a reaction; on S^2 softmax, with 4096 nodes. Asked: 1e-11.
 Mass under the reaction: 1e-13. In R^2 mean and covariance of a Gaussian at t = 1, by 24^2 nodes of
 Gauss and Hermite, against the closed flow: 1e-11.
 
-    python validation/characteristics_of_attention.py [--quick]    # 10 s, 14 s quick
+    python validation/characteristics_of_attention.py [--quick]    # 10 s, 8 s quick
 
 --quick leaves S^2 out. Exit code 1 on failure. The rate is derived in docs/theory/collapse.md.
 """

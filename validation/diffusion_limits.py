@@ -33,7 +33,7 @@ up to O(1/beta^2) on the left. The terms of order 1/beta give the first correcti
    shrink, s = 0.16/sqrt(beta) and s = 1/beta, the error relative to the displacement by backward
    heat is of order 1 to 0.05, at s = 1/beta with the perturbation too.
 
-    python validation/diffusion_limits.py [--quick] [--figure FILE.png]    # 8 s, 10 s quick
+    python validation/diffusion_limits.py [--quick] [--figure FILE.png]    # 8 s, 5 s quick
 
 --quick stops at beta = 64 or 128, with three times the tolerances of orders. Exit code 1 on
 failure.

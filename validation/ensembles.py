@@ -8,7 +8,7 @@ states, all observables, and the counts of steps: no bit may differ.
 And: whether a stationary state is stable, by the inertia of a small matrix, is what the spectrum of
 the linearised equation says.
 
-    python validation/ensembles.py [--quick]    # 3 s, 3 s quick
+    python validation/ensembles.py [--quick]    # 3 s, 1 s quick
 
 --quick has fewer members. Exit code 1 on failure.
 """

@@ -28,7 +28,7 @@ x' = P_x A(x). After time 1 they differ by the order of the step. After long tim
    for step > 2/(max g + 2a), which is less than 1: tokens of layers then keep patterns of order
    one, and those of shorter layers do not, 10 per cent off this step. Asked: always.
 
-    python validation/layers_and_flow.py [--quick] [--figure FILE.png]    # 5 s, 9 s quick
+    python validation/layers_and_flow.py [--quick] [--figure FILE.png]    # 5 s, 4 s quick
 
 --quick: fewer steps and beta. Exit code 1 on failure.
 

@@ -13,7 +13,7 @@
 3. `solve` agrees: the perturbation along the growing mode grows at the rate to 1e-6.
 4. Deflation finds the states with 1 to 5 clusters for beta = 6, kappa = 1, and the uniform one.
 
-    python validation/multi_cluster_states.py [--quick]    # 2 s, 2 s quick
+    python validation/multi_cluster_states.py [--quick]    # 2 s, 1 s quick
 
 --quick has the rates of two and three points and beta from 3 to 5. Exit code 1 on failure.
 

@@ -20,7 +20,7 @@ Hardmax is the limit without the clock: x_i' = P x_j, j the nearest other. Eight
 different masses that are four pairs: tan(phi/2) = tan(phi_0/2) e^{-2t} for each, whatever the
 masses; and a ninth, whose nearest is in a pair, follows it. Asked: 1e-8.
 
-    python validation/pairing.py [--quick] [--figure FILE.png]    # 4 s, 4 s quick
+    python validation/pairing.py [--quick] [--figure FILE.png]    # 4 s, 1 s quick
 
 --quick has every other beta. Exit code 1 on failure.
 

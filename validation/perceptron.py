@@ -24,7 +24,7 @@ Tokens follow x' = P_x (A(x) + F(x)), A softmax attention and F a perceptron, to
    from phi* (1 -+ 1e-6) part at the rate 2 beta eps (1 - eps) sin^2 phi* to 1e-4, relative, and
    end at 0 and pi to 1e-6; with half of the smallest eps, tokens at pi - 0.01 merge.
 
-    python validation/perceptron.py [--quick] [--figure FILE.png]    # 3 s, 4 s quick
+    python validation/perceptron.py [--quick] [--figure FILE.png]    # 3 s, 1 s quick
 
 --quick: fewer tokens and fewer beta. Exit code 1 on failure.
 
