@@ -23,7 +23,7 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
    repetitions. The test of fit rejects these true flows in 5 %, within 3 standard errors and 1.5 %:
    it takes twice the smaller of two p-values and is conservative.
 
-    python validation/fit_of_layers.py [--quick] [--open]    # 240 s, 40 s quick
+    python validation/fit_of_layers.py [--quick] [--open]    # 280 s, 22 s quick
 
 There are 2 repetitions at kappa = 20 in 3, and 24 in 4; with --open 16 at each of kappa = 20, 100,
 1000, and 1000 in 4, which takes two hours. --quick has 120 tokens in 1, one repetition in 2, the

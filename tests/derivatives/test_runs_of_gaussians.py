@@ -81,7 +81,7 @@ def test_implicit_steps():
     def along(key, s):
         by, m = (s, 0) if key == "beta" else (0, s)
         moved = mf.Gaussian(start.mean + m * change["mean"], start.cov + m * change["cov"])
-        motion = GaussianMotion(model(by), moved, rtol=1e-10)
+        motion = GaussianMotion(model(by), moved, rtol=options["rtol"])
         flow = DifferentiatedFlow(motion, journal, moved, [], [])
         return [motion.state_of(Y[0]) for _, Y in flow.stacks(run.t)]
 
