@@ -2,8 +2,7 @@
 
 from .advice import Advice, advise
 from .attribution import attribute
-from .fit import fit
-from .fitted import Fit
+from .fitting import Fit, fit
 from .layer import Layer
 from .load import load, untrained
 from .network import Network

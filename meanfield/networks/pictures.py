@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .advice import Advice
-    from .fitted import Fit
+    from .fitting import Fit
 
 
 def of_fit(found: "Fit") -> "Figure":

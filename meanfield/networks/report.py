@@ -28,7 +28,7 @@ from .findings import (
     of_nulls,
     of_parts,
 )
-from .fit import fit as fit_flow
+from .fitting import fit as fit_flow
 from .gatherings import modes_of
 from .network import Network
 from .nulls import nulls
@@ -39,7 +39,7 @@ from .trace import Trace
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .fitted import Fit
+    from .fitting import Fit
 
 TEMPLATE = Path(__file__).with_name("report.html")
 PRINCIPAL, FITTED = 8, 60  # directions and tokens to which a flow is fitted

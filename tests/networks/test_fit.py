@@ -5,9 +5,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.families import Family
-from meanfield.networks.scores import Equations
-from meanfield.networks.transitions import chord, mean_velocity, transitions_of
+from meanfield.networks.fitting.families import Family
+from meanfield.networks.fitting.score_tests import ScoreTest
+from meanfield.networks.fitting.scores import scores
+from meanfield.networks.fitting.transitions import chord, mean_velocity, transitions_of
 
 TRUE = {"beta": 2.0, "time": 0.5, "kappa": 100.0}
 
@@ -53,10 +54,11 @@ def test_the_ends_of_an_interval_are_where_a_score_test_rejects(noisy):
     """Two-sided at the level 0.95: 1.96 standard deviations of the model there, to 3 %."""
     ends = noisy.family.point(noisy.interval()[:, 1])
     covariance, point = noisy.covariance(), noisy.estimate.point
+    test = ScoreTest(noisy.equations, noisy.estimate)
     path = covariance[:, 0] / covariance[0, 0]
     there = point + (ends[0] - point[0]) * path
-    assert noisy._deviation(there, 0) == pytest.approx(1.96, rel=0.03)
-    assert abs(noisy._deviation(point, 0)) < 1e-12
+    assert test.deviation(there, 0) == pytest.approx(1.96, rel=0.03)
+    assert abs(test.deviation(point, 0)) < 1e-12
     plain = point + 1.96 * np.sqrt(np.diag(covariance))
     assert abs(ends - plain).max() > 1e-3  # the variance is not the same there
 
@@ -116,7 +118,7 @@ def test_scores_are_derivatives_of_the_likelihood_of_straight_ways():
         return -((way - time * v) ** 2).sum(axis=-1) / (2 * s) - np.log(s)
 
     assert list(family.labels) == ["beta", "time", "kappa"]
-    found = Equations(family, [one], 4, 5).scores(point, x, y)
+    found = scores(family, point, x, y)
     for j, change in enumerate(1e-4 * np.eye(3)):
         expected = (likelihood(*(point + change)) - likelihood(*(point - change))) / 2e-4
         np.testing.assert_allclose(found[..., j], expected, rtol=1e-5, atol=1e-5)

@@ -5,9 +5,9 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.families import Point
-from meanfield.networks.transitions import Transition, replicas_of
-from meanfield.networks.wide import mean_after
+from meanfield.networks.fitting.families import Point
+from meanfield.networks.fitting.transitions import Transition, replicas_of
+from meanfield.networks.fitting.wide import mean_after
 
 TRUE = {"beta": 4.0, "time": 0.5}
 

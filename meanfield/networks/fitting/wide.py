@@ -29,12 +29,12 @@ from typing import cast
 
 import numpy as np
 
-from ..core.checks import as_given
-from ..core.errors import MeanfieldError
-from ..models import ZonalDrift
+from ...core.checks import as_given
+from ...core.errors import MeanfieldError
+from ...models import ZonalDrift
+from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, total
 from .families import Family, Point
-from .scores import CLOSE, LONGEST, Equations, Estimate
-from .transitions import Transition
+from .transitions import Transition, replicas_of, unit
 
 STEPS = 2  # of Runge and Kutta's method of order 4 in each layer
 ROUNDS = 30
@@ -42,7 +42,7 @@ CHANGE = 1e-4  # of free numbers in differences, relative to 1 + |theta|
 HALVINGS = 8  # of a step that does not lower the misfit
 
 
-class WideEquations(Equations):
+class WideEquations(NoisyEquations):
     """The equations of transitions in the limit of many dimensions.
 
     Parameters
@@ -52,17 +52,20 @@ class WideEquations(Equations):
     transitions : sequence of Transition
     told : callable
         Is called after each evaluation.
+    steps : int
+        Of layers that are drawn for predictions.
     """
-
-    drawn = False
 
     def __init__(
         self,
         family: Family,
         transitions: Sequence[Transition],
         told: Callable[[], None] = lambda: None,
+        *,
+        steps: int,
     ):
-        super().__init__(family, transitions, 0, STEPS, told)
+        super().__init__(family, transitions, told)
+        self.steps = steps
         at = family.at(family.start)
         if not isinstance(at.model.drift, ZonalDrift):
             raise MeanfieldError(
@@ -77,26 +80,25 @@ class WideEquations(Equations):
         return found
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Each token's part of G with dM/dtheta and V at `anchor`; no replicas add a variance."""
+        """With dM/dtheta and V at `anchor`; no replicas add a variance."""
         means = self.means(anchor)
         scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
         return scores, np.zeros((len(point),) * 2)
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The root by Fisher's scoring; its `variance` is that of tokens apart."""
+        """The root by Fisher's scoring; `variance` is the information: tokens are independent."""
         point = self._within(self.family.start if start is None else start)
         means, converged = self.means(point), False
         for _ in range(ROUNDS):
             misfit = self._deviance(means)
             slopes = self._slopes(point, means)
             scores, information = self._scores(slopes, means, means)
-            value = np.sum([one.sum(axis=0) for one in scores], axis=0)
+            value = total(scores)
             step = np.linalg.pinv(information) @ value
             if value @ step < CLOSE**2 * len(point):
                 converged = True
                 break
-            scale = np.where(self.family.logarithmic, 1, 1 + np.abs(point))
-            step /= max(1.0, np.abs(step / scale).max() / LONGEST)
+            step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
             for _ in range(HALVINGS):
                 after = self._within(point + step)
                 there = self.means(after)
@@ -106,8 +108,16 @@ class WideEquations(Equations):
             else:
                 break
             point, means = after, there
-        squares = np.sum([one.T @ one for one in scores], axis=0)
-        return Estimate(point, information, squares, np.zeros_like(information), scores, converged)
+        none = np.zeros_like(information)
+        return Estimate(point, information, information, none, scores, converged)
+
+    def ahead(
+        self, point: np.ndarray, part: Sequence[Transition]
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """See `Equations.ahead`."""
+        at = self.family.at(point)
+        ((_, drawn),) = replicas_of(at, part[-1:], 2, self.steps)
+        return [unit(mean_after(at, one.x)) for one in part], drawn[0]
 
     def _slopes(self, point: np.ndarray, means: list[np.ndarray]) -> list[np.ndarray]:
         """dM/dtheta, (p, n, d) for each transition, by differences."""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, positive, real, real_array
-from ..core.kinds import parameters_of
-from ..models import Drift
-from ..models.transformer import Transformer
+from ...core.checks import as_given, fitting, positive, real, real_array
+from ...core.kinds import parameters_of
+from ...models import Drift
+from ...models.transformer import Transformer
 
 ABSENT = inspect.Parameter.empty
 OF_LAYERS = ("time", "kappa")

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import as_given, finite_array, fitting
-from ..core.errors import MeanfieldError
-from ..dynamics.tokens import TokenMotion
-from ..states import Tokens
-from ..steppers import Strang
+from ...core.checks import as_given, finite_array, fitting
+from ...core.errors import MeanfieldError
+from ...dynamics.tokens import TokenMotion
+from ...states import Tokens
+from ...steppers import Strang
 from .families import Point
 
 SIMPSON = (1 / 6, 4 / 6, 1 / 6)
@@ -104,6 +104,11 @@ def angles(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Angles between unit vectors."""
     apart, both = np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1)
     return 2 * np.arctan2(apart, both)
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    """Directions of vectors."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 # How a model moves tokens ------------------------------------------------------------------------

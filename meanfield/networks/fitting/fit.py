@@ -2,19 +2,22 @@
 
 import warnings
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, generator, whole_number
-from ..core.errors import UnresolvedWarning
-from ..models import SA
-from ..solving.progress import Progress
+from ...core.checks import boolean, fitting, generator, whole_number
+from ...core.errors import UnresolvedWarning
+from ...models import SA
+from ...solving.progress import Progress
+from .equations import Equations
 from .families import Family
 from .fitted import Fit
-from .scores import Equations, least_squares_flow
-from .transitions import Transition, transitions_of
-from .verdicts import predictions, split, variance_and_goodness
+from .least_squares import LeastSquares
+from .predictions import Prediction, predictions, split
+from .replicas import ReplicaEquations
+from .transitions import transitions_of
 from .wide import WideEquations
 
 EVALUATIONS = 40  # that a fit takes, about
@@ -111,45 +114,29 @@ def fit(
     transitions = transitions_of(layers, random)
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
     unrelated = abs(cosines.mean()) < SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
-    done = [0]
+    done = count(1)
     with Progress("fitting", progress) as bar:
 
         def told() -> None:
-            done[0] += 1
-            bar.show(min(0.99, done[0] / EVALUATIONS), f"fitting, {done[0]} evaluations")
+            evaluations = next(done)
+            bar.show(min(0.99, evaluations / EVALUATIONS), f"fitting, {evaluations} evaluations")
 
-        def equations_of(some: list[Transition]) -> Equations:
-            if wide:
-                return WideEquations(chosen, some, told)
-            return Equations(chosen, some, replicas, steps, told)
-
-        ahead: tuple = ()
-        equations = equations_of(transitions)
-        goodness = None
-        if wide:
-            found = equations.estimate()
-            variance = found.sensitivity
-        elif chosen.noise:
-            found = equations.estimate()
-            many = Equations(chosen, transitions, test_replicas, steps, told)
-            found, variance, tested = variance_and_goodness(many, found, random, replicas)
-            goodness = tested if verdict else None
+        equations: Equations
+        if not noise:
+            equations = LeastSquares(chosen, transitions, told)
+        elif wide:
+            equations = WideEquations(chosen, transitions, told, steps=steps)
         else:
-            found = least_squares_flow(chosen, transitions, equations.first_guess())
-            variance = found.variance
+            equations = ReplicaEquations(chosen, transitions, told, replicas=replicas,
+                                         steps=steps, test_replicas=test_replicas)  # fmt: skip
+        found, goodness = equations.judged(equations.estimate(), random)
+        ahead: list[Prediction] = []
         train, held = split(transitions)
         if hold and train and held and not unrelated:
-            part = equations_of(train)
-            trained = (
-                part.estimate(found.point).point
-                if chosen.noise
-                else least_squares_flow(chosen, train, found.point).point
-            )
-            drawn = 2 if wide else 16
-            ahead = tuple(
-                predictions(chosen, trained, train, held, drawn, steps, random, wide=wide)
-            )
-    result = Fit(chosen, found, equations, variance, goodness, ahead, bool(unrelated))
+            seen = equations.of(train)
+            ahead = predictions(seen, seen.estimate(found.point).point, held, random)
+    goodness = goodness if verdict else None
+    result = Fit(found, equations, goodness, tuple(ahead), bool(unrelated))
     if result.status != "fitted":
         untold = f": they do not tell {result.untold}" if result.untold else ""
         warnings.warn(

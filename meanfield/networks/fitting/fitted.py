@@ -1,30 +1,22 @@
 """The result of a fit: parameters with intervals, profiles, and what it says in words."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting, real
-from ..core.errors import MeanfieldError
-from ..models.transformer import Transformer
+from ...core.checks import fitting, real
+from ...models.transformer import Transformer
+from .equations import Equations, Estimate
 from .families import Family
-from .scores import Equations, Estimate, moved
-from .transitions import logarithm
-from .verdicts import Goodness, Prediction
+from .goodness import Goodness
+from .predictions import Prediction
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
 UNTOLD = 0.5  # relative standard error along a direction from which on it counts as not told
-SINGULAR = 1e10  # condition number of exact data at which a direction is not told
-SIZE = 0.05
-ENDS, FAR = 5, 8.0  # of the search for the end of an interval: rounds, standard errors
-NEAR = (
-    0.15  # relative step of that search with which it ends; errors are of the order of its square
-)
 KINDS = ("model", "tokens", "texts")
 
 
@@ -34,14 +26,10 @@ class Fit:
 
     Attributes
     ----------
-    family : Family
-        What was fitted.
     estimate : Estimate
         The root of the estimating equations and its accuracy.
     equations : Equations
         The equations and their data.
-    variance : ndarray
-        Of the equations under the model.
     goodness : Goodness or None
         The test of fit; None without noise, or where none was asked for.
     predictions : tuple of Prediction
@@ -50,14 +38,17 @@ class Fit:
         Whether layers have nothing to do with the one before.
     """
 
-    family: Family
     estimate: Estimate
     equations: Equations
-    variance: np.ndarray
     goodness: Goodness | None
     predictions: tuple[Prediction, ...]
     unrelated: bool
     _ends: dict[float, np.ndarray] = field(default_factory=dict, init=False)
+
+    @property
+    def family(self) -> Family:
+        """What was fitted."""
+        return self.equations.family
 
     # Numbers -------------------------------------------------------------------------------
 
@@ -113,65 +104,15 @@ class Fit:
         from scipy.special import ndtri
 
         level = real("level", level, "between 0 and 1", lambda number: 0 < number < 1)
-        point, quantile = self.estimate.point, float(ndtri((1 + level) / 2))
-        away = quantile * self._errors(by)
-        ends = np.stack([point - away, point + away], 1)
-        if by == "model" and self.family.noise and self.equations.drawn and self.status == "fitted":
+        quantile = float(ndtri((1 + level) / 2))
+        if by == "model" and self.status == "fitted":
             if quantile not in self._ends:
-                self._ends[quantile] = np.array([
-                    [self._end(j, sign * quantile) for sign in (-1, 1)] for j in range(len(point))
-                ])  # fmt: skip
+                self._ends[quantile] = self.equations.ends(self.estimate, quantile)
             ends = self._ends[quantile]
+        else:
+            point, away = self.estimate.point, quantile * self._errors(by)
+            ends = np.stack([point - away, point + away], 1)
         return np.stack([self.family.values(end) for end in ends.T], 1)
-
-    def _end(self, index: int, quantile: float) -> float:
-        """The free number `index` at which the score test gives this quantile, of either sign.
-
-        Others go along with it as the estimates of both do.
-        """
-        point, covariance = self.estimate.point, self.covariance("model")
-        error = np.sqrt(covariance[index, index])
-        path = covariance[:, index] / error
-        way, before, value = quantile, 0.0, 0.0  # the secant method
-        for _ in range(ENDS):
-            try:
-                reached = self._deviation(point + way * path, index)
-            except MeanfieldError:  # the model cannot be followed there
-                return float(np.sign(quantile) * np.inf)
-            if reached * quantile <= 0 or abs(way) > FAR:
-                return float(np.sign(quantile) * np.inf)
-            slope = (reached - value) / (way - before)
-            longer = 1 + (quantile - reached) / (slope * way) if slope > 0 else 2.0
-            before, value = way, reached
-            way *= float(np.clip(longer, 0.5, 2.0))
-            if abs(longer - 1) < NEAR:
-                break
-        return float(point[index] + way * error)
-
-    def _deviation(self, there: np.ndarray, index: int) -> float:
-        """Standard deviations between the estimate of a free number and `there`, if that is true.
-
-        On the random numbers of the fit: those of the data fall out, as h is held.
-        """
-        anchor, equations = self.estimate.point, self.equations
-        mean, spread = self._simulated(there)
-        base, own = self._at_estimate
-        slope = equations.sensitivity(there, anchor, self._errors("model"))
-        scale = np.sqrt(spread / own)
-        variance = self.variance * np.outer(scale, scale) + self.estimate.simulation
-        inverse = np.linalg.pinv(slope)
-        error = np.sqrt((inverse @ variance @ inverse.T)[index, index])
-        return float((inverse @ (mean - base))[index] / error)
-
-    @cached_property
-    def _at_estimate(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._simulated(self.estimate.point)
-
-    def _simulated(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variances of the sum of h under the model at a point."""
-        drawn = [h.sum(axis=1) for h in self.equations.simulated(point, self.estimate.point)]
-        mean = np.sum([h.mean(axis=0) for h in drawn], axis=0)
-        return mean, np.sum([h.var(axis=0, ddof=1) for h in drawn], axis=0)
 
     def bootstrap(self, over: str = "tokens", draws: int = 1000, *, rng: Any = 0) -> np.ndarray:
         """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
@@ -179,7 +120,7 @@ class Fit:
         Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
         and takes the step of Newton's method from the estimate.
         """
-        from ..core.checks import generator
+        from ...core.checks import generator
 
         parts, random = self._parts(over), generator(rng)
         weights = random.standard_normal((int(draws), len(parts)))
@@ -200,47 +141,8 @@ class Fit:
             target = self.family.values(point).copy()
             target[index] = value
             held = self.family.point(target)[index]
-            found.append(self._objective_at(index, float(held)))
+            found.append(self.equations.objective(self.estimate, index, float(held)))
         return np.array(found)
-
-    def _objective_at(self, index: int, held: float) -> float:
-        """The objective with one free number held, the others by Gauss and Newton's method."""
-        point, slope = self.estimate.point, self.estimate.sensitivity
-        others = [j for j in range(len(point)) if j != index]
-        if not self.family.noise:
-            return self._growth(index, held, others)
-        precision = np.linalg.pinv(self.variance + self.estimate.simulation)
-        center = point.copy()
-        C = np.linalg.pinv(slope.T @ precision @ slope)
-        center[others] += C[others, index] / C[index, index] * (held - point[index])
-        center[index] = held
-        for _ in range(2):
-            value = self._value(center)
-            part = slope[:, others]
-            step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ value)
-            center[others] += step
-        value = self._value(center)
-        return float(value @ precision @ value)
-
-    def _value(self, point: np.ndarray) -> np.ndarray:
-        terms, _ = self.equations.terms(point, self.estimate.point)
-        return np.sum([part.sum(axis=0) for part in terms], axis=0)
-
-    def _growth(self, index: int, held: float, others: list[int]) -> float:
-        from scipy.optimize import least_squares
-
-        def left(free: np.ndarray) -> np.ndarray:
-            point = self.estimate.point.copy()
-            point[index], point[others] = held, free
-            ends = [(moved(self.family, point, t.x[None])[0], t.y) for t in self.transitions]
-            return np.concatenate([logarithm(p, y).ravel() for p, y in ends])
-
-        start = self.estimate.point[others]
-        found = left(start) if not others else least_squares(left, start, xtol=1e-8).fun
-        d = self.equations.dimension
-        mean = max(self.estimate.residual**2, 1e-28) / (d - 1)
-        base = self.estimate.residual**2 * self.equations.tokens
-        return float(((found**2).sum() - base) / mean)
 
     @property
     def transitions(self) -> list:
@@ -267,17 +169,13 @@ class Fit:
         """
         if self.unrelated:
             return True
-        if not self.family.noise:
-            return self.estimate.residual > 1e-4 * self._way
-        return None if self.goodness is None else self.goodness.p_value < SIZE
+        return self.equations.rejects(self.estimate, self.goodness)
 
     @property
     def untold(self) -> str | None:
         """The combination of parameters that the data do not tell, in words, or None."""
-        directions = self.directions
-        relative, direction = directions[0]
-        flat = not self.family.noise and directions[-1][0] * np.sqrt(SINGULAR) < relative
-        if not (relative > UNTOLD or flat or not np.isfinite(relative)):
+        relative, direction = self.equations.directions(self.estimate)[0]
+        if relative <= UNTOLD:
             return None
         parts = [
             f"{weight:+.2f} {'log ' if log else ''}{label}"
@@ -287,24 +185,6 @@ class Fit:
             if abs(weight) > 0.1
         ]
         return " ".join(parts)
-
-    @property
-    def directions(self) -> list[tuple[float, np.ndarray]]:
-        """Standard errors along the principal directions of the covariance, the largest first.
-
-        Of logarithms of time and kappa, and of other parameters over 1 + |value|.
-        """
-        scale = np.where(self.family.logarithmic, 1, 1 + np.abs(self.estimate.point))
-        covariance = self.covariance("model") / np.outer(scale, scale)
-        if not self.family.noise:  # shapes that exact data leave as they are
-            D = self.estimate.sensitivity * np.outer(scale, scale)
-            level = max(self.estimate.residual, 1e-12) ** 2 / (self.equations.dimension - 1)
-            values, vectors = np.linalg.eigh(D)
-            errors = np.sqrt(level / np.maximum(values, 1e-300))
-            return [(float(e), v) for e, v in zip(errors, vectors.T, strict=True)]
-        values, vectors = np.linalg.eigh(covariance)
-        order = np.argsort(-values)
-        return [(float(np.sqrt(max(values[j], 0))), vectors[:, j]) for j in order]
 
     @property
     def status(self) -> str:
@@ -325,19 +205,7 @@ class Fit:
             words.append("No root of the estimating equations was found: the numbers say nothing.")
         elif self.untold:
             words.append(f"The data do not tell {self.untold}.")
-        if not self.family.noise:
-            part = self.estimate.residual / self._way if self._way else 0.0
-            words.append(
-                f"The flow leaves {self.estimate.residual:.3g} of the {self._way:.3g} radians "
-                f"(root mean square) that tokens move in a layer, {part:.2g} of it."
-            )
-        elif self.goodness is not None:
-            worst = max(self.goodness.deviations.items(), key=lambda item: abs(item[1]))
-            found = (
-                "The layers are no flow of this family" if self.rejected else "Nothing rejects it"
-            )
-            detail = f"p = {self.goodness.p_value:.2g}; {worst[0]}: {worst[1]:+.1f} standard errors"
-            words.append(f"{found} ({detail}).")
+        words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
             words.append(
                 f"On {one.held} held out the flow is off by {one.flow:.3f} rad, nothing by "
@@ -359,7 +227,7 @@ class Fit:
 
     def plot(self) -> "Figure":
         """Parameters with intervals, standard errors of the statistics, and errors held out."""
-        from .pictures import of_fit
+        from ..pictures import of_fit
 
         return of_fit(self)
 
@@ -368,8 +236,10 @@ class Fit:
     def covariance(self, by: str = "model") -> np.ndarray:
         """That of the free numbers (logarithms of time and kappa): see `interval`."""
         fitting("by", by, f"one of {', '.join(KINDS)}", by in KINDS)
-        parts = self.variance if by == "model" else _outer(self._parts(by))
-        return self.estimate.covariance(parts + self.estimate.simulation)
+        if by == "model":
+            return self.estimate.covariance()
+        parts = self._parts(by)
+        return self.estimate.covariance(parts.T @ parts)
 
     def _errors(self, by: str) -> np.ndarray:
         return np.sqrt(np.maximum(np.diag(self.covariance(by)), 0))
@@ -392,16 +262,6 @@ class Fit:
         labels = self.family.labels
         fitting("name", name, f"one of {', '.join(labels)}", name in labels)
         return labels.index(name)
-
-    @property
-    def _way(self) -> float:
-        """Root mean square of the angles that tokens move in a layer."""
-        squares = [(logarithm(one.x, one.y) ** 2).sum(axis=-1) for one in self.transitions]
-        return float(np.sqrt(np.concatenate(squares).mean()))
-
-
-def _outer(parts: np.ndarray) -> np.ndarray:
-    return parts.T @ parts
 
 
 def _compared(ratio: tuple[float, float]) -> str:

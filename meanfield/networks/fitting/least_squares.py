@@ -1,0 +1,124 @@
+"""The flow without noise whose layers are nearest, by Gauss and Newton's method."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.errors import MeanfieldError
+from ...solving import solve
+from ...states import Tokens
+from .equations import LONG, SHORTEST, Equations, Estimate
+from .families import Family
+from .scores import first_guess
+from .transitions import Transition, logarithm
+
+if TYPE_CHECKING:
+    from .goodness import Goodness
+
+CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
+EXACT = 1e-10  # tolerance of flows
+SINGULAR = 1e10  # condition number of exact data at which a direction is not told
+LEFT = 1e-4  # part of the ways of tokens that a flow may leave
+
+
+class LeastSquares(Equations):
+    """Minimises the sum of |log_p(y)|^2, p the model's tokens and y those of the next layer."""
+
+    def estimate(self, start: np.ndarray | None = None) -> Estimate:
+        """The minimum; its `variance` is that of tokens' residuals."""
+        from scipy.optimize import least_squares
+
+        family, transitions = self.family, self.transitions
+        point = first_guess(family, transitions) if start is None else start
+        groups: dict[tuple, list[Transition]] = {}
+        for one in transitions:
+            groups.setdefault(one.x.shape, []).append(one)
+        every = groups.values()
+        batches = [(np.stack([t.x for t in g]), np.stack([t.y for t in g])) for g in every]
+        order = [one for group in every for one in group]
+
+        def left(point: np.ndarray) -> np.ndarray:
+            self._told()
+            found = [logarithm(moved(family, point, x), y).ravel() for x, y in batches]
+            return np.concatenate(found)
+
+        def slopes(point: np.ndarray) -> np.ndarray:
+            columns = []
+            for j in range(len(point)):
+                change = np.zeros(len(point))
+                change[j] = CHANGE * (1 if family.logarithmic[j] else 1 + abs(point[j]))
+                columns.append((left(point + change) - left(point - change)) / (2 * change[j]))
+            return np.stack(columns, axis=1)
+
+        of_time = np.array([label == "time" for label in family.labels])
+        low, high = np.where(of_time, SHORTEST, -np.inf), np.where(of_time, LONG, np.inf)
+        found = least_squares(left, point, jac=slopes, bounds=(low, high), x_scale="jac",
+                              ftol=1e-14, xtol=1e-13, gtol=1e-14, max_nfev=100)  # fmt: skip
+        J, r, d, p = slopes(found.x), found.fun, self.dimension, len(point)
+        each = -np.einsum("ndp,nd->np", J.reshape(-1, d, p), r.reshape(-1, d))
+        cuts = np.cumsum([len(one.x) for one in order])[:-1]
+        by_transition = dict(zip(map(id, order), np.split(each, cuts), strict=True))
+        terms = [by_transition[id(one)] for one in transitions]
+        size = float(np.sqrt((r**2).sum() * d / r.size))
+        success = bool(found.success)
+        return Estimate(found.x, J.T @ J, each.T @ each, np.zeros((p, p)), terms, success, size)
+
+    def ahead(
+        self, point: np.ndarray, part: Sequence[Transition]
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The flow's tokens, which are its only draw."""
+        found = [moved(self.family, point, one.x[None])[0] for one in part]
+        return found, found[-1]
+
+    def objective(self, found: Estimate, index: int, held: float) -> float:
+        """The growth of the sum of squares, over its mean."""
+        from scipy.optimize import least_squares
+
+        others = [j for j in range(len(found.point)) if j != index]
+
+        def left(free: np.ndarray) -> np.ndarray:
+            point = found.point.copy()
+            point[index], point[others] = held, free
+            ends = [(moved(self.family, point, t.x[None])[0], t.y) for t in self.transitions]
+            return np.concatenate([logarithm(p, y).ravel() for p, y in ends])
+
+        start = found.point[others]
+        least = left(start) if not others else least_squares(left, start, xtol=1e-8).fun
+        base = found.residual**2 * self.tokens
+        return float(((least**2).sum() - base) / self._mean_square(found))
+
+    def directions(self, found: Estimate) -> list[tuple[float, np.ndarray]]:
+        """See `Equations.directions`; inf along those that exact data leave as they are."""
+        scale = self._scale(found.point)
+        values, vectors = np.linalg.eigh(found.sensitivity * np.outer(scale, scale))
+        flat = values * SINGULAR <= values[-1]
+        errors = np.sqrt(self._mean_square(found) / np.where(flat, 1, values))
+        errors[flat] = np.inf
+        return [(float(e), v) for e, v in zip(errors, vectors.T, strict=True)]
+
+    def _mean_square(self, found: Estimate) -> float:
+        """Of residuals in each tangent direction."""
+        return max(found.residual, 1e-14) ** 2 / (self.dimension - 1)
+
+    def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool:
+        """Whether residuals are more than 1e-4 of what moves."""
+        return found.residual > LEFT * self.way
+
+    def words(self, found: Estimate, goodness: "Goodness | None") -> list[str]:
+        """How much of the way of tokens the flow leaves."""
+        way = self.way
+        part = found.residual / way if way else 0.0
+        return [
+            f"The flow leaves {found.residual:.3g} of the {way:.3g} radians (root mean square) "
+            f"that tokens move in a layer, {part:.2g} of it."
+        ]
+
+
+def moved(family: Family, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Tokens (R, n, d) a layer later, without noise."""
+    at = family.at(point)
+    run: Any = solve(at.model, Tokens(x), (0, at.time), rtol=EXACT, progress=False)
+    if not run.success:
+        raise MeanfieldError(f"A layer of {at.model} for the time {at.time:g} failed: {run.status}")
+    return run.final.x

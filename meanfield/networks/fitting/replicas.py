@@ -1,0 +1,174 @@
+"""Estimating equations of a flow with noise, whose means are those of the model's replicas.
+
+The likelihood of a layer given the one before is not known, but it can be simulated. With h the
+score of a simpler model, in `scores`,
+
+    G(theta) = sum over layers of h(X_l, X_{l+1}) - E_theta h(X_l, X)
+
+has mean 0 at the true theta, whatever h is. Its root is the estimate. It is nearly efficient
+because h is nearly the score of the layers.
+
+References
+----------
+Gourieroux, Monfort and Renault, J. Appl. Econometrics 8 (1993): indirect inference. Godambe, Ann.
+Math. Statist. 31 (1960): estimating equations and the sandwich of their variance.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...core.errors import MeanfieldError
+from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, squared, total
+from .families import Family
+from .goodness import Goodness, variance_and_goodness
+from .score_tests import ScoreTest
+from .scores import first_guess, information, scores
+from .transitions import Transition, replicas_of, unit
+
+ROUNDS = 12
+ANCHORS = 4  # points at which the score is taken, at most
+AHEAD = 16  # replicas of predictions
+
+
+class ReplicaEquations(NoisyEquations):
+    """The equations of transitions, for models with noise.
+
+    Parameters
+    ----------
+    family : Family
+    transitions : sequence of Transition
+    told : callable
+        Is called after each evaluation.
+    replicas : int
+        Even: of each layer, in antithetic pairs.
+    steps : int
+        Of each layer.
+    test_replicas : int
+        Of each layer, for variances and the test of fit.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        transitions: Sequence[Transition],
+        told: Callable[[], None] = lambda: None,
+        *,
+        replicas: int,
+        steps: int,
+        test_replicas: int,
+    ):
+        super().__init__(family, transitions, told)
+        self.replicas, self.steps, self.test_replicas = replicas, steps, test_replicas
+
+    def simulated(self, point: np.ndarray, score_at: np.ndarray) -> list[np.ndarray]:
+        """h at one point of replicas at another: (R, n, p) for each transition."""
+        found = []
+        for one, y in replicas_of(self.family.at(point), self.transitions, self.replicas,
+                                  self.steps):  # fmt: skip
+            x = np.broadcast_to(one.x, y.shape)
+            found.append(scores(self.family, score_at, np.ascontiguousarray(x), y))
+        self._told()
+        return found
+
+    def observed(self, point: np.ndarray) -> list[np.ndarray]:
+        """h of the data: (n, p) for each transition."""
+        return [scores(self.family, point, one.x[None], one.y[None])[0] for one in self.transitions]
+
+    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Each token's part of G, and the variance that the replicas give its sum.
+
+        h is the score at `anchor`, replicas are those at `point`.
+        """
+        terms, variance = [], np.zeros((len(point), len(point)))
+        drawn = self.simulated(point, anchor)
+        for seen, model in zip(self.observed(anchor), drawn, strict=True):
+            terms.append(seen - model.mean(axis=0))
+            pairs = model.sum(axis=1).reshape(2, -1, len(point)).mean(axis=0)
+            variance += np.atleast_2d(np.cov(pairs.T)) / len(pairs)
+        return terms, variance
+
+    def sensitivity(self, point: np.ndarray, anchor: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """The derivative of E h by `point`, by central differences on the same random numbers.
+
+        They go over half of the errors that are given, within a tenth of the numbers themselves.
+        """
+        scale = self._scale(point)
+        columns = []
+        for j, length in enumerate(np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)):
+            change = np.zeros(len(point))
+            change[j] = length
+            up, down = (
+                sum(h.mean(axis=0).sum(axis=0) for h in self.simulated(there, anchor))
+                for there in (point + change, point - change)
+            )
+            columns.append((np.asarray(up) - np.asarray(down)) / (2 * length))
+        return np.stack(columns, axis=1)
+
+    def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        """The root of G, h held, by Broyden's method: the point, the sensitivity, whether found.
+
+        Derivatives are taken at the start, and again where a step did not bring G closer to 0.
+        """
+        known = information(self.family, anchor, self.transitions)
+        errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(known))))
+        terms, _ = self.terms(point, anchor)
+        value, slope = total(terms), self.sensitivity(point, anchor, errors)
+        precision = np.linalg.pinv(squared(terms))
+        scale = self._scale(point)
+        for _ in range(ROUNDS):
+            if value @ precision @ value < CLOSE**2 * len(point):
+                return point, slope, True
+            step = np.linalg.pinv(slope) @ value
+            step /= max(1.0, np.abs(step / scale).max() / LONGEST)
+            after = self._within(point + step)
+            step = after - point
+            if not step.any():
+                break
+            try:
+                new = total(self.terms(after, anchor)[0])
+                if new @ precision @ new > 0.25 * (value @ precision @ value):
+                    slope = self.sensitivity(after, anchor, errors)
+                else:
+                    slope = slope + np.outer(value - new - slope @ step, step) / (step @ step)
+            except MeanfieldError:  # the model cannot be followed there: as good as no root
+                break
+            point, value = after, new
+        return point, slope, False
+
+    def estimate(self, start: np.ndarray | None = None) -> Estimate:
+        """The root, and what its accuracy follows from; its `variance` is that of tokens apart.
+
+        The score is taken at a first guess, then at the root that was found with it, until the
+        root stays where it is, to half of its standard error.
+        """
+        guess = first_guess(self.family, self.transitions) if start is None else start
+        anchor = self._within(guess)
+        point = anchor
+        for _ in range(ANCHORS):
+            point, slope, converged = self.root(point, anchor)
+            terms, simulation = self.terms(point, anchor)
+            found = Estimate(point, slope, squared(terms), simulation, terms, converged)
+            if not converged or np.all(np.abs(point - anchor) < 0.5 * found.errors):
+                break
+            anchor = point
+        return found
+
+    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
+        """With new replicas: a better estimate, the variance of the equations, the test of fit."""
+        return variance_and_goodness(
+            self.family, found, self.transitions, self.replicas, self.test_replicas, self.steps, rng
+        )
+
+    def ahead(
+        self, point: np.ndarray, part: Sequence[Transition]
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """See `Equations.ahead`."""
+        drawn = [y for _, y in replicas_of(self.family.at(point), part, AHEAD, self.steps)]
+        return [unit(y.mean(axis=0)) for y in drawn], drawn[-1][0]
+
+    def ends(self, found: Estimate, quantile: float) -> np.ndarray:
+        """Those of score tests."""
+        test = ScoreTest(self, found)
+        every = range(len(found.point))
+        return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in every])
