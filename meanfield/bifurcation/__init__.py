@@ -2,7 +2,8 @@
 
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
-from .noise_phases import Cusp, NoisePhaseDiagram
+from .noise_lines import Cusp
+from .noise_phases import NoisePhaseDiagram
 from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
 from .stability import Stability
 from .stationary import StationaryState, stability, stationary, stationary_states, symmetrised

@@ -345,7 +345,7 @@ def phase_diagram(
         Following(name, span, progress) as following,
     ):
         if not isotropic:
-            from .noise_phases import phases_under  # whose lines are drawn as phase diagrams
+            from .noise_search import phases_under  # whose lines are drawn as phase diagrams
 
             return phases_under(
                 drift, geometry, span, noise, kappa, places, max_step, following, journal, executor

@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.equation import Family
-from meanfield.bifurcation.noise_phases import Line
+from meanfield.bifurcation.noise_lines import Line
 from meanfield.bifurcation.reflections import Reflected
 
 CIRCLE = mf.Circle(32)

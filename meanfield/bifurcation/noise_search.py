@@ -1,0 +1,296 @@
+"""The search for the lines of a phase diagram: from diagrams in kappa at a few values of beta."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..core.checks import range_of
+from ..core.errors import MeanfieldError
+from ..models.noise import Noise
+from ..spaces import Geometry
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import Outcome
+from ..sweeps.points import Grid, Work
+from ..sweeps.points import Point as Place
+from .bases import AXISYMMETRIC
+from .branches import Following, Search
+from .continuation import curve_of
+from .diagram import SpecialPoint
+from .equation import Family
+from .journal import Journal
+from .noise_lines import KINDS, Cusp, Line, Range, reference
+from .noise_phases import NoisePhaseDiagram
+from .phase_diagram import ON_BRANCH, STEP_ON_BRANCH, between
+from .reflections import basis_under
+
+BELOW, ABOVE = 0.4, 1.4  # the range of kappa, times the onset under as strong an isotropic noise
+SAME = 1e-6  # of kappa, relative: the same line
+
+
+def phases_under(
+    drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
+    places: int, max_step: float, following: Following, journal: Journal | None, executor: Any,
+) -> NoisePhaseDiagram:  # fmt: skip
+    """The phase diagram: lines from the special points of diagrams in kappa.
+
+    With an executor the diagrams are found first, each by a job of its own, without the journal.
+    """
+    family = Family(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
+    betas = [float(beta) for beta in np.linspace(*span, places)]
+    if kappa is not None:
+        kappas = Range(*range_of("kappa", kappa), False)
+    else:
+        without = [beta for beta in betas if not np.isfinite(reference(family, beta))]
+        if without:
+            raise MeanfieldError(
+                f"At beta = {without[0]:g} nothing attracts harmonics of degree 1, whose onset "
+                "says where to look for lines. Give the range kappa=(first, last)."
+            )
+        kappas = _about(family)
+    search = _Search(family, kappas, max_step, following, journal)
+    place = Places(drift, geometry, span, noise, kappas)
+    if executor is None:
+        for beta in betas:
+            search.from_starts(beta, *place.starts(beta, journal))
+    else:
+        points = Grid.of({"beta": betas}, None).points(place.contents)
+        outcomes, _ = run_points(place, points, executor=executor, progress=False)
+        for beta, outcome in zip(betas, outcomes, strict=True):
+            search.from_starts(beta, *place.read(outcome))
+    return search.result(geometry, noise)
+
+
+def _about(family: Family) -> Range:
+    """About the onset under an isotropic noise of the same mean strength."""
+    basis: Any = family.basis
+    first = basis.degrees == 1
+    strength = -float(np.diag(basis.all.diffusion[0])[first].mean()) / (basis.dimension - 1)
+    return Range(BELOW * strength, ABOVE * strength, True)
+
+
+class Start(NamedTuple):
+    """A special point at one beta, from which a line begins.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`; empty where no line begins.
+    order : int
+    basis : Basis
+        The functions of its states.
+    moments : ndarray
+    kappa : float
+    """
+
+    kind: str
+    order: int
+    basis: Any
+    moments: np.ndarray
+    kappa: float
+
+
+@dataclass(frozen=True)
+class Places(Work):
+    """Diagrams in kappa at values of beta: the work of a sweep.
+
+    Attributes
+    ----------
+    drift : type
+    geometry : Geometry
+    span : (float, float)
+        Of beta.
+    noise : Noise
+    kappas : Range
+    """
+
+    drift: Any
+    geometry: Geometry
+    span: tuple[float, float]
+    noise: Noise
+    kappas: Range
+
+    given: ClassVar[str] = "drift and noise"
+
+    def starts(
+        self, beta: float, journal: Journal | None = None
+    ) -> tuple[list[Start], list[str], bool]:
+        """Where lines begin, what is missing from the diagram, and whether Ctrl-C ended it."""
+        family = Family(self.drift, "beta", self.span, self._basis)
+        member, kappas = family.at(beta), self.kappas.at(family, beta)
+        curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
+        with Following("kappa", kappas, False) as on_branch:
+            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
+            diagram = search.under_noise(curve, {})
+            stopped = on_branch.stopped
+        found = [
+            Start(*_neutral(special), special.state.legendre_moments, special.kappa)
+            for special in diagram.special_points
+        ]
+        return found, diagram.doubts, stopped
+
+    def values(self, points: Sequence[Place], seed: int | None) -> list[Any]:
+        found = []
+        for point in points:
+            starts, doubts, _ = self.starts(point.parameters["beta"])
+            arrays: dict[str, Any] = {"doubts": np.array(doubts, "U")}
+            for i, (kind, order, basis, moments, kappa) in enumerate(starts):
+                arrays[f"moments {i}"], arrays[f"kept {i}"] = moments, np.array(basis.kept, int)
+                arrays |= {f"kind {i}": kind, f"numbers {i}": np.array([order, basis.degree])}
+                arrays[f"kappa {i}"] = kappa
+            found.append(arrays)
+        return found
+
+    def read(self, outcome: Outcome | None) -> tuple[list[Start], list[str], bool]:
+        """What `starts` found, from what `values` made of it; None is a diagram not begun."""
+        if outcome is None:
+            return [], [], True
+        arrays = {name: variable.values for name, variable in outcome.variables.items()}
+        starts = []
+        for i in range(len(arrays) // 5):
+            order, degree = map(int, arrays[f"numbers {i}"])
+            basis = self._basis.finer(degree).keeping(tuple(map(int, arrays[f"kept {i}"])))
+            kind, kappa = str(arrays[f"kind {i}"]), float(arrays[f"kappa {i}"])
+            starts.append(Start(kind, order, basis, arrays[f"moments {i}"], kappa))
+        return starts, arrays["doubts"].tolist(), False
+
+    @property
+    def _basis(self) -> Any:
+        return basis_under(self.geometry, AXISYMMETRIC, self.noise)
+
+    @property
+    def takes_rng(self) -> bool:
+        return False
+
+    def check(self, point: Place) -> None:
+        pass
+
+
+@dataclass
+class _Search:
+    """The lines that were found, and what is needed to find more."""
+
+    family: Family
+    kappas: Range
+    max_step: float
+    following: Following
+    journal: Journal | None
+
+    def __post_init__(self):
+        self.lines: list[tuple[Line, tuple[str, str]]] = []
+        self.cusps: list[Cusp] = []
+        self.missing: list[str] = []
+
+    def from_starts(
+        self, beta: float, starts: list[Start], doubts: list[str], stopped: bool
+    ) -> None:
+        """All lines through the special points at one beta that are not known."""
+        self.missing += [f"at beta = {beta:g}, {doubt}" for doubt in doubts]
+        if stopped and not starts:
+            self.missing.append(f"the search was interrupted at beta = {beta:g}.")
+        for start in starts:
+            if stopped or self.following.stopped:
+                self.missing.append(f"the search was interrupted at beta = {beta:g}.")
+                return
+            if start.kind and not any(_through(line, beta, start) for line, _ in self.lines):
+                self.from_start(beta, start)
+
+    def from_start(self, beta: float, special: Start) -> None:
+        """The lines of one curve, in as many functions as they need."""
+        kind, order, basis = special.kind, special.order, special.basis
+        while True:
+            m = basis.padded(special.moments)
+            z = np.append(m, [np.log(special.kappa), beta])
+            family = Family(self.family.drift, "beta", self.family.span, basis)
+            line, start = _begun(family, kind, order, z, self.max_step, self.journal)
+            if start is None:
+                self.missing.append(
+                    f"the {kind} at beta = {beta:g}, kappa = {special.kappa:.6g} was not found "
+                    "again: no line begins there."
+                )
+                return
+            pieces = list(line.pieces(start, self.kappas, self.following))
+            unresolved = any("unresolved" in ends for _, ends, _ in pieces)
+            if not unresolved or basis.next_degree > basis.most:
+                break
+            basis = basis.finer(basis.next_degree)
+        for one, ends, cusps in pieces:
+            self.lines.append((one, ends))
+            self.cusps += cusps
+
+    def result(self, geometry: Geometry, noise: Noise) -> NoisePhaseDiagram:
+        """Everything, in the order of kinds and kappa."""
+        import xarray as xr
+
+        ordered = sorted(self.lines, key=lambda pair: (KINDS.index(pair[0].kind),
+                                                       pair[0].points[0][-2]))  # fmt: skip
+        lines: dict[str, Any] = {}
+        ends, rows, corners = {}, [], []
+        for line, why in ordered:
+            number = 1 + sum(other.kind == line.kind for other in lines.values())
+            name = f"{line.kind} {number}"
+            lines[name], ends[name] = line, why
+            corners += line.tricritical()
+            first = line.basis.degrees == 1
+            for z, change in zip(line.points, line.changes, strict=True):
+                r = np.linalg.norm(z[: line.size][first])
+                rows.append((name, line.kind, line.order, z[-1], np.exp(z[-2]), r, change))
+        names = ("curve", "kind", "order", "beta", "kappa", "order_parameter", "change")
+        columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
+        data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
+        low, high = self.family.span
+        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(geometry),
+                      "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
+        if self.missing:
+            data.attrs["missing"] = self.missing
+        return NoisePhaseDiagram(data, corners, ends, self.family, lines, noise, cusps=self.cusps)
+
+
+def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:
+    """Kind and order of a special point, and the functions of states with its reflections.
+
+    Where a branch ends on one of more symmetry, that one loses a reflection. The kind is empty if
+    none is lost.
+    """
+    basis: Any = special.state.equation.basis
+    if special.kind != "bifurcation":
+        return special.kind, special.order, basis
+    if not special.branch:
+        return "onset", special.order, basis
+    fitted, m = basis.fitted(special.state.legendre_moments)
+    if len(fitted.kept) == len(basis.kept):
+        return "", 0, basis
+    equation = special.state.equation.among(fitted)
+    found = []
+    for order in range(1, fitted.orders):
+        values = np.linalg.eigvals(equation.linearised(m, special.kappa, fitted.of_order(order)))
+        found.append(np.abs(values).min())
+    return "symmetry breaking", 1 + int(np.argmin(found)), fitted
+
+
+def _through(line: Line, beta: float, special: Start) -> bool:
+    """Whether a line goes through a special point."""
+    first, last = line.points[0, -1], line.points[-1, -1]
+    if (line.kind, line.order) != (special.kind, special.order) or not first <= beta <= last:
+        return False
+    z = line.at_value(between(line.points, beta), beta)
+    return z is not None and bool(np.isclose(np.exp(z[-2]), special.kappa, rtol=SAME, atol=0.0))
+
+
+def _begun(
+    family: Family, kind: str, order: int, z: np.ndarray, max_step: float, journal: Journal | None
+) -> tuple[Line, np.ndarray | None]:
+    """A line, and its point at the beta of z."""
+    part: Any = family.basis.of_order(order)
+    size = len(family.basis.degrees)
+    if kind == "Hopf":
+        values = np.linalg.eigvals(
+            family.at(z[-1]).linearised(z[:size], float(np.exp(z[-2])), part)
+        )
+        pair = values[values.imag > 0]
+        z = np.insert(z, size, pair[np.abs(pair.real).argmin()].imag)
+    line = Line(family, kind, order, np.zeros((2, len(part.members))), max_step, journal=journal)
+    left, _, right = np.linalg.svd(line.matrix(z))
+    line = Line(family, kind, order, np.array([left[:, -1], right[-1]]), max_step, journal=journal)
+    return line, line.at_value(z, float(z[-1]))
