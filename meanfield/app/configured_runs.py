@@ -22,7 +22,7 @@ from ..states import State
 from ..steppers import Layers
 from ..sweeps.outcomes import STATUS
 from ..sweeps.points import RNG, Point, Work, seed_of
-from .cli import import_kinds
+from .commands import import_kinds
 from .configuration import parse_config
 
 NOISE = "solve.rng"

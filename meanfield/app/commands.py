@@ -1,0 +1,187 @@
+"""What every command of the command line does: errors in words, exit codes, ``--import``.
+
+Errors are one message on stderr, and an exit code: 2 for what the user can mend, 1 for what ended
+early, 70 for a defect of the package.
+"""
+
+import errno
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from ..core.checks import path_of
+from ..core.errors import MeanfieldError, SlowWarning, StorageWarning, UnresolvedWarning
+
+NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
+
+
+class File(click.Path):
+    """The name of a file, which the file system may have."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        try:
+            return path_of("the name of a file", value)
+        except (TypeError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+class Numbers(click.ParamType):
+    """Numbers between commas."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        try:
+            return [float(word) for word in value.split(",")]
+        except ValueError:
+            self.fail(f"expected numbers between commas, 0.1,0.5; got {value!r}", param, ctx)
+
+
+FILE = File()
+IMPORT: dict[str, Any] = {
+    "metavar": "MODULE_OR_FILE",
+    "multiple": True,
+    "help": "Import a module, or a Python file, that defines kinds of your own. Repeatable.",
+}
+
+
+class Commands(click.Group):
+    """Commands whose errors are one message on stderr, and an exit code.
+
+    ``--import`` may stand before or after the name of a command.
+    """
+
+    def main(self, *given: Any, **named: Any) -> Any:
+        """Run a command; what a terminal cannot write, names that are no UTF-8 too, is escaped."""
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(AttributeError, ValueError):  # of another kind, or closed
+                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        try:
+            return super().main(*given, **named)
+        except OSError as error:  # of what click prints itself, as help on a full disk
+            code, text = in_words(error, {})
+            click.echo(text, err=True)
+            sys.exit(code)
+        finally:
+            _drop_what_cannot_be_printed()
+
+    def add_command(self, command: click.Command, name: str | None = None) -> None:
+        def import_more(context: click.Context, _option: Any, modules: tuple[str, ...]) -> None:
+            context.find_root().obj |= {name: import_kinds(name) for name in modules}
+
+        more = IMPORT | {"expose_value": False, "is_eager": True, "callback": import_more}
+        command.params.append(click.Option(["--import", "modules"], **more))
+        super().add_command(command, name)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise  # click says what it is
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(NOT_SUCCESSFUL)
+        except Exception as error:
+            if getattr(error, "errno", None) == errno.EPIPE:
+                raise  # nobody reads what is printed: click ends with 1
+            if context.params.get("shows_traceback"):
+                traceback.print_exception(error)
+            code, text = in_words(error, context.obj or {})
+            click.echo(text, err=True)
+            sys.exit(code)
+
+
+def _drop_what_cannot_be_printed() -> None:
+    """Else Python would try again at its end, complain, and exit with 120."""
+    try:
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
+    """The exit code of an error that ends a command, and what is said of it."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, MeanfieldError):
+        return BAD_INPUT, text
+    if isinstance(error, MemoryError):
+        return BAD_INPUT, f"there is not enough memory: {text}"
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f"{error.filename}: "
+        return BAD_INPUT, f"{name}{error.strerror or text}"
+    one_line = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
+    own = {str(path): name for name, path in map(_file_of, imports)}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in own:
+            return BAD_INPUT, f"--import {own[frame.filename]}, line {frame.lineno}: {one_line}"
+    return DEFECT, (
+        f"{one_line}\nThis is a defect of meanfield: please report it, with what "
+        "`meanfield --traceback ...` shows and `meanfield doctor`."
+    )
+
+
+def _file_of(name: str) -> tuple[str, Any]:
+    """A module that was imported, and its file."""
+    module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
+    return name, getattr(module, "__file__", None)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[list[str]]:
+    """Warnings without the file and line of the source; yields the list of those shown."""
+    shown: list[str] = []
+
+    def show(message, *_, **__) -> None:
+        shown.append(str(message))
+        click.echo(f"warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        for category in (UnresolvedWarning, StorageWarning, SlowWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = show
+        yield shown
+
+
+def import_kinds(name: str) -> str:
+    """Import a module by its name, or a Python file, for the kinds in it; its SHA-256.
+
+    Raises
+    ------
+    MeanfieldError
+        If it cannot be imported.
+    """
+    from ..core.files import checksum
+
+    try:
+        module = _import_file(Path(name)) if name.endswith(".py") else import_module(name)
+    except Exception as error:  # whatever the module does
+        raise MeanfieldError(f"--import {name}: {type(error).__name__}: {error}") from error
+    source = getattr(module, "__file__", None)
+    return "" if source is None else checksum(Path(source))
+
+
+def _import_file(path: Path) -> ModuleType:
+    """A Python file as the module of its name."""
+    known = sys.modules.get(path.stem)
+    if known is not None and getattr(known, "__file__", None) != str(path.absolute()):
+        raise ImportError(f"there is a module {path.stem} already; give the file another name")
+    spec = spec_from_file_location(path.stem, path.absolute())
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no such file; looked for {path.absolute()}")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module  # annotations of its classes are looked up there
+    spec.loader.exec_module(module)
+    return module
