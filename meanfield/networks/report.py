@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("report.html")
 PRINCIPAL, FITTED = 8, 60  # directions and tokens to which a flow is fitted
+MANY = 64  # dimensions from which on one is fitted in all of them too
 TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
 
@@ -65,7 +66,8 @@ class Report:
         Of `nulls`; None without a network.
     gathered : (float, list of list of str)
         beta, and the words of the largest clusters of the last layer by mean-shift.
-    fit : Fit or None
+    fit, wide_fit : Fit or None
+        On few principal directions, and in all directions.
     changes : Changes
         Bootstrap of mean cosines and energies.
     """
@@ -78,6 +80,7 @@ class Report:
     null: "xr.Dataset | None"
     gathered: tuple[float, list[list[str]]]
     fit: "Fit | None"
+    wide_fit: "Fit | None"
     changes: Changes
 
     def __str__(self) -> str:
@@ -142,7 +145,8 @@ def report(
         Of each null model, >= 2.
     fit : bool
         Whether to fit SA with noise to the first text: to at most 60 tokens, on the 8 leading
-        principal directions of all layers.
+        principal directions of all layers; and a multiple of it to all tokens in all dimensions, if
+        they are 64 or more.
     rng : numpy.random.Generator or seed
         Of null models, bootstrap and fit.
     title : str, optional
@@ -185,12 +189,16 @@ def report(
                          draws=draws, rng=random)  # fmt: skip
             findings += of_nulls(changes, null)
         findings += of_distances(layers)
-        bar.show(0.8, "clusters")
+        bar.show(0.75, "clusters")
         gathered = clusters_of(trace)
-        found = None
+        found, wide = None, None
         if wanted:
-            bar.show(0.85, "fitting")
+            bar.show(0.8, "fitting")
             found, finding = _fitted(trace, random)
+            findings.append(finding)
+        if wanted and trace.hidden[0].shape[-1] >= MANY:
+            bar.show(0.9, "fitting in all dimensions")
+            wide, finding = _fitted_in_all_dimensions(trace, random)
             findings.append(finding)
     sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
     states = trace.hidden[0]
@@ -202,7 +210,7 @@ def report(
     )
     return Report(
         title or "What of the mean-field theory is in these layers",
-        facts, tuple(findings), layers, parts, null, gathered, found, changes,
+        facts, tuple(findings), layers, parts, null, gathered, found, wide, changes,
     )  # fmt: skip
 
 
@@ -240,17 +248,41 @@ def _fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
         warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
         found = fit_flow((x @ axes.T)[:, rows], SA, replicas=4, test_replicas=16, rng=rng,
                          progress=False)  # fmt: skip
-    names = zip(found.family.labels, found.family.values(found.estimate.point), found.interval(),
-                strict=True)  # fmt: skip
-    numbers = "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
     verdict = NOT if found.rejected else OPEN
     return found, Finding(
         "Layers are the flow of SA with noise",
         verdict,
         f"Fitted to {len(rows)} tokens on the {len(axes)} leading principal directions, which hold "
-        f"{100 * kept:.0f} % of the squared length of directions: {numbers}. {found.verdict} What "
-        "the other directions do was left out.",
+        f"{100 * kept:.0f} % of the squared length of directions: {_numbers(found)}. "
+        f"{found.verdict} What the other directions do was left out.",
     )
+
+
+def _fitted_in_all_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
+    """A multiple of SA with noise, of either sign, fitted to all tokens of the first text."""
+    from ..models import SA
+
+    h = trace.hidden[0]
+    start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
+        found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
+                         rng=rng, progress=False)  # fmt: skip
+    disperses = found.interval(by="tokens")[0, 1] < 0
+    worse = any(one.over_nothing[0] > 1 for one in found.predictions)
+    return found, Finding(
+        f"Layers are the flow of a multiple a of SA at beta = {ENERGY:g} with noise",
+        NOT if found.unrelated or disperses or worse else OPEN,
+        f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
+        f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}",
+    )
+
+
+def _numbers(found: "Fit", by: str = "model") -> str:
+    """Parameters with their intervals."""
+    values = found.family.values(found.estimate.point)
+    names = zip(found.family.labels, values, found.interval(by=by), strict=True)
+    return "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
 
 
 # The page ----------------------------------------------------------------------------------------

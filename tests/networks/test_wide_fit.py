@@ -61,9 +61,18 @@ def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predict
     assert found.profile("beta", [found["beta"], high[0]]) == pytest.approx([0, 9], abs=1.5)
 
 
+def test_a_multiple_of_a_zonal_drift_is_one_and_its_factor_counts_with_the_time():
+    x, fixed = layers(20, 64, 130.0, 2, 0), {"kappa": 130.0, "time": 0.5}
+    plain = fit(x, lambda beta: 2 * mf.SA(beta), wide=True, fixed=fixed, verdict=False)
+    time = fit(x, mf.SA, wide=True, fixed={"kappa": 260.0, "time": 1.0}, verdict=False)
+    assert plain["beta"] == pytest.approx(time["beta"], rel=1e-6)
+
+
 def test_what_has_no_such_limit_is_refused():
     x = layers(10, 12, 60.0, 1, 0)
     with pytest.raises(ValueError, match="wide"):
         fit(x, wide=True, noise=False)
-    with pytest.raises(mf.MeanfieldError, match="zonal"):
-        fit(x, lambda a: a * mf.SA(4.0), wide=True)
+    with pytest.raises(mf.MeanfieldError, match="inner products alone"):
+        fit(x, lambda a: mf.Attention(V=np.full((12, 12), a)), wide=True)
+    with pytest.raises(mf.MeanfieldError, match="feedforward"):
+        fit(x, lambda beta: mf.Transformer(mf.SA(beta), feedforward=np.tanh), wide=True)

@@ -25,13 +25,10 @@ and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 
-from ...core.checks import as_given
 from ...core.errors import MeanfieldError
-from ...models import ZonalDrift
 from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, total
 from .families import Family, Point
 from .transitions import Transition, replicas_of, unit
@@ -66,12 +63,7 @@ class WideEquations(NoisyEquations):
     ):
         super().__init__(family, transitions, told)
         self.steps = steps
-        at = family.at(family.start)
-        if not isinstance(at.model.drift, ZonalDrift):
-            raise MeanfieldError(
-                "Families of zonal drifts, as mf.SA, have a limit of many dimensions; got "
-                f"{as_given(at.model.drift)}. Give wide=False."
-            )
+        self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
     def means(self, point: np.ndarray) -> list[np.ndarray]:
         """Those of the tokens of the next layers, (n, d) for each transition."""
@@ -176,7 +168,7 @@ def _variances(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def mean_after(at: Point, x: np.ndarray) -> np.ndarray:
     """The means (n, d) of tokens x (n, d) a layer later, by STEPS steps of Runge and Kutta."""
-    drift, d = cast(ZonalDrift, at.model.drift), x.shape[1]
+    drift, d = at.model.zonal, x.shape[1]
     loss, normalised = (d - 1) / at.kappa, drift.normalised
 
     def slopes(M: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
