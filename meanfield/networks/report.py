@@ -198,7 +198,7 @@ def report(
             findings.append(finding)
         if wanted and trace.hidden[0].shape[-1] >= MANY:
             bar.show(0.9, "fitting in all dimensions")
-            wide, finding = _fitted_in_all_dimensions(trace, random)
+            wide, finding = fitted_in_all_dimensions(trace, random)
             findings.append(finding)
     sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
     states = trace.hidden[0]
@@ -258,7 +258,7 @@ def _fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     )
 
 
-def _fitted_in_all_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
+def fitted_in_all_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     """A multiple of SA with noise, of either sign, fitted to all tokens of the first text."""
     from ..models import SA
 

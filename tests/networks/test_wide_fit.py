@@ -8,8 +8,11 @@ from meanfield.networks import fit
 from meanfield.networks.fitting.families import Point
 from meanfield.networks.fitting.transitions import Transition, replicas_of
 from meanfield.networks.fitting.wide import mean_after
+from meanfield.networks.probe import as_trace
+from meanfield.networks.report import fitted_in_all_dimensions
 
 TRUE = {"beta": 4.0, "time": 0.5}
+FLOW = mf.SA(TRUE["beta"])
 
 
 def start(n, d, rng):
@@ -19,9 +22,9 @@ def start(n, d, rng):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def layers(n, d, kappa, count, seed):
+def layers(n, d, kappa, count, seed, drift=FLOW):
     rng = np.random.default_rng([1, seed])
-    found, model = [start(n, d, rng)], mf.Transformer(mf.SA(TRUE["beta"]), kappa=kappa)
+    found, model = [start(n, d, rng)], mf.Transformer(drift, kappa=kappa)
     for _ in range(count):
         run = mf.solve(model, mf.Tokens(found[-1]), (0, TRUE["time"]), dt=0.1, rng=rng,
                        progress=False)  # fmt: skip
@@ -76,3 +79,12 @@ def test_what_has_no_such_limit_is_refused():
         fit(x, lambda a: mf.Attention(V=np.full((12, 12), a)), wide=True)
     with pytest.raises(mf.MeanfieldError, match="feedforward"):
         fit(x, lambda beta: mf.Transformer(mf.SA(beta), feedforward=np.tanh), wide=True)
+
+
+def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
+    for sign, verdict in ((1, "undecided"), (-1, "not there")):
+        x = layers(40, 64, 200.0, 3, 4, sign * FLOW)
+        found, finding = fitted_in_all_dimensions(as_trace(x), np.random.default_rng(0))
+        low, high = found.interval(0.9973, by="tokens")[0]
+        assert low < sign * TRUE["time"] < high  # a layer lasts the time 1
+        assert finding.verdict == verdict and f"a {found['a']:.3g} [" in finding.text
