@@ -8,7 +8,7 @@ distances: 0.03; of the coupling, whose replicas differ by more, 4.5 standard er
    with the nonlinear process ~ n^(-1/2).
 2. S^2, softmax, random Q, K, V: H^-2 and the coupling ~ n^(-1/2).
 
-    python validation/chaos_under_attention.py [--quick]     # 300 s, 10 s quick
+    python validation/chaos_under_attention.py [--quick]     # 250 s, 10 s quick
 
 --quick has one model, on the circle, fewer tokens and replicas, and exponents to 0.12.
 OMP_NUM_THREADS says how many batches are run at the same time, by default two. Exit code 1 on
@@ -51,7 +51,7 @@ def main() -> int:
     quick = parser.parse_args().quick
     pool = ThreadPoolExecutor(THREADS)
     report = Sampled(0.12 if quick else 0.03)
-    sizes, replicas = ([64, 256, 1024], 32) if quick else ([256, 1024, 4096], 256)
+    sizes, replicas = ([64, 256, 1024], 32) if quick else ([256, 1024, 4096], 192)
     circle = mf.Circle(24).von_mises(0.5, 1.0)
     skew = mf.noise.Anisotropic(np.diag([1.4, 0.6]))
     cases = {

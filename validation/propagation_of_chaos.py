@@ -23,7 +23,7 @@ errors of means. Asked of exponents: 0.03.
    (1/(1 - kappa/kappa_l) - 1) more than independent ones. 4.5 se; what the bounds of W_2 leave open
    is 2 %. mmd and H^-2 ~ n^(-1/2) up to n = 16384.
 
-    python validation/propagation_of_chaos.py [--quick] [--figure FILE.png]  # 760 s, 21 s quick
+    python validation/propagation_of_chaos.py [--quick] [--figure FILE.png]  # 600 s, 21 s quick
 
 --quick has fewer tokens and replicas, and wider intervals. OMP_NUM_THREADS says how many batches
 are run at the same time, by default two. Exit code 1 on failure.
@@ -122,7 +122,7 @@ def weak_errors(report: Sampled, quick: bool) -> mf.Study:
     model, start = mf.Transformer(mf.USA(1.0), 0.5), mf.Circle(24).von_mises(0.0, 0.5)
     sizes = [16, 64, 256] if quick else [64, 128, 256, 512, 1024]
     options = {"coupling": False, "floor": False, "distances": [], "dt": 0.1}
-    found = study(model, start, sizes, [1.0], 1024 if quick else 12_288, rng=1, **options)
+    found = study(model, start, sizes, [1.0], 1024 if quick else 6144, rng=1, **options)
     for name in ("|m_1|^2", "|m_2|^2"):
         report.rate("weak error", name, found.weak_rate(name), -1.0)
     return found
@@ -225,7 +225,7 @@ def diffusion(report: Sampled, model, start, r: float, quick: bool) -> None:
     n, kappa = 128 if quick else 256, float(model.kappa)
     options = {"coupling": False, "floor": False, "distances": ["W2"], "dt": 0.1}
     options |= {"functionals": {"phase": phase}}
-    times, replicas = ([5.0, 25.0], 256) if quick else ([5.0, 40.0], 1024)
+    times, replicas = ([5.0, 25.0], 256) if quick else ([5.0, 40.0], 512)
     found = study(model, start, [n], times, replicas, rng=8, **options)
     squares = n * found.data[["phase", "W2"]].isel(n=0) ** 2
     grown = (squares.isel(t=1) - squares.isel(t=0)) / (times[1] - times[0])
@@ -252,7 +252,7 @@ def metastability(report: Sampled, quick: bool) -> mf.Study:
     kappa, sizes = 0.98 * critical(4.0, 1), [64, 256] if quick else [64, 256, 1024, 4096]
     model, options = mf.Transformer(mf.USA(4.0), kappa), {"coupling": False, "floor": False}
     options |= {"distances": ["W2"], "functionals": {"|m_1|^2": partial(square, 1)}, "dt": 0.05}
-    times, replicas = ([5.0, 10.0], 64) if quick else ([2.0, 5.0, 10.0, 20.0, 40.0], 128)
+    times, replicas = ([5.0, 10.0], 64) if quick else ([2.0, 5.0, 10.0, 20.0, 40.0], 64)
     found = study(model, mf.Circle(24).uniform(), sizes, times, replicas, rng=4, **options)
     share = (found.data["|m_1|^2"] > 0.25).mean("replica").isel(t=-1)
     case = f"beta = 4, kappa = {kappa:.4f}, t = {times[-1]:g}"

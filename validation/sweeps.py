@@ -11,7 +11,7 @@ there before still are, with the same bytes, and none of them was run again (poi
 begin); processes end with their driver. At the end: every point is there once, and the dataset is
 that of a sweep that nobody killed, to the last bit.
 
-    python validation/sweeps.py [--quick]  # 580 s, 12 s quick
+    python validation/sweeps.py [--quick]  # 600 s, 12 s quick
 
 --quick has 4 kills. Exit code 1 on failure.
 """
