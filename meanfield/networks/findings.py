@@ -210,7 +210,9 @@ def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
 def of_distances(layers: "xr.Dataset") -> list[Finding]:
     """How far tokens go in a layer."""
     moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
-    ratio = float((w2 / moved).min())
+    if not moved.any():
+        return [Finding("Layers move tokens little", "", "Tokens do not move.")]
+    ratio = float((w2[moved > 0] / moved[moved > 0]).min())
     return [
         Finding(
             "Layers move tokens little",

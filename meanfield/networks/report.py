@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import boolean, fitting, generator, path_of, whole_number
-from ..core.errors import UnresolvedWarning
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.files import write_whole
 from ..lowlevel.blas import one_blas_thread
+from ..models import SA
 from ..solving.progress import Progress
 from .attribution import attribute
 from .findings import (
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from .fitting import Fit
 
 TEMPLATE = Path(__file__).with_name("report.html")
-PRINCIPAL, FITTED = 8, 60  # directions and tokens to which a flow is fitted
-MANY = 64  # dimensions from which on one is fitted in all of them too
+MANY = 64  # dimensions from which on a flow is fitted in the limit of many
+FEWEST = 5  # tokens of a text: of fewer a bootstrap draws no pairs too often
+LARGEST = 1e6  # n^2 d up to which one is fitted in fewer
 TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
 
@@ -66,8 +68,7 @@ class Report:
         Of `nulls`; None without a network.
     gathered : (float, list of list of str)
         beta, and the words of the largest clusters of the last layer by mean-shift.
-    fit, wide_fit : Fit or None
-        On few principal directions, and in all directions.
+    fit : Fit or None
     changes : Changes
         Bootstrap of mean cosines and energies.
     """
@@ -80,7 +81,6 @@ class Report:
     null: "xr.Dataset | None"
     gathered: tuple[float, list[list[str]]]
     fit: "Fit | None"
-    wide_fit: "Fit | None"
     changes: Changes
 
     def __str__(self) -> str:
@@ -144,9 +144,8 @@ def report(
     draws : int
         Of each null model, >= 2.
     fit : bool
-        Whether to fit SA with noise to the first text: to at most 60 tokens, on the 8 leading
-        principal directions of all layers; and a multiple of it to all tokens in all dimensions, if
-        they are 64 or more.
+        Whether to fit a flow to the tokens of the first text: SA with noise, and from 64 dimensions
+        on a multiple of it, of either sign, in the limit of many dimensions.
     rng : numpy.random.Generator or seed
         Of null models, bootstrap and fit.
     title : str, optional
@@ -172,6 +171,8 @@ def report(
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
+        few = min(h.shape[1] for h in trace.hidden)
+        fitting("source", f"a text of {few} tokens", f"of {FEWEST} tokens or more", few >= FEWEST)
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
@@ -191,14 +192,10 @@ def report(
         findings += of_distances(layers)
         bar.show(0.75, "clusters")
         gathered = clusters_of(trace)
-        found, wide = None, None
+        found = None
         if wanted:
             bar.show(0.8, "fitting")
-            found, finding = _fitted(trace, random)
-            findings.append(finding)
-        if wanted and trace.hidden[0].shape[-1] >= MANY:
-            bar.show(0.9, "fitting in all dimensions")
-            wide, finding = fitted_in_all_dimensions(trace, random)
+            found, finding = fitted(trace, random)
             findings.append(finding)
     sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
     states = trace.hidden[0]
@@ -210,7 +207,7 @@ def report(
     )
     return Report(
         title or "What of the mean-field theory is in these layers",
-        facts, tuple(findings), layers, parts, null, gathered, found, wide, changes,
+        facts, tuple(findings), layers, parts, null, gathered, found, changes,
     )  # fmt: skip
 
 
@@ -236,43 +233,43 @@ def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
                   if (labels == k).sum() >= LEAST]  # fmt: skip
 
 
-def _fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
-    """SA with noise, fitted to some tokens of the first text on few principal directions."""
-    from ..models import SA
+def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding]":
+    """A flow of SA with noise, fitted to all tokens of the first text, and what it says."""
+    _, n, d = trace.hidden[0].shape
+    topic = "Layers are the flow of SA with noise"
+    if d < MANY and n * n * d > LARGEST:
+        said = f"It was not fitted: {n} tokens in {d} dimensions take too long."
+        return None, Finding(topic, OPEN, f"{said} `fit` does it.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
+            return (_in_many_dimensions if d >= MANY else _in_few_dimensions)(trace, rng)
+    except (MeanfieldError, ValueError, np.linalg.LinAlgError) as error:
+        return None, Finding(topic, OPEN, f"It could not be fitted: {error}")
 
-    x = np.stack([directions(h)[0] for h in trace.hidden[0]])
-    rows = np.unique(np.linspace(0, x.shape[1] - 1, FITTED).astype(int))
-    axes = np.linalg.svd(x.reshape(-1, x.shape[-1]), full_matrices=False)[2][:PRINCIPAL]
-    kept = float(((x @ axes.T) ** 2).sum(axis=-1).mean())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
-        found = fit_flow((x @ axes.T)[:, rows], SA, replicas=4, test_replicas=16, rng=rng,
-                         progress=False)  # fmt: skip
-    verdict = NOT if found.rejected else OPEN
+
+def _in_few_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
+    """SA with noise, and the test of fit."""
+    found = fit_flow(trace.hidden[0], SA, replicas=4, rng=rng, progress=False)
+    denied = found.unrelated or (found.estimate.converged and found.rejected)
     return found, Finding(
         "Layers are the flow of SA with noise",
-        verdict,
-        f"Fitted to {len(rows)} tokens on the {len(axes)} leading principal directions, which hold "
-        f"{100 * kept:.0f} % of the squared length of directions: {_numbers(found)}. "
-        f"{found.verdict} What the other directions do was left out.",
+        NOT if denied else OPEN,
+        f"Fitted to all {trace.hidden[0].shape[1]} tokens: {_numbers(found)}. {found.verdict}",
     )
 
 
-def fitted_in_all_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
-    """A multiple of SA with noise, of either sign, fitted to all tokens of the first text."""
-    from ..models import SA
-
+def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
+    """A multiple of SA with noise, of either sign, and its predictions."""
     h = trace.hidden[0]
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
-        found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
-                         rng=rng, progress=False)  # fmt: skip
-    disperses = found.interval(by="tokens")[0, 1] < 0
+    found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
+                     rng=rng, progress=False)  # fmt: skip
+    disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
     worse = any(one.over_nothing[0] > 1 for one in found.predictions)
     return found, Finding(
         f"Layers are the flow of a multiple a of SA at beta = {ENERGY:g} with noise",
-        NOT if found.unrelated or disperses or worse else OPEN,
+        NOT if found.unrelated or disperses or (found.estimate.converged and worse) else OPEN,
         f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
         f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}",
     )

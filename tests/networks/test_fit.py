@@ -1,5 +1,8 @@
 """Fits of flows to layers: what made them is found again, and what no flow made is rejected."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -90,9 +93,88 @@ def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
     assert fit(layers(), family, fixed={"time": 0.5}, noise=False)["factor"] == pytest.approx(1.0)
 
 
+def two(a, b):
+    return mf.SA(a * b)
+
+
+def spare(beta, spare):
+    return mf.SA(beta)
+
+
+@pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
+@pytest.mark.parametrize(
+    ("family", "options", "word"),
+    [
+        (two, {"fixed": {"time": 0.5, "kappa": 100.0}, "start": {"a": 1.4, "b": 1.4}}, "a"),
+        (spare, {"fixed": {"time": 0.5, "kappa": 100.0}}, "spare"),
+        (spare, {"noise": False, "fixed": {"time": 0.5}}, "spare"),
+        (lambda a: a * mf.SA(2.0), {}, "log time"),
+        (mf.SA, {"start": {"beta": 1e8}}, "beta"),
+    ],
+)
+def test_what_the_equations_do_not_tell_has_no_interval(family, options, word):
+    x = layers(seed=1) if options.get("noise", True) is False else layers(100.0, seed=1)
+    found = fit(x, family, hold=False, replicas=4, test_replicas=16, **options)
+    assert word in found.untold and found.status == "not identified"
+    name = word.split()[-1]
+    assert float(found.parameters.error.sel(parameter=name)) == np.inf
+    low, high = found.interval()[found.family.labels.index(name)]
+    assert high == np.inf and low in (-np.inf, 0)
+    assert np.isnan(found.bootstrap(draws=2)[:, found.family.labels.index(name)]).all()
+
+
+@pytest.mark.parametrize(
+    ("family", "word"),
+    [
+        (lambda beta: mf.Transformer(mf.SA(beta), reaction=1e-12), "masses"),
+        (lambda beta: mf.Transformer(mf.SA(beta), normalisation=mf.PreLN()), "radii"),
+        (lambda beta: mf.Transformer(mf.SA(beta), normalisation=mf.SqrtScaling()), "time"),
+        (lambda beta: mf.Attention(beta=mf.PerLayer([1.0, beta])), "time"),
+    ],
+)
+def test_families_whose_layers_are_more_than_directions_are_refused(family, word):
+    with pytest.raises(mf.MeanfieldError, match=word):
+        fit(layers(), family)
+
+
+def test_variances_of_tokens_and_of_the_bootstrap_are_those_of_their_parts(noisy):
+    by_tokens, by_model = noisy.covariance("tokens"), noisy.covariance()
+    ratio = np.diag(by_tokens) / np.diag(by_model)
+    assert (0.5 < ratio).all() and (ratio < 2).all()  # tokens hardly move each other
+    drawn = np.cov(noisy.family.point(noisy.bootstrap(draws=4000)).T)
+    alone = noisy.estimate.inverse @ noisy.estimate.simulation @ noisy.estimate.inverse.T
+    np.testing.assert_allclose(drawn, by_tokens - alone, rtol=0.12, atol=0.06 * by_tokens.max())
+
+
+def test_a_fit_is_pickled_and_profiles_refuse_what_no_time_is(noisy):
+    again = pickle.loads(pickle.dumps(noisy))
+    assert again["beta"] == noisy["beta"]
+    with pytest.raises(ValueError, match="time"):
+        noisy.profile("time", [-1.0])
+    with pytest.raises(ValueError, match="draws"):
+        noisy.bootstrap(draws=2.7)
+
+
+def test_where_no_root_was_found_nothing_else_is_said(noisy):
+    lost = replace(noisy, estimate=replace(noisy.estimate, converged=False))
+    assert lost.status == "not converged"
+    assert lost.verdict.startswith("No root") and "p =" not in lost.verdict
+
+
+def test_tokens_that_rest_or_move_to_antipodes_are_refused():
+    x = layers(100.0, seed=1)
+    with pytest.raises(ValueError, match="do not move"):
+        fit(x[[0, 0, 0]])
+    x[1, 0] = -x[0, 0]
+    with pytest.raises(mf.MeanfieldError, match="antipode"):
+        fit(x)
+
+
 @pytest.mark.parametrize(
     ("given", "options", "word"),
     [
+        ([], {}, "one text or more"),
+        (np.ones((2, 5, 3)), {"start": {"time": 1e5}}, "time"),
         (np.ones((2, 5)), {}, "layers"),
         (np.zeros((2, 5, 3)), {}, "direction"),
         (np.ones((2, 5, 3)), {"start": {"gamma": 1.0}}, "beta"),

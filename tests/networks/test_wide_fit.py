@@ -7,9 +7,9 @@ import meanfield as mf
 from meanfield.networks import fit
 from meanfield.networks.fitting.families import Point
 from meanfield.networks.fitting.transitions import Transition, replicas_of
-from meanfield.networks.fitting.wide import mean_after
+from meanfield.networks.fitting.wide import WideEquations, mean_after
 from meanfield.networks.probe import as_trace
-from meanfield.networks.report import fitted_in_all_dimensions
+from meanfield.networks.report import fitted
 
 TRUE = {"beta": 4.0, "time": 0.5}
 FLOW = mf.SA(TRUE["beta"])
@@ -38,7 +38,7 @@ def test_means_and_variances_are_those_of_replicas_up_to_one_part_in_d(d):
     at, count = Point(mf.Transformer(mf.SA(4.0)), 0.5, kappa), 400
     one = Transition(x, x, 0, 0, np.random.SeedSequence(1))
     ((_, y),) = replicas_of(at, [one], count, 5, pairs=False)
-    M = mean_after(at, x)
+    M = mean_after(at, x, 2)
     faded = np.exp(-(d - 1) * at.time / kappa) * x
     drift, found = M - faded, y.mean(axis=0) - faded
     noise = np.sqrt((y.var(axis=0) * drift**2).sum() / count) / (drift**2).sum()
@@ -71,6 +71,29 @@ def test_a_multiple_of_a_zonal_drift_is_one_and_its_factor_counts_with_the_time(
     assert plain["beta"] == pytest.approx(time["beta"], rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
+def test_what_the_limit_does_not_tell_is_not_told():
+    x, time = layers(20, 64, 130.0, 1, 0), {"time": 1.0}
+    twice = fit(x, lambda a, b: (a + b) * mf.SA(4.0), wide=True, fixed=time, verdict=False)
+    assert twice.status == "not identified" and twice.untold == "+0.71 a -0.71 b"
+    far = fit(x, start={"beta": 500.0}, wide=True, verdict=False)
+    assert far.status == "not identified" and "beta" in far.untold
+
+
+def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
+    """Replicas of many steps against the means of few: T = 2 moves tokens far."""
+    rng = np.random.default_rng(3)
+    x, model = start(30, 64, rng), mf.Transformer(mf.SA(2.0), kappa=2000.0)
+    run = mf.solve(model, mf.Tokens(x), (0, 2.0), dt=0.02, rng=rng, progress=False)
+    found = fit(np.stack([x, run.final.x]), wide=True, verdict=False)
+    assert found.equations.rk_steps > 2
+    low, high = found.interval(0.9999).T
+    assert (low < [2.0, 2.0, 2000.0]).all() and (high > [2.0, 2.0, 2000.0]).all()
+    finer = WideEquations(found.family, found.transitions, steps=5, rk_steps=32)
+    again = finer.estimate()
+    assert (abs(again.point - found.estimate.point) < 0.15 * again.errors).all()
+
+
 def test_what_has_no_such_limit_is_refused():
     x = layers(10, 12, 60.0, 1, 0)
     with pytest.raises(ValueError, match="wide"):
@@ -84,7 +107,7 @@ def test_what_has_no_such_limit_is_refused():
 def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
     for sign, verdict in ((1, "undecided"), (-1, "not there")):
         x = layers(40, 64, 200.0, 3, 4, sign * FLOW)
-        found, finding = fitted_in_all_dimensions(as_trace(x), np.random.default_rng(0))
+        found, finding = fitted(as_trace(x), np.random.default_rng(0))
         low, high = found.interval(0.9973, by="tokens")[0]
         assert low < sign * TRUE["time"] < high  # a layer lasts the time 1
         assert finding.verdict == verdict and f"a {found['a']:.3g} [" in finding.text

@@ -4,20 +4,23 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from .families import Family
+from .families import LONG, SHORTEST, Family
 from .transitions import Transition, logarithm
 
 if TYPE_CHECKING:
     from .goodness import Goodness
 
 LONGEST = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
-SHORTEST, LONG = np.log(1e-6), np.log(1e3)  # of the logarithms of times
 CLOSE = 0.02  # standard errors from the root at which a search ends
 SIZE = 0.05  # of tests of fit
+SINGULAR = 1e10  # condition number from which on a direction is not told
+SAME = 1e-10  # eigenvalue of correlations below which equations are the same
+PART = 1e-4  # of a free number in a direction that is not told
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,8 @@ class Estimate:
     ----------
     point : ndarray, (p,)
         The free numbers of the family.
+    scale : ndarray, (p,)
+        Of their changes: 1 for logarithms, 1 + |value| for others.
     sensitivity : ndarray, (p, p)
         The derivative of the mean of the equations, with the sign that makes it positive.
     variance : ndarray, (p, p)
@@ -42,6 +47,7 @@ class Estimate:
     """
 
     point: np.ndarray
+    scale: np.ndarray
     sensitivity: np.ndarray
     variance: np.ndarray
     simulation: np.ndarray
@@ -50,15 +56,68 @@ class Estimate:
     residual: float = np.nan
 
     def covariance(self, variance: np.ndarray | None = None) -> np.ndarray:
-        """The sandwich, where the variance of the equations on the data is `variance`."""
-        inverse = np.linalg.pinv(self.sensitivity)
+        """The sandwich, where the variance of the equations on the data is `variance`.
+
+        Of numbers that the equations do not tell the variance is inf.
+        """
         middle = (self.variance if variance is None else variance) + self.simulation
-        return inverse @ middle @ inverse.T
+        found = self.inverse @ middle @ self.inverse.T
+        found[self.untold, self.untold] = np.inf
+        return found
 
     @property
     def errors(self) -> np.ndarray:
         """Standard errors (p,) of the free numbers under the model."""
         return np.sqrt(np.maximum(np.diag(self.covariance()), 0))
+
+    @property
+    def directions(self) -> list[tuple[float, np.ndarray]]:
+        """Standard errors along principal directions of the covariance, the largest first.
+
+        Of free numbers over their scales; inf along directions that the equations do not tell.
+        """
+        inverse, untold = self._solved
+        inverse = inverse / self.scale[:, None]
+        values, vectors = np.linalg.eigh(inverse @ (self.variance + self.simulation) @ inverse.T)
+        order = np.argsort(-values)[: len(values) - untold.shape[1]]
+        told = [(float(np.sqrt(max(values[j], 0))), vectors[:, j]) for j in order]
+        return [(np.inf, vector) for vector in untold.T] + told
+
+    @property
+    def inverse(self) -> np.ndarray:
+        """Changes of the free numbers for those of the equations; 0 along what they do not tell."""
+        return self._solved[0]
+
+    @property
+    def untold(self) -> np.ndarray:
+        """Which of the free numbers (p,) the equations do not tell."""
+        return (self._solved[1] ** 2).sum(axis=1) > PART**2
+
+    @cached_property
+    def _solved(self) -> tuple[np.ndarray, np.ndarray]:
+        return solved(self.sensitivity, self.variance + self.simulation, self.scale)
+
+
+def solved(
+    sensitivity: np.ndarray, variance: np.ndarray, scale: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pseudo-inverse of a sensitivity, and the directions (p, k) that it leaves out.
+
+    They are those of free numbers over their `scale`. Equations that are the same, by the
+    correlations that their variance has, count once.
+    """
+    size = np.sqrt(np.diag(variance))
+    weight = np.where(size > 0, 1 / np.where(size > 0, size, 1), 0)
+    values, rows = np.linalg.eigh(variance * np.outer(weight, weight))
+    rows = rows[:, values > SAME] * weight[:, None]
+    left, told, right = np.linalg.svd(rows.T @ sensitivity * scale)
+    rank = int((told > told.max(initial=0) / SINGULAR).sum())
+    inverse = (right[:rank].T / told[:rank]) @ (rows @ left[:, :rank]).T
+    return scale[:, None] * inverse, right[rank:].T
+
+
+def nothing() -> None:
+    """What is told where nobody asks."""
 
 
 class Equations(ABC):
@@ -76,9 +135,15 @@ class Equations(ABC):
         self,
         family: Family,
         transitions: Sequence[Transition],
-        told: Callable[[], None] = lambda: None,
+        told: Callable[[], None] = nothing,
     ):
         self.family, self.transitions, self._told = family, list(transitions), told
+
+    def quiet(self) -> Self:
+        """The same equations, of which nobody is told: they can be pickled."""
+        others = copy.copy(self)
+        others._told = nothing
+        return others
 
     def of(self, transitions: Sequence[Transition]) -> Self:
         """The same equations for other transitions."""
@@ -132,13 +197,6 @@ class Equations(ABC):
         """G' V^-1 G with the free number `index` held, least in the others."""
 
     @abstractmethod
-    def directions(self, found: Estimate) -> list[tuple[float, np.ndarray]]:
-        """Standard errors along principal directions of the covariance, the largest first.
-
-        Of logarithms of time and kappa, and of other parameters over 1 + |value|.
-        """
-
-    @abstractmethod
     def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool | None:
         """Whether the layers are no such flow; None if that was not tested."""
 
@@ -168,7 +226,8 @@ class NoisyEquations(Equations):
         precision = np.linalg.pinv(found.variance + found.simulation)
         center = point.copy()
         C = np.linalg.pinv(slope.T @ precision @ slope)
-        center[others] += C[others, index] / C[index, index] * (held - point[index])
+        if C[index, index] > 0:
+            center[others] += C[others, index] / C[index, index] * (held - point[index])
         center[index] = held
         for _ in range(2):
             value = total(self.terms(center, point)[0])
@@ -177,13 +236,6 @@ class NoisyEquations(Equations):
             center[others] += step
         value = total(self.terms(center, point)[0])
         return float(value @ precision @ value)
-
-    def directions(self, found: Estimate) -> list[tuple[float, np.ndarray]]:
-        """See `Equations.directions`."""
-        scale = self._scale(found.point)
-        values, vectors = np.linalg.eigh(found.covariance() / np.outer(scale, scale))
-        order = np.argsort(-values)
-        return [(float(np.sqrt(max(values[j], 0))), vectors[:, j]) for j in order]
 
     def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool | None:
         """At the size 5 %."""

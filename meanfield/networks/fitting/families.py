@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.checks import as_given, fitting, positive, real, real_array
+from ...core.errors import MeanfieldError
 from ...core.kinds import parameters_of
 from ...models import Drift
 from ...models.transformer import Transformer
 
 ABSENT = inspect.Parameter.empty
 OF_LAYERS = ("time", "kappa")
+SHORTEST, LONG = np.log(1e-6), np.log(1e3)  # of the logarithms of times
 
 
 class Point(NamedTuple):
@@ -91,7 +93,10 @@ class Family:
             positive("fixed['time']", fixed["time"])
         else:
             self.labels.append("time")
-            numbers.append(np.log(positive("start['time']", start.get("time", 0.5))))
+            time = positive("start['time']", start.get("time", 0.5))
+            wanted = f"from {np.exp(SHORTEST):g} to {np.exp(LONG):g}"
+            fitting("start['time']", time, wanted, SHORTEST <= np.log(time) <= LONG)
+            numbers.append(np.log(time))
         fitting("kappa", fixed.get("kappa"), "left out where noise=False",
                 noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
         if noise and "kappa" in self._fixed:
@@ -132,6 +137,7 @@ class Family:
                 f"family must give single models without noise; got {as_given(made)}. The noise "
                 "kappa is a parameter of the fit: hold it with fixed={'kappa': ...}."
             )
+        _only_directions(made)
         rest = dict(zip(self.labels[self.drifts :], np.exp(point[self.drifts :]), strict=True))
         time = float(rest.get("time", self._fixed.get("time", np.nan)))
         kappa = float(rest.get("kappa", self._fixed.get("kappa", np.inf)))
@@ -148,6 +154,23 @@ class Family:
     def holding(self, index: int, number: float) -> Callable[[np.ndarray], np.ndarray]:
         """A map from the other free numbers to a point in which number `index` is held."""
         return lambda others: np.insert(others, index, number)
+
+
+def _only_directions(model: Transformer) -> None:
+    """Raise MeanfieldError unless a layer is all that the next one follows from."""
+    reasons = {
+        f"reaction = {model.reaction:g} gives tokens masses of their own": model.reaction != 0,
+        f"{model.normalisation!r} gives tokens radii of their own": model.normalisation.has_radii,
+        "its velocity depends on time, and each layer begins at the time 0": not (
+            model.drift.constant and model.normalisation.constant and model.normalisation.autonomous
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise MeanfieldError(
+                "A flow that is fitted moves directions alone, in every layer in the same way: of "
+                f"{model!r} {reason}."
+            )
 
 
 def _names(family: Any) -> list[str]:

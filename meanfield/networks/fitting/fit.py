@@ -112,6 +112,8 @@ def fit(
     hold = boolean("verdict", verdict) and boolean("hold", hold)
     fitting("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
+    if all(np.array_equal(one.x, one.y) for one in transitions):
+        raise ValueError("layers has tokens that do not move: there is nothing to fit.")
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
     unrelated = abs(cosines.mean()) < SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
     done = count(1)
@@ -136,7 +138,7 @@ def fit(
             seen = equations.of(train)
             ahead = predictions(seen, seen.estimate(found.point).point, held, random)
     goodness = goodness if verdict else None
-    result = Fit(found, equations, goodness, tuple(ahead), bool(unrelated))
+    result = Fit(found, equations.quiet(), goodness, tuple(ahead), bool(unrelated))
     if result.status != "fitted":
         untold = f": they do not tell {result.untold}" if result.untold else ""
         warnings.warn(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import fitting, real
+from ...core.checks import fitting, positive, real, whole_number
 from ...models.transformer import Transformer
 from .equations import Equations, Estimate
 from .families import Family
@@ -118,13 +118,15 @@ class Fit:
         """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
 
         Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
-        and takes the step of Newton's method from the estimate.
+        and takes the step of Newton's method from the estimate. Numbers that the data do not tell
+        are nan.
         """
         from ...core.checks import generator
 
         parts, random = self._parts(over), generator(rng)
-        weights = random.standard_normal((int(draws), len(parts)))
-        steps = weights @ parts @ np.linalg.pinv(self.estimate.sensitivity).T
+        weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))
+        steps = weights @ parts @ self.estimate.inverse.T
+        steps[:, self.estimate.untold] = np.nan
         return np.stack([self.family.values(self.estimate.point + step) for step in steps])
 
     def profile(self, name: str, values: Any) -> np.ndarray:
@@ -136,6 +138,8 @@ class Fit:
         """
         index = self._index(name)
         fitting("values", values, "numbers", np.ndim(values) == 1)
+        for value in values if self.family.logarithmic[index] else ():
+            positive(f"a value of {name}", value)
         found, point = [], self.estimate.point
         for value in values:
             target = self.family.values(point).copy()
@@ -174,7 +178,7 @@ class Fit:
     @property
     def untold(self) -> str | None:
         """The combination of parameters that the data do not tell, in words, or None."""
-        relative, direction = self.equations.directions(self.estimate)[0]
+        relative, direction = self.estimate.directions[0]
         if relative <= UNTOLD:
             return None
         parts = [
@@ -198,11 +202,11 @@ class Fit:
     @property
     def verdict(self) -> str:
         """What the fit says, in sentences."""
+        if not self.unrelated and not self.estimate.converged:
+            return "No root of the estimating equations was found: the numbers say nothing."
         words = []
         if self.unrelated:
             words.append("Layers are unrelated: tokens do not point where they did a layer before.")
-        elif not self.estimate.converged:
-            words.append("No root of the estimating equations was found: the numbers say nothing.")
         elif self.untold:
             words.append(f"The data do not tell {self.untold}.")
         words += self.equations.words(self.estimate, self.goodness)

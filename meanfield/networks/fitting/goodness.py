@@ -111,7 +111,7 @@ def variance_and_goodness(
     if not found.converged:
         return replace(found, variance=variance), goodness
     part = count / (count + replicas)
-    step = np.linalg.pinv(found.sensitivity) @ value_of_new * part
+    step = found.inverse @ value_of_new * part
     simulation = part**2 * variance / count + (1 - part) ** 2 * found.simulation
     better = replace(found, point=found.point + step, variance=variance, simulation=simulation)
     return better, goodness
@@ -155,7 +155,7 @@ def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarr
     for learn, test in (halves, halves[::-1]):
         F = features[learn]
         gram = F.T @ F
-        gram += np.trace(gram) / len(gram) * np.eye(len(gram))
+        gram += (np.trace(gram) / len(gram) or 1.0) * np.eye(len(gram))
         maps = np.linalg.solve(gram, F.T)
         predicted = features[test] @ np.einsum("kn,rnd->rkd", maps, noise[:, learn])
         predicted -= (predicted * x[test]).sum(axis=-1, keepdims=True) * x[test]

@@ -8,8 +8,8 @@ import numpy as np
 from ...core.errors import MeanfieldError
 from ...solving import solve
 from ...states import Tokens
-from .equations import LONG, SHORTEST, Equations, Estimate
-from .families import Family
+from .equations import Equations, Estimate
+from .families import LONG, SHORTEST, Family
 from .scores import first_guess
 from .transitions import Transition, logarithm
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
 EXACT = 1e-10  # tolerance of flows
-SINGULAR = 1e10  # condition number of exact data at which a direction is not told
 LEFT = 1e-4  # part of the ways of tokens that a flow may leave
 
 
@@ -61,8 +60,8 @@ class LeastSquares(Equations):
         by_transition = dict(zip(map(id, order), np.split(each, cuts), strict=True))
         terms = [by_transition[id(one)] for one in transitions]
         size = float(np.sqrt((r**2).sum() * d / r.size))
-        success = bool(found.success)
-        return Estimate(found.x, J.T @ J, each.T @ each, np.zeros((p, p)), terms, success, size)
+        return Estimate(found.x, self._scale(found.x), J.T @ J, each.T @ each, np.zeros((p, p)),
+                        terms, bool(found.success), size)  # fmt: skip
 
     def ahead(
         self, point: np.ndarray, part: Sequence[Transition]
@@ -86,20 +85,8 @@ class LeastSquares(Equations):
         start = found.point[others]
         least = left(start) if not others else least_squares(left, start, xtol=1e-8).fun
         base = found.residual**2 * self.tokens
-        return float(((least**2).sum() - base) / self._mean_square(found))
-
-    def directions(self, found: Estimate) -> list[tuple[float, np.ndarray]]:
-        """See `Equations.directions`; inf along those that exact data leave as they are."""
-        scale = self._scale(found.point)
-        values, vectors = np.linalg.eigh(found.sensitivity * np.outer(scale, scale))
-        flat = values * SINGULAR <= values[-1]
-        errors = np.sqrt(self._mean_square(found) / np.where(flat, 1, values))
-        errors[flat] = np.inf
-        return [(float(e), v) for e, v in zip(errors, vectors.T, strict=True)]
-
-    def _mean_square(self, found: Estimate) -> float:
-        """Of residuals in each tangent direction."""
-        return max(found.residual, 1e-14) ** 2 / (self.dimension - 1)
+        mean = max(found.residual, 1e-14) ** 2 / (self.dimension - 1)
+        return float(((least**2).sum() - base) / mean)
 
     def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool:
         """Whether residuals are more than 1e-4 of what moves."""
@@ -109,8 +96,11 @@ class LeastSquares(Equations):
         """How much of the way of tokens the flow leaves."""
         way = self.way
         part = found.residual / way if way else 0.0
+        said = "The flow leaves"
+        if self.rejects(found, None):
+            said = "The layers are no flow of this family: it leaves"
         return [
-            f"The flow leaves {found.residual:.3g} of the {way:.3g} radians (root mean square) "
+            f"{said} {found.residual:.3g} of the {way:.3g} radians (root mean square) "
             f"that tokens move in a layer, {part:.2g} of it."
         ]
 

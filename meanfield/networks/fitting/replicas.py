@@ -15,11 +15,12 @@ Math. Statist. 31 (1960): estimating equations and the sandwich of their varianc
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ...core.errors import MeanfieldError
-from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, squared, total
+from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, nothing, solved, squared, total
 from .families import Family
 from .goodness import Goodness, variance_and_goodness
 from .score_tests import ScoreTest
@@ -52,7 +53,7 @@ class ReplicaEquations(NoisyEquations):
         self,
         family: Family,
         transitions: Sequence[Transition],
-        told: Callable[[], None] = lambda: None,
+        told: Callable[[], None] = nothing,
         *,
         replicas: int,
         steps: int,
@@ -114,12 +115,13 @@ class ReplicaEquations(NoisyEquations):
         errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(known))))
         terms, _ = self.terms(point, anchor)
         value, slope = total(terms), self.sensitivity(point, anchor, errors)
-        precision = np.linalg.pinv(squared(terms))
+        spread = squared(terms)
+        precision = np.linalg.pinv(spread)
         scale = self._scale(point)
         for _ in range(ROUNDS):
             if value @ precision @ value < CLOSE**2 * len(point):
                 return point, slope, True
-            step = np.linalg.pinv(slope) @ value
+            step = solved(slope, spread, scale)[0] @ value
             step /= max(1.0, np.abs(step / scale).max() / LONGEST)
             after = self._within(point + step)
             step = after - point
@@ -148,7 +150,8 @@ class ReplicaEquations(NoisyEquations):
         for _ in range(ANCHORS):
             point, slope, converged = self.root(point, anchor)
             terms, simulation = self.terms(point, anchor)
-            found = Estimate(point, slope, squared(terms), simulation, terms, converged)
+            scale = self._scale(point)
+            found = Estimate(point, scale, slope, squared(terms), simulation, terms, converged)
             if not converged or np.all(np.abs(point - anchor) < 0.5 * found.errors):
                 break
             anchor = point
@@ -156,9 +159,13 @@ class ReplicaEquations(NoisyEquations):
 
     def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
         """With new replicas: a better estimate, the variance of the equations, the test of fit."""
-        return variance_and_goodness(
+        better, goodness = variance_and_goodness(
             self.family, found, self.transitions, self.replicas, self.test_replicas, self.steps, rng
         )
+        far = np.abs((better.point - found.point) / found.scale).max() > LONGEST
+        if far:  # a root for some replicas is none for others
+            return replace(better, point=found.point, converged=False), goodness
+        return replace(better, point=self._within(better.point)), goodness
 
     def ahead(
         self, point: np.ndarray, part: Sequence[Transition]

@@ -19,8 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .equations import LONG, SHORTEST
-from .families import Family
+from .families import LONG, SHORTEST, Family
 from .transitions import EARLY, SIMPSON, Transition, chord, mean_velocity
 
 CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|

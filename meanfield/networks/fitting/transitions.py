@@ -53,6 +53,7 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
     """
     hidden = getattr(layers, "hidden", layers)
     many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
+    fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
     texts = list(hidden) if many and np.ndim(hidden[0]) == 3 else [hidden]
     seed = int(rng.integers(2**63))
     found: list[Transition] = []
@@ -61,10 +62,10 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
         wanted = "of shape (L + 1, n, d), with L >= 1, n >= 2 and d >= 2, or a list of such texts"
         fits = h.ndim == 3 and h.shape[0] >= 2 and h.shape[1] >= 2 and h.shape[2] >= 2
         fitting("layers", given, wanted, fits)
-        lengths = np.linalg.norm(h, axis=-1, keepdims=True)
-        if not lengths.all():
+        largest = np.abs(h).max(axis=-1, keepdims=True)
+        if not largest.all():
             raise ValueError("layers has hidden states that are 0 and have no direction.")
-        x = h / lengths
+        x = unit(h / largest)
         found += [
             Transition(x[l], x[l + 1], k, l, np.random.SeedSequence([seed, k, l]))
             for l in range(len(x) - 1)
@@ -90,7 +91,11 @@ def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     long = np.linalg.norm(both, axis=-1, keepdims=True)
     short = np.linalg.norm(apart, axis=-1, keepdims=True)
     angle = 2 * np.arctan2(short, long)
-    long = np.where(long > 0, long, np.nan)
+    if not long.all():
+        raise MeanfieldError(
+            "A token moves to its antipode in a layer, to which there is no shortest way. Leave it "
+            "out, or give noise and wide=True, which needs no ways."
+        )
     return both / long, apart * np.where(short > 0, angle / np.where(short > 0, short, 1), 1.0)
 
 

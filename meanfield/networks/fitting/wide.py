@@ -25,17 +25,19 @@ and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 
 import numpy as np
 
 from ...core.errors import MeanfieldError
-from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, total
+from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, nothing, solved, total
 from .families import Family, Point
 from .transitions import Transition, replicas_of, unit
 
-STEPS = 2  # of Runge and Kutta's method of order 4 in each layer
+STEPS, MOST = 2, 64  # of Runge and Kutta's method of order 4 in each layer
+SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 ROUNDS = 30
-CHANGE = 1e-4  # of free numbers in differences, relative to 1 + |theta|
+CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
 HALVINGS = 8  # of a step that does not lower the misfit
 
 
@@ -51,23 +53,29 @@ class WideEquations(NoisyEquations):
         Is called after each evaluation.
     steps : int
         Of layers that are drawn for predictions.
+    rk_steps : int
+        Of the method of Runge and Kutta in each layer, to begin with: they are doubled until twice
+        as many move the root by less than 0.05 standard errors.
     """
 
     def __init__(
         self,
         family: Family,
         transitions: Sequence[Transition],
-        told: Callable[[], None] = lambda: None,
+        told: Callable[[], None] = nothing,
         *,
         steps: int,
+        rk_steps: int = STEPS,
     ):
         super().__init__(family, transitions, told)
-        self.steps = steps
+        self.steps, self.rk_steps = steps, rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
     def means(self, point: np.ndarray) -> list[np.ndarray]:
         """Those of the tokens of the next layers, (n, d) for each transition."""
-        found = [mean_after(self.family.at(point), one.x) for one in self.transitions]
+        found = [
+            mean_after(self.family.at(point), one.x, self.rk_steps) for one in self.transitions
+        ]
         self._told()
         return found
 
@@ -86,10 +94,15 @@ class WideEquations(NoisyEquations):
             slopes = self._slopes(point, means)
             scores, information = self._scores(slopes, means, means)
             value = total(scores)
-            step = np.linalg.pinv(information) @ value
+            inverse, _ = solved(information, information, self._scale(point))
+            step = inverse @ value
             if value @ step < CLOSE**2 * len(point):
-                converged = True
-                break
+                converged = self._resolved(point, slopes, means, inverse)
+                if converged or self.rk_steps == MOST:
+                    break
+                self.rk_steps *= 2
+                means = self.means(point)
+                continue
             step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
             for _ in range(HALVINGS):
                 after = self._within(point + step)
@@ -101,7 +114,8 @@ class WideEquations(NoisyEquations):
                 break
             point, means = after, there
         none = np.zeros_like(information)
-        return Estimate(point, information, information, none, scores, converged)
+        scale = self._scale(point)
+        return Estimate(point, scale, information, information, none, scores, converged)
 
     def ahead(
         self, point: np.ndarray, part: Sequence[Transition]
@@ -109,7 +123,16 @@ class WideEquations(NoisyEquations):
         """See `Equations.ahead`."""
         at = self.family.at(point)
         ((_, drawn),) = replicas_of(at, part[-1:], 2, self.steps)
-        return [unit(mean_after(at, one.x)) for one in part], drawn[0]
+        return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
+
+    def _resolved(self, point: np.ndarray, slopes: list, means: list, inverse: np.ndarray) -> bool:
+        """Whether steps of half the length move the root by less than SHIFT standard errors."""
+        finer = copy(self)
+        finer.rk_steps = 2 * self.rk_steps
+        moved, _ = self._scores(slopes, means, finer.means(point))
+        at_rest, _ = self._scores(slopes, means, means)
+        change = total(moved) - total(at_rest)
+        return bool(change @ inverse @ change < SHIFT**2 * len(point))
 
     def _slopes(self, point: np.ndarray, means: list[np.ndarray]) -> list[np.ndarray]:
         """dM/dtheta, (p, n, d) for each transition, by differences."""
@@ -163,11 +186,16 @@ def _variances(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Directions of means, and variances across and along them."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
+    if not (gap > 0).all():
+        raise MeanfieldError(
+            "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
+            "noise=False."
+        )
     return mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2))
 
 
-def mean_after(at: Point, x: np.ndarray) -> np.ndarray:
-    """The means (n, d) of tokens x (n, d) a layer later, by STEPS steps of Runge and Kutta."""
+def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
+    """The means (n, d) of tokens x (n, d) a layer later, by steps of Runge and Kutta."""
     drift, d = at.model.zonal, x.shape[1]
     loss, normalised = (d - 1) / at.kappa, drift.normalised
 
@@ -180,9 +208,9 @@ def mean_after(at: Point, x: np.ndarray) -> np.ndarray:
         np.fill_diagonal(dC, 0.0)
         return A @ M - (q + loss)[:, None] * M, dC
 
-    M, C, h = x, np.clip(x @ x.T, -1, 1), at.time / STEPS
+    M, C, h = x, np.clip(x @ x.T, -1, 1), at.time / steps
     np.fill_diagonal(C, 1.0)
-    for _ in range(STEPS):
+    for _ in range(steps):
         k1 = slopes(M, C)
         k2 = slopes(M + h / 2 * k1[0], C + h / 2 * k1[1])
         k3 = slopes(M + h / 2 * k2[0], C + h / 2 * k2[1])
