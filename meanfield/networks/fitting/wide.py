@@ -1,4 +1,4 @@
-"""Estimating equations in the limit of many dimensions, without replicas.
+"""Estimating equations in the limit of many dimensions, whose root is found without replicas.
 
 In many dimensions independent noises are orthogonal, so that the inner products C of tokens that
 noise moves apart do not fluctuate. With A_ij = W'(C_ij)/sum_k Z(C_ik), or W'(C_ij)/n where Z = 1,
@@ -15,8 +15,9 @@ that variance,
     G(theta) = sum_i (dM_i/dtheta)' V_i^-1 (Y_i - M_i(theta)).
 
 Its mean at the true theta is 0 up to what inner products fluctuate, a relative part of the order
-1/d. Tokens are taken as independent given the layer before: their noises move others by terms of
-the order T/n.
+1/d, and tokens are taken as independent given the layer before, although their noises move others.
+A few replicas at the root give the mean and the variance that G has in truth: the root takes the
+step of Newton's method by that mean.
 
 References
 ----------
@@ -24,8 +25,9 @@ Mardia and Jupp, Directional Statistics (2000), section 9.3 and appendix 1: the 
 and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +37,7 @@ from .families import Family, Point
 from .transitions import Transition, replicas_of, unit
 
 STEPS, MOST = 2, 64  # of Runge and Kutta's method of order 4 in each layer
+REPLICAS = 16  # of each layer, at the root
 SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 ROUNDS = 30
 CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
@@ -52,7 +55,7 @@ class WideEquations(NoisyEquations):
     told : callable
         Is called after each evaluation.
     steps : int
-        Of layers that are drawn for predictions.
+        Of replicas in each layer; more where means need more than 2.
     rk_steps : int
         Of the method of Runge and Kutta in each layer, to begin with: they are doubled until twice
         as many move the root by less than 0.05 standard errors.
@@ -117,12 +120,37 @@ class WideEquations(NoisyEquations):
         scale = self._scale(point)
         return Estimate(point, scale, information, information, none, scores, converged)
 
+    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, None]:
+        """The root for the mean of G in replicas, with its variance in them."""
+        if not found.converged:
+            return found, None
+        point = found.point
+        means = self.means(point)
+        slopes, every = self._slopes(point, means), range(len(means))
+        mean, variance = np.zeros(len(point)), np.zeros((len(point),) * 2)
+        drawn = self._replicas(point, self.transitions, REPLICAS)
+        for k, (one, y) in zip(every, drawn, strict=True):
+            sums = np.stack([
+                self._scores([slopes[k]], [means[k]], [means[k]], [one.with_next(layer)])[0][0]
+                for layer in y
+            ]).sum(axis=1)  # fmt: skip
+            mean += sums.mean(axis=0)
+            variance += np.atleast_2d(np.cov(sums.T))
+        better = replace(found, variance=variance, simulation=variance / REPLICAS)
+        return replace(better, point=self._within(point - better.inverse @ mean)), None
+
+    def _replicas(
+        self, point: np.ndarray, part: Sequence[Transition], count: int
+    ) -> Iterator[tuple[Transition, np.ndarray]]:
+        steps = self.steps * self.rk_steps // STEPS
+        return replicas_of(self.family.at(point), part, count, steps, pairs=False)
+
     def ahead(
         self, point: np.ndarray, part: Sequence[Transition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """See `Equations.ahead`."""
         at = self.family.at(point)
-        ((_, drawn),) = replicas_of(at, part[-1:], 2, self.steps)
+        ((_, drawn),) = self._replicas(point, part[-1:], 1)
         return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
 
     def _resolved(self, point: np.ndarray, slopes: list, means: list, inverse: np.ndarray) -> bool:
@@ -144,14 +172,19 @@ class WideEquations(NoisyEquations):
         return [np.stack(parts) for parts in zip(*columns, strict=True)]
 
     def _scores(
-        self, slopes: list[np.ndarray], means: list[np.ndarray], there: list[np.ndarray]
+        self,
+        slopes: list[np.ndarray],
+        means: list[np.ndarray],
+        there: list[np.ndarray],
+        transitions: Sequence[Transition] | None = None,
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Each token's part of G, (n, p) for each transition, and the information (p, p).
 
         dM/dtheta and V are those of `means`, what is left of the layers is that of `there`.
+        Of other transitions, if they are given.
         """
         found, information = [], np.zeros((len(slopes[0]),) * 2)
-        every = zip(self.transitions, means, slopes, there, strict=True)
+        every = zip(transitions or self.transitions, means, slopes, there, strict=True)
         for one, mean, slope, other in every:
             axis, across, along = _variances(mean)
             parts = (slope * axis).sum(axis=-1, keepdims=True)
