@@ -11,12 +11,12 @@ from typing import Any
 from _page import Run
 from _pool import NOT_RUN, SKIPPED, STOPPED
 
-from meanfield.app.literature import Row, last_runs, rows, sources
+from meanfield.app.literature import NOT_SHOWN, Row, last_runs, rows, sources
 
 __all__ = ["page", "record", "write_page"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "literature.md"
-VERDICTS = ("holds", "holds with a correction", "open", "not checked")
+VERDICTS = ("holds", "holds with a correction", "open", "not checked", NOT_SHOWN)
 HEAD = """\
 # The literature, statement by statement
 
@@ -28,6 +28,7 @@ The formulas are on the page [Equations](../theory/equations.md).
 - **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
 - **open**: nobody has settled it; we say what we measured.
 - **not checked**: and why not.
+- **not shown**: it held before, but a script behind it fails in its last recorded run.
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
 A row with a figure names the example that draws it.
@@ -65,7 +66,7 @@ def write_page() -> None:
 def _overview(every: list[Row]) -> str:
     lines = ["| source | " + " | ".join(VERDICTS) + " |", "|---" * (len(VERDICTS) + 1) + "|"]
     for name, about in sources().items():
-        count = Counter(row.verdict for row in every if row.source == name)
+        count = Counter(row.standing.split(":")[0] for row in every if row.source == name)
         numbers = " | ".join(str(count[verdict]) for verdict in VERDICTS)
         lines.append(f"| {about.split(':')[0]} | {numbers} |")
     return "\n".join([*lines, ""])
@@ -73,7 +74,7 @@ def _overview(every: list[Row]) -> str:
 
 def _row(row: Row) -> str:
     """A row as a section: statement, correction, findings, checks."""
-    lines = [f"### {row.title}\n", f"`{row.key}`, {row.where}: **{row.verdict}**\n"]
+    lines = [f"### {row.title}\n", f"`{row.key}`, {row.where}: **{row.standing}**\n"]
     lines += [f"> {line}" for line in row.says.strip().splitlines()]
     lines += [""]
     if row.correction:
