@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from _page import Run
-from _pool import NOT_RUN, SKIPPED, STOPPED
+from _verdicts import NOT_RUN, SKIPPED, STOPPED
 
 from meanfield.app.literature import NOT_SHOWN, Row, last_runs, rows, sources
 

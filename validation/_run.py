@@ -27,8 +27,9 @@ from pathlib import Path
 from _claims import Claim, Script, disagreements, read_claims, scripts_of
 from _literature import record, write_page
 from _page import Run, page
-from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
+from _pool import Outcome, Running, run_scripts
 from _progress import Progress, expected, of_claims, table
+from _verdicts import FAILS, NOT_RUN, STOPPED
 
 from meanfield.app.doctor import doctor, in_words
 from meanfield.app.literature import VERDICTS, rows

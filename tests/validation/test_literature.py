@@ -34,7 +34,7 @@ NUMBERED = {
 def literature(monkeypatch):
     """The file of validation/ that writes the page."""
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
-    names = ("_literature", "_page", "_pool", "_claims")
+    names = ("_literature", "_page", "_pool", "_claims", "_verdicts", "_report")
     import _literature
 
     yield _literature
