@@ -34,7 +34,7 @@ NUMBERED = {
 def literature(monkeypatch):
     """The file of validation/ that writes the page."""
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
-    names = ("_literature", "_page", "_pool", "_claims", "_verdicts", "_report")
+    names = ("_literature", "_record", "_page", "_pool", "_claims", "_verdicts", "_report")
     import _literature
 
     yield _literature
@@ -123,15 +123,17 @@ def test_the_page_is_up_to_date(literature):
 
 def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
     from _claims import Script
+    from _page import Run
     from _pool import Outcome
+    from _record import record
 
     path = tmp_path / "verdicts.json"
     script = tmp_path / "a.py"
     script.write_text('"""Claim: x.\n\n    python validation/a.py [--quick]  # 9 s\n"""')
     outcome = Outcome(Script(script), "holds", output="7 comparisons, all hold\n")
     for quick in (False, True):
-        run = literature.Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
-        literature.record(path, run)
+        run = Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
+        record(path, run)
     assert '"quick": false' in path.read_text() and '"comparisons": 7' in path.read_text()
 
 

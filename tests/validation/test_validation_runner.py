@@ -63,7 +63,10 @@ def project(tmp_path):
 
 
 def run(command, *options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}  # the package of this tree
+    return subprocess.run(
+        [*command, *options], capture_output=True, text=True, timeout=120, env=env
+    )
 
 
 def ended(pid):
