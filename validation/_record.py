@@ -29,16 +29,17 @@ def version(tree: Path = IMPORTED) -> str:
     """The version of the code that runs, by default that of the package that is imported.
 
     Of a checkout it is the last tag and the commit, as `git describe` has it, with "-dirty" where
-    `meanfield/` or `validation/` has changes that are not committed, but for the record itself;
-    otherwise the version that is installed.
+    `meanfield/` or `validation/` has changes that are not committed, but for the record itself.
+    Otherwise it is the version that is installed, with "-dirty" if git cannot read the checkout.
     """
+    installed = meanfield.__version__
     try:
         if Path(_git(tree, "rev-parse", "--show-toplevel")).resolve() != tree.resolve():
-            return meanfield.__version__
+            return installed
         described = _git(tree, "describe", "--tags", "--always")
         changes = _git(tree, "status", "--porcelain", "--untracked-files=all", "--", *CODE)
-    except (OSError, subprocess.CalledProcessError):  # no git, no checkout
-        return meanfield.__version__
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        return installed + (DIRTY if (tree / ".git").exists() else "")
     return described + (DIRTY if changes else "")
 
 

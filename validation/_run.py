@@ -74,19 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = options(arguments)
     try:
         claims, scripts = read_claims(chosen.claims), scripts_of(chosen.scripts)
-        prepare(chosen.out)
-        if chosen.record:
-            check(chosen.record, chosen.scripts, chosen.claims)
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     wrong = dict(disagreements(claims, scripts))
     if chosen.only or chosen.row:
         names = scripts_of_rows(chosen.row) if chosen.row else []
         claims, scripts, wrong = selected(chosen.only or [], names, claims, scripts, wrong)
+    report = chosen.out / "report.html"
+    try:
+        if chosen.record:
+            check(chosen.record, chosen.scripts, chosen.claims)
+        prepare(report)
+    except ValueError as error:
+        sys.exit(str(error))
     for name, why in wrong.items():
         print(f"{FAILS}  {name}: {why}")
     run, interrupted = carry_out(scripts, wrong, chosen)
-    report = chosen.out / "report.html"
     report.write_text(page(claims, run), encoding="utf-8")
     if chosen.only or chosen.row:
         print(f"\n{of_claims(claims, run.outcomes)}")
@@ -123,13 +126,17 @@ def carry_out(
     return Run(outcomes, began, seconds, workers, threads, quick, code, words), interrupted
 
 
-def prepare(out: Path) -> None:
-    """Make the folders of what a run writes, and see that files can be written there."""
+def prepare(report: Path) -> None:
+    """Make the folders of what a run writes, see that files can be written there, and take the
+    report of an earlier run away.
+    """
+    out = report.parent
     try:
         for folder in (out, out / "output", out / "figures"):
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):
                 pass
+        report.unlink(missing_ok=True)
     except OSError as error:
         raise ValueError(f"--out {out} cannot be written: {error}.") from error
 

@@ -84,6 +84,8 @@ def test_a_folder_that_cannot_be_written_is_refused(refusal, tmp_path):
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file" / "out"):
         assert f"--out {out} cannot be written: " in refusal("--out", out)
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    assert f"--out {tmp_path / 'out'} cannot be written: " in refusal()
 
 
 def test_the_record_of_the_package_is_of_its_own_scripts(refusal, tmp_path):
@@ -140,6 +142,7 @@ def test_the_version_is_that_of_the_code_that_runs(runner, tmp_path):
         path.write_text("{}")
     assert _record.version(tmp_path) == mf.__version__  # no checkout
     git("init")
+    assert _record.version(tmp_path) == f"{mf.__version__}-dirty"  # one that git cannot describe
     git("add", ".")
     git("commit", "-m", "x")
     commit = git("rev-parse", "--short", "HEAD")
