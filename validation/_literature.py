@@ -1,22 +1,18 @@
-"""docs/reference/literature.md, from the table of the literature; and the record of verdicts.
+"""docs/reference/literature.md, from the table of the literature.
 
 python validation/_literature.py    # writes the page again
 """
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from _page import Run
-from _pool import NOT_RUN, SKIPPED, STOPPED
+from meanfield.app.literature import NOT_SHOWN, Row, last_runs, rows, sources
 
-from meanfield.app.literature import Row, last_runs, rows, sources
-
-__all__ = ["page", "record", "write_page"]
+__all__ = ["page", "write_page"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "literature.md"
-VERDICTS = ("holds", "holds with a correction", "open", "not checked")
+VERDICTS = ("holds", "holds with a correction", "open", "not checked", NOT_SHOWN)
 HEAD = """\
 # The literature, statement by statement
 
@@ -28,6 +24,7 @@ The formulas are on the page [Equations](../theory/equations.md).
 - **holds with a correction**: as printed it fails, or is imprecise; the correction is said.
 - **open**: nobody has settled it; we say what we measured.
 - **not checked**: and why not.
+- **not shown**: it held before, but a script behind it fails in its last recorded run.
 
 `meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
 A row with a figure names the example that draws it.
@@ -65,7 +62,7 @@ def write_page() -> None:
 def _overview(every: list[Row]) -> str:
     lines = ["| source | " + " | ".join(VERDICTS) + " |", "|---" * (len(VERDICTS) + 1) + "|"]
     for name, about in sources().items():
-        count = Counter(row.verdict for row in every if row.source == name)
+        count = Counter(row.standing.split(":")[0] for row in every if row.source == name)
         numbers = " | ".join(str(count[verdict]) for verdict in VERDICTS)
         lines.append(f"| {about.split(':')[0]} | {numbers} |")
     return "\n".join([*lines, ""])
@@ -73,7 +70,7 @@ def _overview(every: list[Row]) -> str:
 
 def _row(row: Row) -> str:
     """A row as a section: statement, correction, findings, checks."""
-    lines = [f"### {row.title}\n", f"`{row.key}`, {row.where}: **{row.verdict}**\n"]
+    lines = [f"### {row.title}\n", f"`{row.key}`, {row.where}: **{row.standing}**\n"]
     lines += [f"> {line}" for line in row.says.strip().splitlines()]
     lines += [""]
     if row.correction:
@@ -98,7 +95,8 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
     named = sorted({script for row in every for script in row.scripts if "/" not in script})
     lines = [
         "## Last runs of the scripts\n",
-        "Recorded by `make validate VALIDATE_ARGS=--record`; *in part* is said of quick runs.\n",
+        "Recorded by `make validate VALIDATE_ARGS=--record`; *in part* is said of quick runs, and",
+        "`-dirty` of a version with changes that were not committed.\n",
         "| script | verdict | comparisons | date | meanfield |\n|---|---|---|---|---|",
     ]
     for script in named:
@@ -110,25 +108,6 @@ def _last_runs(every: list[Row], runs: dict[str, dict[str, Any]]) -> str:
         numbers = f"{run['comparisons']} | {run['date']} | {run['version']}"
         lines.append(f"| `{script}` | {run['verdict']}{part} | {numbers} |")
     return "\n".join([*lines, ""])
-
-
-def record(path: Path, run: Run) -> None:
-    """Write down how the scripts of a run ended; a quick run never replaces one in full."""
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    for outcome in run.outcomes:
-        if outcome.verdict in (NOT_RUN, SKIPPED, STOPPED):
-            continue
-        quick = run.quick and outcome.script.takes("--quick")
-        if quick and outcome.holds and not kept.get(outcome.script.name, {"quick": True})["quick"]:
-            continue
-        kept[outcome.script.name] = {
-            "verdict": outcome.verdict,
-            "quick": quick,
-            "date": f"{run.began:%Y-%m-%d}",
-            "version": run.version,
-            "comparisons": outcome.comparisons,
-        }
-    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,17 +15,15 @@ from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NoReturn
 
 from _claims import Script
-from _report import SKIPPED as NOTHING
+from _verdicts import COMPARISONS, FAILS, HOLDS, SKIPPED, TIMED_OUT, judge, status
 
 from meanfield.app.doctor import THREAD_VARIABLES
 
-__all__ = ["FAILS", "NOT_RUN", "SKIPPED", "STOPPED", "Outcome", "Running", "limit", "run_scripts"]
+__all__ = ["Outcome", "Running", "limit", "run_scripts"]
 
-HOLDS, FAILS, TIMED_OUT = "holds", "FAILS", "TIMED OUT"
-STOPPED, NOT_RUN, SKIPPED = "stopped", "not run", "skipped"
-COMPARISONS = re.compile(r"^(\d+) comparisons, ", re.MULTILINE)
 LARGEST = re.compile(r"^largest .*, allowed (\S+): (\S+)$", re.MULTILINE)
 UNKNOWN = 1800.0  # seconds, for a script that does not say how long it takes
 
@@ -59,7 +57,7 @@ class Outcome:
     @property
     def comparisons(self) -> int:
         """How many the script has printed."""
-        return sum(int(number) for number in COMPARISONS.findall(self.output))
+        return sum(int(number) for number, _ in COMPARISONS.findall(self.output))
 
     @property
     def measured(self) -> list[str]:
@@ -111,12 +109,9 @@ class Running:
         if code is None:
             self.kill()
             return self.ended(TIMED_OUT, f"stopped after {self.limit:.0f} s")
-        if code == NOTHING:
-            printed = self.output.read_text(encoding="utf-8", errors="replace").strip()
-            return self.ended(SKIPPED, printed.splitlines()[-1] if printed else "")
-        if code:
-            why = f"exit code {code}" if code > 0 else f"killed by {signal.Signals(-code).name}"
-            return self.ended(FAILS, why)
+        verdict, why = judge(code, self.output.read_text(encoding="utf-8", errors="replace"))
+        if verdict != HOLDS:
+            return self.ended(verdict, why)
         if self.figure and not self.figure.exists():
             return self.ended(FAILS, "drew no figure")
         return self.ended(HOLDS)
@@ -202,8 +197,11 @@ def _server(threads: int, scratch: str, preloaded: list[str]) -> Iterator[None]:
     yield
 
 
-def run_script(path: Path, arguments: Sequence[str], output: Path) -> None:
-    """Run a script as `python path arguments` does, in this process; what it prints to `output`."""
+def run_script(path: Path, arguments: Sequence[str], output: Path) -> NoReturn:
+    """Run a script as `python path arguments` does, in this process; what it prints to `output`.
+
+    The process ends with the `status` of the script.
+    """
     os.setsid()
     sys.stdout.flush()
     for source, flags, targets in (
@@ -216,7 +214,11 @@ def run_script(path: Path, arguments: Sequence[str], output: Path) -> None:
         os.close(opened)
     sys.argv, sys.path[0] = [str(path), *arguments], str(path.parent)
     sys.modules.pop("_report", None)  # which tells the time from its import on
-    runpy.run_path(str(path), run_name="__main__")
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        sys.exit(status(end.code))
+    sys.exit(status(0))
 
 
 def _start(script: Script, out: Path, quick: bool, seconds: float) -> Running:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import meanfield as mf
 
-__all__ = ["SKIPPED", "Report", "skipped", "successful"]
+__all__ = ["NOTHING", "SKIPPED", "Report", "skipped", "successful"]
 
 SKIPPED = 77  # exit code of a script that has compared nothing
+NOTHING = "Nothing was compared:"
 
 BEGAN = time.perf_counter()
 
@@ -76,5 +77,5 @@ def successful(run: mf.Solution) -> mf.Solution:
 
 def skipped(why: str) -> int:
     """Say that nothing was compared, and why; the exit code for that, which is no verdict."""
-    print(f"Nothing was compared: {why}")
+    print(f"{NOTHING} {why}")
     return SKIPPED

@@ -4,19 +4,22 @@
     python validation/_run.py [--row survey:theorem-5 ...] [--record]
 
 `--row` runs what checks rows of the literature (`meanfield literature` lists them); `--record`
-writes down verdicts, with date and version, and docs/reference/literature.md anew.
+writes down verdicts, with date and version, and docs/reference/literature.md anew; it is for
+the scripts and the package of one tree.
 
 Scripts run in processes of their own, several at a time, longest first. A script without a line
 in the table of claims fails, and so does a claim without a script. What they print and draw, and
-`report.html`, are written to out/validation/. A script whose optional packages are not installed is
-skipped, which is no verdict. Exit code: 0 if all others hold, 1 if one fails, 130 after Ctrl-C,
-which stops everything at once.
+`report.html`, are written to out/validation/. A script holds if it ends with 0 and its summaries
+say that all comparisons hold; one whose optional packages are not installed is skipped, which is
+no verdict. Exit code: 0 if all others hold, 1 if one fails, 130 after Ctrl-C, which stops
+everything at once.
 """
 
 import argparse
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -25,10 +28,12 @@ from datetime import datetime
 from pathlib import Path
 
 from _claims import Claim, Script, disagreements, read_claims, scripts_of
-from _literature import record, write_page
+from _literature import write_page
 from _page import Run, page
-from _pool import FAILS, NOT_RUN, STOPPED, Outcome, Running, run_scripts
+from _pool import Outcome, Running, run_scripts
 from _progress import Progress, expected, of_claims, table
+from _record import DIRTY, check, of_package, record, version
+from _verdicts import FAILS, NOT_RUN, STOPPED
 
 from meanfield.app.doctor import doctor, in_words
 from meanfield.app.literature import VERDICTS, rows
@@ -60,6 +65,8 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     chosen = parser.parse_args(arguments)
     if chosen.workers is not None and chosen.workers < 1:
         parser.error(f"--workers needs at least 1; got {chosen.workers}.")
+    if chosen.timeout is not None and not chosen.timeout > 0:
+        parser.error(f"--timeout needs a number of seconds above 0; got {chosen.timeout}.")
     return chosen
 
 
@@ -71,21 +78,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.exit(str(error))
     wrong = dict(disagreements(claims, scripts))
     if chosen.only or chosen.row:
-        words = [*(chosen.only or ()), *(scripts_of_rows(chosen.row) if chosen.row else ())]
-        claims, scripts, wrong = selected(words, claims, scripts, wrong)
+        names = scripts_of_rows(chosen.row) if chosen.row else []
+        claims, scripts, wrong = selected(chosen.only or [], names, claims, scripts, wrong)
+    report = chosen.out / "report.html"
+    try:
+        if chosen.record:
+            check(chosen.record, chosen.scripts, chosen.claims)
+        prepare(report)
+    except ValueError as error:
+        sys.exit(str(error))
     for name, why in wrong.items():
         print(f"{FAILS}  {name}: {why}")
     run, interrupted = carry_out(scripts, wrong, chosen)
-    report = chosen.out / "report.html"
-    report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(page(claims, run), encoding="utf-8")
     if chosen.only or chosen.row:
         print(f"\n{of_claims(claims, run.outcomes)}")
     print(f"\n{table(run.outcomes)}, in {run.seconds:.0f} s\nReport: {report}")
     if chosen.record:
         record(chosen.record, run)
-    if chosen.record == VERDICTS:
-        write_page()
+        if of_package(chosen.record):
+            write_page()
+        if run.version.endswith(DIRTY):
+            print(f"Recorded as {run.version}: the code has changes that are not committed.")
     if interrupted:
         print("Interrupted: what was still running has been stopped.")
         return INTERRUPTED
@@ -96,7 +110,7 @@ def carry_out(
     scripts: list[Script], wrong: dict[str, str], chosen: argparse.Namespace
 ) -> tuple[Run, bool]:
     """Run the scripts; what came of it, and whether it was interrupted."""
-    cores = usable_cores()
+    cores, code = usable_cores(), version()
     workers = min(chosen.workers or cores, max(len(scripts), 1))
     threads = max(1, cores // workers)
     print(f"{len(scripts)} scripts, {workers} at a time, threads of each: {threads}.", end=" ")
@@ -106,10 +120,25 @@ def carry_out(
     seconds = time.perf_counter() - start
     names = sorted({script.name for script in scripts} | set(wrong))
     outcomes = [judged(Script(chosen.scripts / name), ended, wrong) for name in names]
-    machine = doctor()
-    version = str(machine["meanfield"] or "(not installed)")
-    quick, words = chosen.quick, in_words(machine)
-    return Run(outcomes, began, seconds, workers, threads, quick, version, words), interrupted
+    if version() != code:  # somebody has worked on it meanwhile
+        code = code.removesuffix(DIRTY) + DIRTY
+    quick, words = chosen.quick, in_words(doctor())
+    return Run(outcomes, began, seconds, workers, threads, quick, code, words), interrupted
+
+
+def prepare(report: Path) -> None:
+    """Make the folders of what a run writes, see that files can be written there, and take the
+    report of an earlier run away.
+    """
+    out = report.parent
+    try:
+        for folder in (out, out / "output", out / "figures"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        report.unlink(missing_ok=True)
+    except OSError as error:
+        raise ValueError(f"--out {out} cannot be written: {error}.") from error
 
 
 def usable_cores() -> int:
@@ -132,18 +161,25 @@ def scripts_of_rows(keys: Sequence[str]) -> list[str]:
 
 
 def selected(
-    words: Sequence[str], claims: list[Claim], scripts: list[Script], wrong: dict[str, str]
+    words: Sequence[str],
+    names: Sequence[str],
+    claims: list[Claim],
+    scripts: list[Script],
+    wrong: dict[str, str],
 ) -> tuple[list[Claim], list[Script], dict[str, str]]:
-    """What concerns scripts whose name contains one of the words."""
+    """What concerns scripts whose name contains one of the words, or is one of the names."""
 
     def wanted(name: str) -> bool:
-        return any(word in name for word in words)
+        return name in names or any(word in name for word in words)
 
-    found = [script for script in scripts if wanted(script.name)]
-    if not found:
-        names = ", ".join(script.path.stem for script in scripts)
-        sys.exit(f"No script has {' or '.join(words)} in its name. There are: {names}.")
+    known = [script.name for script in scripts]
+    none = [word for word in words if not any(word in name for name in known)]
+    none += [name for name in names if name not in known]
+    if none:
+        there = ", ".join(script.path.stem for script in scripts)
+        sys.exit(f"No script has {' or '.join(none)} in its name. There are: {there}.")
     claims = [claim for claim in claims if wanted(claim.script)]
+    found = [script for script in scripts if wanted(script.name)]
     return claims, found, {name: why for name, why in wrong.items() if wanted(name)}
 
 

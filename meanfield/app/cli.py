@@ -491,7 +491,7 @@ def literature(words: tuple[str, ...]) -> None:
     if word:
         click.echo("\n\n".join(map(in_words, found)))
     else:
-        click.echo("\n".join(f"{row.key:<36}{row.verdict:<26}{row.title}" for row in found))
+        click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in found))
 
 
 @main.command()

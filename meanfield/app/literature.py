@@ -18,6 +18,7 @@ from ..core.errors import MeanfieldError
 from .formulas import plain
 
 __all__ = [
+    "NOT_SHOWN",
     "VERDICTS",
     "Claim",
     "Row",
@@ -31,6 +32,7 @@ __all__ = [
 
 HERE = Path(__file__).parent
 VERDICTS = HERE / "verdicts.json"
+HOLDS, NOT_SHOWN = "holds", "not shown"
 CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
 NAMED = re.compile(r"`(\w+\.py)`")
 NOT_A_SCRIPT = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
@@ -93,6 +95,24 @@ class Row:
     def scripts(self) -> list[str]:
         """The scripts that check it, each once, in the order in which they are named."""
         return list(dict.fromkeys(check.partition(":")[0] for check in self.checks))
+
+    @property
+    def standing(self) -> str:
+        """The verdict, as far as the last runs of its scripts allow it.
+
+        A row that holds, with a correction or not, is "not shown: w2_rates.py FAILS (2026-11-27)"
+        while the recorded verdict of one of its scripts is another one, or none is recorded.
+        """
+        if not self.verdict.startswith(HOLDS):
+            return self.verdict
+        runs = last_runs()
+        here = [script for script in self.scripts if "/" not in script]
+        wrong = [
+            f"{script} {run['verdict']} ({run['date']})" if run else f"{script} has no recorded run"
+            for script, run in ((script, runs.get(script)) for script in here)
+            if run is None or run["verdict"] != HOLDS
+        ]
+        return f"{NOT_SHOWN}: {', '.join(wrong)}" if wrong else self.verdict
 
     @property
     def claims(self) -> list[Claim]:
@@ -214,7 +234,7 @@ def last_runs() -> dict[str, dict[str, Any]]:
 
 def in_words(row: Row) -> str:
     """A row for a terminal."""
-    lines = [f"{row.key}  {row.title} ({row.where}): {row.verdict}", "", row.says.strip()]
+    lines = [f"{row.key}  {row.title} ({row.where}): {row.standing}", "", row.says.strip()]
     if row.correction:
         lines += ["", f"Correction. {row.correction.strip()}"]
     lines += ["", f"{'Why not' if row.verdict == 'not checked' else 'Found'}. {row.found.strip()}"]

@@ -1,5 +1,6 @@
 """The table of the literature is complete, and what it names exists; its page is up to date."""
 
+import json
 import re
 import sys
 from datetime import datetime
@@ -33,7 +34,7 @@ NUMBERED = {
 def literature(monkeypatch):
     """The file of validation/ that writes the page."""
     monkeypatch.syspath_prepend(str(ROOT / "validation"))
-    names = ("_literature", "_page", "_pool", "_claims")
+    names = ("_literature", "_record", "_page", "_pool", "_claims", "_verdicts", "_report")
     import _literature
 
     yield _literature
@@ -77,9 +78,42 @@ def test_verdicts_of_all_scripts_are_recorded():
     """If this fails: make validate VALIDATE_ARGS="--row KEY --record" records those of a row."""
     named = {script for row in rows() for script in row.scripts if "/" not in script}
     assert named <= set(last_runs())
+    failing = [name for name, run in last_runs().items() if run["verdict"] != "holds"]
+    assert not failing, f"scripts whose last recorded run does not hold: {failing}"
     for name, run in last_runs().items():
         assert (ROOT / "validation" / name).exists()
         assert set(run) == {"verdict", "quick", "date", "version", "comparisons"}
+
+
+@pytest.fixture
+def failing(monkeypatch, tmp_path):
+    """The recorded verdicts, of which w2_rates.py fails and slow_motion.py has none."""
+    runs = last_runs()
+    runs["w2_rates.py"] |= {"verdict": "FAILS", "date": "2026-12-24"}
+    del runs["slow_motion.py"]
+    path = tmp_path / "verdicts.json"
+    path.write_text(json.dumps(runs))
+    monkeypatch.setattr("meanfield.app.literature.VERDICTS", path)
+
+
+def test_a_row_whose_script_fails_is_not_shown(literature, failing):
+    """By the command, its list and the page; what no script of theirs contradicts stays."""
+    said = "not shown: w2_rates.py FAILS (2026-12-24)"
+    assert said in CliRunner().invoke(main, ["literature", "survey:theorem-5"]).output
+    of_all = CliRunner().invoke(main, ["literature"]).output
+    assert f"survey:theorem-5                    {said}" in of_all
+    assert "survey:theorem-6                    holds with a correction" in of_all
+    assert rows("survey:5.1-slow-motion")[0].standing.startswith(
+        "not shown: slow_motion.py has no recorded run"
+    )
+    page = literature.page()
+    assert f"`survey:theorem-5`, section 4.3: **{said}**" in page
+    (survey,) = (line for line in page.splitlines() if line.startswith("| The survey |"))
+    affected = [
+        row for row in rows() if {"w2_rates.py", "slow_motion.py"} & set(row.scripts)
+        and row.source == "survey" and row.verdict.startswith("holds")
+    ]  # fmt: skip
+    assert survey.endswith(f"| {len(affected)} |")
 
 
 def test_the_page_is_up_to_date(literature):
@@ -89,15 +123,17 @@ def test_the_page_is_up_to_date(literature):
 
 def test_a_quick_run_does_not_replace_one_in_full(literature, tmp_path):
     from _claims import Script
+    from _page import Run
     from _pool import Outcome
+    from _record import record
 
     path = tmp_path / "verdicts.json"
     script = tmp_path / "a.py"
     script.write_text('"""Claim: x.\n\n    python validation/a.py [--quick]  # 9 s\n"""')
     outcome = Outcome(Script(script), "holds", output="7 comparisons, all hold\n")
     for quick in (False, True):
-        run = literature.Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
-        literature.record(path, run)
+        run = Run([outcome], datetime(2026, 1, 2), 1.0, 1, 1, quick, "9.9", "")
+        record(path, run)
     assert '"quick": false' in path.read_text() and '"comparisons": 7' in path.read_text()
 
 

@@ -63,7 +63,10 @@ def project(tmp_path):
 
 
 def run(command, *options):
-    return subprocess.run([*command, *options], capture_output=True, text=True, timeout=120)
+    env = os.environ | {"PYTHONPATH": str(ROOT)}  # the package of this tree
+    return subprocess.run(
+        [*command, *options], capture_output=True, text=True, timeout=120, env=env
+    )
 
 
 def ended(pid):
@@ -153,6 +156,42 @@ def test_a_script_that_compares_nothing_is_skipped_and_does_not_hold(project, tm
     assert "pip install it" in done.stdout
     assert "All hold, 1 skipped" in (tmp_path / "out" / "report.html").read_text()
     assert set(json.loads((tmp_path / "kept.json").read_text())) == {"holds.py"}
+
+
+def test_nothing_is_recorded_as_holding_that_did_not_show_it(project, tmp_path):
+    """Left half way, empty, an exit code that wraps to 0, comparisons that fail and an exit 77."""
+    begin, hold = '"""Claim: x."""\nimport os, sys\n', 'print("5 comparisons, all hold", flush=1)\n'
+    fail = hold.replace("all hold", "4 FAIL")
+    scripts = {
+        "half": f"{begin}{hold}os._exit(0)\n",
+        "empty": begin,
+        "wraps": f"{begin}{hold}sys.exit(256)\n",
+        "misses": f"{begin}{fail}sys.exit(0)\n",
+        "hides": f'{begin}{fail}print("Nothing was compared: x")\nsys.exit(77)\n',
+        "ends": begin + hold,
+    }
+    kept = tmp_path / "kept.json"
+    old = {
+        "verdict": "holds",
+        "quick": False,
+        "date": "2026-01-02",
+        "version": "9",
+        "comparisons": 5,
+    }
+    kept.write_text(json.dumps({"hides.py": old}))
+    done = run(project(scripts), "--record", kept)
+    assert done.returncode == 1 and "1 of 6 hold" in done.stdout
+    for why in (
+        "half (left before its end, with exit code 0)",
+        "empty (no summary",
+        "wraps (exit code 1)",
+        "The script ended with 256",
+        "misses (exit code 0 after '5 comparisons, 4 FAIL')",
+        "hides (exit code 77, that nothing was compared, after '5 comparisons, 4 FAIL')",
+    ):
+        assert why in done.stdout
+    verdicts = {name: run["verdict"] for name, run in json.loads(kept.read_text()).items()}
+    assert verdicts == {f"{name}.py": "FAILS" for name in scripts} | {"ends.py": "holds"}
 
 
 @pytest.mark.long
