@@ -264,7 +264,7 @@ def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, F
     h = trace.hidden[0]
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
     found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
-                     rng=rng, progress=False)  # fmt: skip
+                     test_replicas=16, rng=rng, progress=False)  # fmt: skip
     disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
     worse = any(one.over_nothing[0] > 1 for one in found.predictions)
     return found, Finding(

@@ -76,10 +76,10 @@ def fit(
         Whether to fit again without the last third of the layers, and of the texts, and to predict
         them. Without a verdict they are not.
     wide : bool
-        Whether to take the limit of many dimensions, for zonal drifts with noise: means and
-        variances are then those of `wide.WideEquations`, of a relative error of about 1/d, instead
-        of those of replicas. 250 tokens of 6 layers in d = 384 take 10 s instead of some
-        minutes. There is no test of fit then, and `rejected` is None.
+        Whether to find the root in the limit of many dimensions, for zonal drifts with noise: means
+        are then those of `wide.WideEquations`, and replicas are drawn at the root alone, for its
+        variance and the rest of its mean. 250 tokens of 6 layers in d = 384 take half a minute
+        instead of some minutes. There is no test of fit then, and `rejected` is None.
     rng : numpy.random.Generator or seed
         Of replicas and bootstrap.
     progress : bool, optional
@@ -123,14 +123,16 @@ def fit(
             evaluations = next(done)
             bar.show(min(0.99, evaluations / EVALUATIONS), f"fitting, {evaluations} evaluations")
 
+        of_replicas = {"test_replicas": test_replicas, "steps": steps}
         equations: Equations
         if not noise:
             equations = LeastSquares(chosen, transitions, told)
         elif wide:
-            equations = WideEquations(chosen, transitions, told, steps=steps)
+            equations = WideEquations(chosen, transitions, told, **of_replicas)
         else:
-            equations = ReplicaEquations(chosen, transitions, told, replicas=replicas,
-                                         steps=steps, test_replicas=test_replicas)  # fmt: skip
+            equations = ReplicaEquations(
+                chosen, transitions, told, replicas=replicas, **of_replicas
+            )
         found, goodness = equations.judged(equations.estimate(), random)
         ahead: list[Prediction] = []
         train, held = split(transitions)

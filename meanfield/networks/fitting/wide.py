@@ -37,7 +37,6 @@ from .families import Family, Point
 from .transitions import Transition, replicas_of, unit
 
 STEPS, MOST = 2, 64  # of Runge and Kutta's method of order 4 in each layer
-REPLICAS = 16  # of each layer, at the root
 SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 ROUNDS = 30
 CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
@@ -54,6 +53,8 @@ class WideEquations(NoisyEquations):
     transitions : sequence of Transition
     told : callable
         Is called after each evaluation.
+    test_replicas : int
+        Of each layer, at the root.
     steps : int
         Of replicas in each layer; more where means need more than 2.
     rk_steps : int
@@ -67,11 +68,12 @@ class WideEquations(NoisyEquations):
         transitions: Sequence[Transition],
         told: Callable[[], None] = nothing,
         *,
+        test_replicas: int,
         steps: int,
         rk_steps: int = STEPS,
     ):
         super().__init__(family, transitions, told)
-        self.steps, self.rk_steps = steps, rk_steps
+        self.test_replicas, self.steps, self.rk_steps = test_replicas, steps, rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
     def means(self, point: np.ndarray) -> list[np.ndarray]:
@@ -128,7 +130,7 @@ class WideEquations(NoisyEquations):
         means = self.means(point)
         slopes, every = self._slopes(point, means), range(len(means))
         mean, variance = np.zeros(len(point)), np.zeros((len(point),) * 2)
-        drawn = self._replicas(point, self.transitions, REPLICAS)
+        drawn = self._replicas(point, self.transitions, self.test_replicas)
         for k, (one, y) in zip(every, drawn, strict=True):
             sums = np.stack([
                 self._scores([slopes[k]], [means[k]], [means[k]], [one.with_next(layer)])[0][0]
@@ -136,13 +138,13 @@ class WideEquations(NoisyEquations):
             ]).sum(axis=1)  # fmt: skip
             mean += sums.mean(axis=0)
             variance += np.atleast_2d(np.cov(sums.T))
-        better = replace(found, variance=variance, simulation=variance / REPLICAS)
+        better = replace(found, variance=variance, simulation=variance / self.test_replicas)
         return replace(better, point=self._within(point - better.inverse @ mean)), None
 
     def _replicas(
         self, point: np.ndarray, part: Sequence[Transition], count: int
     ) -> Iterator[tuple[Transition, np.ndarray]]:
-        steps = self.steps * self.rk_steps // STEPS
+        steps = self.steps * self.rk_steps**2 // STEPS**2
         return replicas_of(self.family.at(point), part, count, steps, pairs=False)
 
     def ahead(
