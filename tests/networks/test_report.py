@@ -147,6 +147,17 @@ def test_tokens_that_gather_and_that_spread_are_told_apart():
         assert gather.verdict == energy.verdict == wanted
 
 
+def test_a_flow_that_cannot_be_fitted_leaves_the_page_with_the_reason():
+    h = np.random.default_rng(0).standard_normal((3, 8, 4))
+    h[1, 0] = -h[0, 0]
+    for states, word in ((h, "antipode"), (h[[0, 0, 0]], "do not move")):
+        found = report(states, progress=False)
+        assert found.fit is None and word in found.findings[-1].text
+        assert word in found.html
+    with pytest.raises(ValueError, match="5 tokens or more"):
+        report(h[:, :4], progress=False)
+
+
 def test_the_page_is_complete_and_can_be_read_out(found, tmp_path):
     page = found.save(tmp_path / "page.html").read_text(encoding="utf-8")
     assert not re.search(r'(?:src|href)="(?!#|data:)', page) and "url(http" not in page
