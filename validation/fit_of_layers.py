@@ -20,8 +20,8 @@ Tokens start uniform and are moved by SA for the time T in each layer, with step
    its information within 4 standard errors.
 4. 95 % intervals, n = 120, d = 3, 4 layers, beta = 2, T = 0.5, kappa = 100, new tokens in each
    repetition: they cover in 93 to 97 %, within 2.6 standard errors where there are fewer than 1000
-   repetitions. The test of fit rejects these true flows in 5 %, within 3 standard errors and 1.5 %:
-   it takes twice the smaller of two p-values and is conservative.
+   repetitions. The test of fit rejects these true flows in at most 5 %, within 3 standard
+   errors: it takes twice the smaller of two p-values and is conservative.
 
     python validation/fit_of_layers.py [--quick] [--open]    # 280 s, 22 s quick
 
@@ -208,8 +208,10 @@ def check_small(report: Report, pool, repetitions: int) -> None:
         report.compare("coverage", name, predicted=0.95, measured=by_model[:, k].mean(),
                        tolerance=allowed, random=True)  # fmt: skip
     print("coverage with the variance of tokens apart:", by_tokens.mean(axis=0))
-    report.compare("rejected", "true flows", predicted=0.05, measured=rejected.mean(),
-                   tolerance=0.015 + 3 * np.sqrt(0.0475 / repetitions), random=True)  # fmt: skip
+    print("true flows rejected:", rejected.mean())
+    report.compare("rejected", "true flows, above 5 %", predicted=0.0,
+                   measured=max(0.0, rejected.mean() - 0.05),
+                   tolerance=3 * np.sqrt(0.0475 / repetitions), random=True)  # fmt: skip
 
 
 def check_others(report: Report, pool, repetitions: int) -> None:

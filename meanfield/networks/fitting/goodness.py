@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .equations import Estimate, total
+from .equations import Estimate
 from .families import Family
 from .scores import scores
 from .transitions import Transition, carried, chord, mean_velocity, replicas_of
@@ -72,15 +72,14 @@ def variance_and_goodness(
     rows, own_scores, observed, layers, variance = [], [], [], [], np.zeros((p, p))
     value_of_new = np.zeros(p)
     drawn = replicas_of(family.at(point), fresh, count, steps, pairs=False)
-    for terms, (one, y) in zip(found.terms, drawn, strict=True):
+    for one, y in drawn:
         x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
         h = scores(family, point, x, y).sum(axis=1)
         covariance = np.atleast_2d(np.cov(h.T))
         variance += covariance
-        seen_score = scores(family, point, one.x[None], one.y[None]).sum(axis=(0, 1))
-        value_of_new += seen_score - h.mean(axis=0)
+        value = scores(family, point, one.x[None], one.y[None]).sum(axis=(0, 1)) - h.mean(axis=0)
+        value_of_new += value
         own_scores.append(h - h.mean(axis=0))
-        value = terms.sum(axis=0)
         layers.append(value @ np.linalg.pinv(covariance * (1 + 1 / count)) @ value)
         left = residuals(family, point, x, y)
         mean = left.mean(axis=0)
@@ -95,7 +94,7 @@ def variance_and_goodness(
     free = len(table) - len(rows) - p
     left_over = table - others @ slopes
     covariance = left_over.T @ left_over / free * len(rows) * (1 + 1 / count)
-    off = np.sum(observed, axis=0) - total(found.terms) @ slopes
+    off = np.sum(observed, axis=0) - value_of_new @ slopes
     k = len(off)
     square = float(off @ np.linalg.pinv(covariance) @ off)
     by_statistics = float(f.sf(square * (free - k + 1) / (free * k), k, free - k + 1))
