@@ -155,6 +155,15 @@ def test_a_fit_is_pickled_and_profiles_refuse_what_no_time_is(noisy):
         noisy.bootstrap(draws=2.7)
 
 
+def test_statistics_do_not_see_that_a_parameter_is_a_few_errors_off(noisy):
+    """What scores tell is taken off them; with the wrong sign p is 1e-32 here."""
+    found, equations = noisy.estimate, noisy.equations
+    for errors in (-3, 3):
+        off = replace(found, point=found.point + errors * found.errors * np.eye(3)[1])
+        _, goodness = equations.judged(off, np.random.default_rng(0))
+        assert goodness.of_statistics > 1e-3
+
+
 def test_where_no_root_was_found_nothing_else_is_said(noisy):
     lost = replace(noisy, estimate=replace(noisy.estimate, converged=False))
     assert lost.status == "not converged"
