@@ -34,7 +34,7 @@ def of_fit(found: "Fit") -> "Figure":
             names = list(found.goodness.deviations)
             middle.barh(range(len(names)), list(found.goodness.deviations.values()))
             middle.set(yticks=range(len(names)), xlabel="standard errors",
-                       title=f"test of fit: p = {found.goodness.p_value:.2g}")  # fmt: skip
+                       title=f"test of fit: p {found.goodness.p_in_words}")  # fmt: skip
             middle.set_yticklabels([name.split(" learned")[0] for name in names], fontsize=7)
         for k, one in enumerate(found.predictions):
             errors = [one.flow, one.nothing, one.linear]

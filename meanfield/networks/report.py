@@ -251,28 +251,32 @@ def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding
 def _in_few_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     """SA with noise, and the test of fit."""
     found = fit_flow(trace.hidden[0], SA, replicas=4, rng=rng, progress=False)
-    denied = found.unrelated or (found.estimate.converged and found.rejected)
     return found, Finding(
         "Layers are the flow of SA with noise",
-        NOT if denied else OPEN,
+        NOT if _denied(found) else OPEN,
         f"Fitted to all {trace.hidden[0].shape[1]} tokens: {_numbers(found)}. {found.verdict}",
     )
 
 
 def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
-    """A multiple of SA with noise, of either sign, and its predictions."""
+    """A multiple of SA with noise, of either sign, and the test of fit."""
     h = trace.hidden[0]
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
     found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
                      test_replicas=16, rng=rng, progress=False)  # fmt: skip
     disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
-    worse = any(one.over_nothing[0] > 1 for one in found.predictions)
     return found, Finding(
         f"Layers are the flow of a multiple a of SA at beta = {ENERGY:g} with noise",
-        NOT if found.unrelated or disperses or (found.estimate.converged and worse) else OPEN,
+        NOT if disperses or _denied(found) else OPEN,
         f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
         f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}",
     )
+
+
+def _denied(found: "Fit") -> bool:
+    """Whether the layers are no such flow, or it predicts worse than doing nothing."""
+    worse = any(one.over_nothing[0] > 1 for one in found.predictions)
+    return found.unrelated or (found.estimate.converged and bool(found.rejected or worse))
 
 
 def _numbers(found: "Fit", by: str = "model") -> str:

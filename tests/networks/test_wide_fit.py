@@ -59,9 +59,21 @@ def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predict
     low, high = found.interval(0.9973).T
     true = [4.0, 0.5, 800.0]
     assert (low < true).all() and (true < high).all()
-    assert found.status == "fitted" and found.rejected is None
+    assert found.status == "fitted" and not found.rejected
     assert found.predictions[0].over_nothing[1] < 1
-    assert found.profile("beta", [found["beta"], high[0]]) == pytest.approx([0, 9], abs=1.5)
+    least, most = found.profile("beta", [found["beta"], high[0]])
+    assert least < 1e-12 and most == pytest.approx(9, abs=1.5)
+
+
+def test_layers_that_are_moved_by_other_values_are_rejected():
+    V = np.random.default_rng(5).standard_normal((96, 96)) / np.sqrt(96)
+    x = layers(60, 96, 256.0, 2, 1, mf.Attention(beta=4.0, V=V))
+    found = fit(x, lambda a: a * FLOW, fixed={"time": 1.0}, wide=True, hold=False)
+    assert found.rejected and found.goodness.of_statistics < 1e-6
+    assert "no flow of this family" in found.verdict
+    true = fit(layers(60, 96, 256.0, 2, 1), lambda a: a * FLOW, fixed={"time": 1.0}, wide=True,
+               hold=False)  # fmt: skip
+    assert true.goodness.p_value > 0.01
 
 
 def test_a_multiple_of_a_zonal_drift_is_one_and_its_factor_counts_with_the_time():

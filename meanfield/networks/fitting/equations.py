@@ -2,18 +2,16 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from .families import LONG, SHORTEST, Family
+from .goodness import Compared, Comparison, Goodness
 from .transitions import Transition, logarithm
-
-if TYPE_CHECKING:
-    from .goodness import Goodness
 
 LONGEST = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
 CLOSE = 0.02  # standard errors from the root at which a search ends
@@ -173,9 +171,7 @@ class Equations(ABC):
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
         """The root, from a point that is given or a first guess."""
 
-    def judged(
-        self, found: Estimate, rng: np.random.Generator
-    ) -> tuple[Estimate, "Goodness | None"]:
+    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
         """The estimate with its variance under the model, and a test of fit where there is one."""
         return found, None
 
@@ -197,11 +193,11 @@ class Equations(ABC):
         """G' V^-1 G with the free number `index` held, least in the others."""
 
     @abstractmethod
-    def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool | None:
+    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool | None:
         """Whether the layers are no such flow; None if that was not tested."""
 
     @abstractmethod
-    def words(self, found: Estimate, goodness: "Goodness | None") -> list[str]:
+    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
         """What they say about that, in sentences."""
 
     def _scale(self, point: np.ndarray) -> np.ndarray:
@@ -210,7 +206,59 @@ class Equations(ABC):
 
 
 class NoisyEquations(Equations):
-    """Equations for models with noise: sums G of terms of tokens, of mean 0 at the true numbers."""
+    """Equations for models with noise: sums G of terms of tokens, of mean 0 at the true numbers.
+
+    Parameters
+    ----------
+    family : Family
+    transitions : sequence of Transition
+    told : callable
+        Is called after each evaluation.
+    replicas : int
+        Of each layer, by which the root is found; 0 if it is found without.
+    test_replicas : int
+        Of each layer, at the root: for variances and the test of fit.
+    steps : int
+        Of replicas in each layer.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        transitions: Sequence[Transition],
+        told: Callable[[], None] = nothing,
+        *,
+        replicas: int,
+        test_replicas: int,
+        steps: int,
+    ):
+        super().__init__(family, transitions, told)
+        self.replicas, self.test_replicas, self.steps = replicas, test_replicas, steps
+
+    @abstractmethod
+    def compared(self, point: np.ndarray) -> Iterator[Compared]:
+        """Each layer beside `test_replicas` new replicas of it."""
+
+    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
+        """With new replicas: a better estimate, the variance of the equations, the test of fit.
+
+        The estimate takes the step of Newton's method to the root for all replicas.
+        """
+        comparison = Comparison(self.dimension, rng)
+        for one in self.compared(found.point):
+            comparison.add(one)
+        variance, count = comparison.variance, self.test_replicas
+        judged = replace(found, variance=variance)
+        if found.converged:
+            part = count / (count + self.replicas)
+            step = found.inverse @ comparison.value * part
+            simulation = part**2 * variance / count + (1 - part) ** 2 * found.simulation
+            if np.abs(step / found.scale).max() > LONGEST:
+                judged = replace(judged, simulation=simulation, converged=False)
+            else:
+                point = self._within(found.point + step)
+                judged = replace(judged, point=point, simulation=simulation)
+        return judged, comparison.goodness
 
     @abstractmethod
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
@@ -220,8 +268,12 @@ class NoisyEquations(Equations):
         """
 
     def objective(self, found: Estimate, index: int, held: float) -> float:
-        """By two steps of Gauss and Newton's method in the other numbers."""
+        """By two steps of Gauss and Newton's method in the other numbers.
+
+        Less G at the estimate, which is 0 for more replicas than these, or for many.
+        """
         point, slope = found.point, found.sensitivity
+        rest = total(self.terms(point, point)[0])
         others = [j for j in range(len(point)) if j != index]
         precision = np.linalg.pinv(found.variance + found.simulation)
         center = point.copy()
@@ -230,25 +282,25 @@ class NoisyEquations(Equations):
             center[others] += C[others, index] / C[index, index] * (held - point[index])
         center[index] = held
         for _ in range(2):
-            value = total(self.terms(center, point)[0])
+            value = total(self.terms(center, point)[0]) - rest
             part = slope[:, others]
             step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ value)
             center[others] += step
-        value = total(self.terms(center, point)[0])
+        value = total(self.terms(center, point)[0]) - rest
         return float(value @ precision @ value)
 
-    def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool | None:
+    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool | None:
         """At the size 5 %."""
         return None if goodness is None else goodness.p_value < SIZE
 
-    def words(self, found: Estimate, goodness: "Goodness | None") -> list[str]:
+    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
         """The test of fit and the statistic that is furthest off."""
         if goodness is None:
             return []
         worst = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
         rejected = self.rejects(found, goodness)
         said = "The layers are no flow of this family" if rejected else "Nothing rejects it"
-        detail = f"p = {goodness.p_value:.2g}; {worst[0]}: {worst[1]:+.1f} standard errors"
+        detail = f"p {goodness.p_in_words}; {worst[0]}: {worst[1]:+.1f} standard errors"
         return [f"{said} ({detail})."]
 
     def _within(self, point: np.ndarray) -> np.ndarray:

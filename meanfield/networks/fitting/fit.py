@@ -69,7 +69,7 @@ def fit(
     steps : int
         Of replicas in each layer; their bias falls as its square.
     test_replicas : int
-        Of each layer, >= 16, for variances and the test of fit.
+        Of each layer, >= 16 and twice the number of parameters, for variances and the test of fit.
     verdict : bool
         Whether to test the fit.
     hold : bool
@@ -110,6 +110,9 @@ def fit(
     steps = whole_number("steps", steps)
     test_replicas = whole_number("test_replicas", test_replicas, least=16)
     hold = boolean("verdict", verdict) and boolean("hold", hold)
+    free = len(chosen.start)
+    many = f"at least twice the {free} parameters"
+    fitting("test_replicas", test_replicas, many, not noise or test_replicas >= 2 * free)
     fitting("wide", wide, "False for a fit without noise", not boolean("wide", wide) or noise)
     transitions = transitions_of(layers, random)
     if all(np.array_equal(one.x, one.y) for one in transitions):

@@ -5,15 +5,11 @@ their law is that of the model's own replicas. Two of those used here are learne
 on the residuals of one half of the tokens predicts for the other half.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from .equations import Estimate
-from .families import Family
-from .scores import scores
-from .transitions import Transition, carried, chord, mean_velocity, replicas_of
+from .transitions import Transition
 
 STATISTICS = (
     "a linear map learned from half of the tokens",
@@ -23,6 +19,7 @@ STATISTICS = (
     "their second moments",
     "a pull to the mean",
 )
+LEAST = 1e-300  # of p-values
 UNITS = 128  # of the ReLU network, at most
 
 
@@ -45,82 +42,116 @@ class Goodness:
     of_layers: float
     deviations: dict[str, float]
 
+    @property
+    def p_in_words(self) -> str:
+        """ "= 0.03", or "< 1e-300" where it is less than numbers can be."""
+        return f"= {self.p_value:.2g}" if self.p_value > LEAST else f"< {LEAST:g}"
 
-def variance_and_goodness(
-    family: Family,
-    found: Estimate,
-    transitions: Sequence[Transition],
-    replicas: int,
-    count: int,
-    steps: int,
-    rng: np.random.Generator,
-) -> tuple[Estimate, Goodness]:
-    """With `count` new replicas: a better estimate, with its variance, and the test of fit.
 
-    The estimate, a root for its own `replicas`, takes the step of Newton's method to that for all.
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A layer beside replicas of it.
+
+    Attributes
+    ----------
+    transition : Transition
+    y : ndarray, (R, n, d)
+        Replicas of the next layer.
+    scores : ndarray, (R, p)
+        Of the replicas, summed over tokens.
+    score : ndarray, (p,)
+        That of the layer.
+    left : ndarray, (R, n, d)
+        Residuals of the replicas, up to a constant.
+    own_left : ndarray, (n, d)
+        Those of the layer, with the same constant.
     """
-    from scipy.stats import chi2, f
 
-    point, d = found.point, transitions[0].x.shape[1]
-    p = len(point)
-    weights = rng.standard_normal((d, min(2 * d, UNITS)))
-    again = [one.seed.spawn(1)[0] for one in transitions]
-    fresh = [
-        Transition(one.x, one.y, one.text, one.layer, seed)
-        for one, seed in zip(transitions, again, strict=True)
-    ]
-    rows, own_scores, observed, layers, variance = [], [], [], [], np.zeros((p, p))
-    value_of_new = np.zeros(p)
-    drawn = replicas_of(family.at(point), fresh, count, steps, pairs=False)
-    for one, y in drawn:
-        x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
-        h = scores(family, point, x, y).sum(axis=1)
+    transition: Transition
+    y: np.ndarray
+    scores: np.ndarray
+    score: np.ndarray
+    left: np.ndarray
+    own_left: np.ndarray
+
+
+class Comparison:
+    """Layers beside new replicas of them at the estimate, transition by transition.
+
+    Parameters
+    ----------
+    dimension : int
+        Of the space of the tokens.
+    rng : numpy.random.Generator
+        Of the first layer of the ReLU network.
+
+    Attributes
+    ----------
+    value : ndarray, (p,)
+        The sum of scores of the layers, less its mean over replicas.
+    variance : ndarray, (p, p)
+        Of that sum under the model.
+    """
+
+    def __init__(self, dimension: int, rng: np.random.Generator):
+        self._weights = rng.standard_normal((dimension, min(2 * dimension, UNITS)))
+        self._tables: list[np.ndarray] = []
+        self._scores: list[np.ndarray] = []
+        self._layers: list[float] = []
+        self._off: list[np.ndarray] = []
+        self.value: np.ndarray = np.zeros(())
+        self.variance: np.ndarray = np.zeros(())
+
+    def add(self, one: Compared) -> None:
+        """The next transition."""
+        h, count = one.scores, len(one.y)
+        p = h.shape[1]
         covariance = np.atleast_2d(np.cov(h.T))
-        variance += covariance
-        value = scores(family, point, one.x[None], one.y[None]).sum(axis=(0, 1)) - h.mean(axis=0)
-        value_of_new += value
-        own_scores.append(h - h.mean(axis=0))
-        layers.append(value @ np.linalg.pinv(covariance * (1 + 1 / count)) @ value)
-        left = residuals(family, point, x, y)
-        mean = left.mean(axis=0)
-        own = residuals(family, point, one.x[None], one.y[None]) - mean
-        table = _statistics(one.x, (left - mean) * count / (count - 1), y, weights)
-        seen = _statistics(one.x, own, one.y[None], weights)[0]
+        value = one.score - h.mean(axis=0)
+        self.variance = self.variance + covariance
+        self.value = self.value + value
+        self._scores.append(h - h.mean(axis=0))
+        size = value @ np.linalg.pinv(covariance * (1 + 1 / count)) @ value
+        self._layers.append(float(f_tail(size * (count - p) / ((count - 1) * p), p, count - p)))
+        mean = one.left.mean(axis=0)
+        others = (one.left - mean) * count / (count - 1)
+        table = _statistics(one.transition.x, others, one.y, self._weights)
+        own = (one.own_left - mean)[None]
+        seen = _statistics(one.transition.x, own, one.transition.y[None], self._weights)[0]
         center, spread = table.mean(axis=0), table.std(axis=0, ddof=1) + 1e-300
-        rows.append((table - center) / spread)
-        observed.append((seen - center) / spread)
-    table, others = np.concatenate(rows), np.concatenate(own_scores)
-    slopes = np.linalg.lstsq(others, table, rcond=None)[0]
-    free = len(table) - len(rows) - p
-    left_over = table - others @ slopes
-    covariance = left_over.T @ left_over / free * len(rows) * (1 + 1 / count)
-    off = np.sum(observed, axis=0) - value_of_new @ slopes
-    k = len(off)
-    square = float(off @ np.linalg.pinv(covariance) @ off)
-    by_statistics = float(f.sf(square * (free - k + 1) / (free * k), k, free - k + 1))
-    by_layers = 1.0
-    if len(layers) > 1:
-        fits = f.sf(np.array(layers) * (count - p) / ((count - 1) * p), p, count - p)
-        logs = -2 * np.log(np.maximum(fits, 1e-300)).sum()
-        by_layers = float(chi2.sf(logs, 2 * len(layers)))
-    deviations = (off / np.sqrt(np.diag(covariance))).tolist()
-    both = min(1.0, 2 * min(by_statistics, by_layers))
-    named = dict(zip(STATISTICS, deviations, strict=True))
-    goodness = Goodness(both, by_statistics, by_layers, named)
-    if not found.converged:
-        return replace(found, variance=variance), goodness
-    part = count / (count + replicas)
-    step = found.inverse @ value_of_new * part
-    simulation = part**2 * variance / count + (1 - part) ** 2 * found.simulation
-    better = replace(found, point=found.point + step, variance=variance, simulation=simulation)
-    return better, goodness
+        self._tables.append((table - center) / spread)
+        self._off.append((seen - center) / spread)
+
+    @property
+    def goodness(self) -> Goodness:
+        """The test of fit."""
+        from scipy.stats import chi2
+
+        transitions, count, p = len(self._tables), len(self._tables[0]), len(self.value)
+        table, others = np.concatenate(self._tables), np.concatenate(self._scores)
+        slopes = np.linalg.lstsq(others, table, rcond=None)[0]
+        free = len(table) - transitions - p
+        left_over = table - others @ slopes
+        covariance = left_over.T @ left_over / free * transitions * (1 + 1 / count)
+        off = np.sum(self._off, axis=0) - self.value @ slopes
+        k = len(off)
+        square = float(off @ np.linalg.pinv(covariance) @ off)
+        by_statistics = float(f_tail(square * (free - k + 1) / (free * k), k, free - k + 1))
+        by_layers = 1.0
+        if transitions > 1:
+            logs = -2 * np.log(np.maximum(self._layers, LEAST)).sum()
+            by_layers = float(chi2.sf(logs, 2 * transitions))
+        deviations = (off / np.sqrt(np.diag(covariance))).tolist()
+        both = min(1.0, 2 * min(by_statistics, by_layers))
+        named = dict(zip(STATISTICS, deviations, strict=True))
+        return Goodness(both, by_statistics, by_layers, named)
 
 
-def residuals(family: Family, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What is left of the way of each token without the flow's part, as tangent vectors at x."""
-    at = family.at(point)
-    middle, way = chord(x, y)
-    return carried(way - at.time * mean_velocity(at, x, y), middle, x)
+def f_tail(value: float, of: int, over: int) -> float:
+    """The probability that a variable with Fisher's F law is larger."""
+    from scipy.special import fdtrc
+
+    return float(fdtrc(of, over, value))
 
 
 def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -134,7 +165,7 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
     noise = left / scale
     features = np.maximum(x @ weights, 0)
     mean = y.mean(axis=1)
-    second = np.einsum("rni,rnj->rij", y, y) / n
+    second = y.transpose(0, 2, 1) @ y / n
     pull = x.mean(axis=0) - (x @ x.mean(axis=0))[:, None] * x
     columns = [
         _learned(x, noise, x),
@@ -155,8 +186,7 @@ def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarr
         F = features[learn]
         gram = F.T @ F
         gram += (np.trace(gram) / len(gram) or 1.0) * np.eye(len(gram))
-        maps = np.linalg.solve(gram, F.T)
-        predicted = features[test] @ np.einsum("kn,rnd->rkd", maps, noise[:, learn])
+        predicted = features[test] @ np.linalg.solve(gram, F.T) @ noise[:, learn]
         predicted -= (predicted * x[test]).sum(axis=-1, keepdims=True) * x[test]
         size = np.sqrt((predicted**2).sum(axis=(1, 2))) + 1e-300
         found += (predicted * noise[:, test]).sum(axis=(1, 2)) / size

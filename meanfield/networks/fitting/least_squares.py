@@ -1,7 +1,7 @@
 """The flow without noise whose layers are nearest, by Gauss and Newton's method."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,9 @@ from ...solving import solve
 from ...states import Tokens
 from .equations import Equations, Estimate
 from .families import LONG, SHORTEST, Family
+from .goodness import Goodness
 from .scores import first_guess
 from .transitions import Transition, logarithm
-
-if TYPE_CHECKING:
-    from .goodness import Goodness
 
 CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
 EXACT = 1e-10  # tolerance of flows
@@ -88,11 +86,11 @@ class LeastSquares(Equations):
         mean = max(found.residual, 1e-14) ** 2 / (self.dimension - 1)
         return float(((least**2).sum() - base) / mean)
 
-    def rejects(self, found: Estimate, goodness: "Goodness | None") -> bool:
+    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool:
         """Whether residuals are more than 1e-4 of what moves."""
         return found.residual > LEFT * self.way
 
-    def words(self, found: Estimate, goodness: "Goodness | None") -> list[str]:
+    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
         """How much of the way of tokens the flow leaves."""
         way = self.way
         part = found.residual / way if way else 0.0

@@ -14,18 +14,18 @@ Gourieroux, Monfort and Renault, J. Appl. Econometrics 8 (1993): indirect infere
 Math. Statist. 31 (1960): estimating equations and the sandwich of their variance.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ...core.errors import MeanfieldError
-from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, nothing, solved, squared, total
+from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, solved, squared, total
 from .families import Family
-from .goodness import Goodness, variance_and_goodness
+from .goodness import Compared
 from .score_tests import ScoreTest
 from .scores import first_guess, information, scores
-from .transitions import Transition, replicas_of, unit
+from .transitions import Transition, carried, chord, mean_velocity, replicas_of, unit
 
 ROUNDS = 12
 ANCHORS = 4  # points at which the score is taken, at most
@@ -33,34 +33,7 @@ AHEAD = 16  # replicas of predictions
 
 
 class ReplicaEquations(NoisyEquations):
-    """The equations of transitions, for models with noise.
-
-    Parameters
-    ----------
-    family : Family
-    transitions : sequence of Transition
-    told : callable
-        Is called after each evaluation.
-    replicas : int
-        Even: of each layer, in antithetic pairs.
-    steps : int
-        Of each layer.
-    test_replicas : int
-        Of each layer, for variances and the test of fit.
-    """
-
-    def __init__(
-        self,
-        family: Family,
-        transitions: Sequence[Transition],
-        told: Callable[[], None] = nothing,
-        *,
-        replicas: int,
-        steps: int,
-        test_replicas: int,
-    ):
-        super().__init__(family, transitions, told)
-        self.replicas, self.steps, self.test_replicas = replicas, steps, test_replicas
+    """The equations of transitions, whose means are those of replicas: see `NoisyEquations`."""
 
     def simulated(self, point: np.ndarray, score_at: np.ndarray) -> list[np.ndarray]:
         """h at one point of replicas at another: (R, n, p) for each transition."""
@@ -157,15 +130,17 @@ class ReplicaEquations(NoisyEquations):
             anchor = point
         return found
 
-    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
-        """With new replicas: a better estimate, the variance of the equations, the test of fit."""
-        better, goodness = variance_and_goodness(
-            self.family, found, self.transitions, self.replicas, self.test_replicas, self.steps, rng
-        )
-        far = np.abs((better.point - found.point) / found.scale).max() > LONGEST
-        if far:  # a root for some replicas is none for others
-            return replace(better, point=found.point, converged=False), goodness
-        return replace(better, point=self._within(better.point)), goodness
+    def compared(self, point: np.ndarray) -> Iterator[Compared]:
+        """See `NoisyEquations.compared`."""
+        fresh = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
+        at, family = self.family.at(point), self.family
+        for one, y in replicas_of(at, fresh, self.test_replicas, self.steps, pairs=False):
+            x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
+            drawn, (own,) = scores(family, point, x, y), scores(family, point, one.x[None],
+                                                                one.y[None])  # fmt: skip
+            left = residuals(family, point, x, y)
+            (own_left,) = residuals(family, point, one.x[None], one.y[None])
+            yield Compared(one, y, drawn.sum(axis=1), own.sum(axis=0), left, own_left)
 
     def ahead(
         self, point: np.ndarray, part: Sequence[Transition]
@@ -179,3 +154,10 @@ class ReplicaEquations(NoisyEquations):
         test = ScoreTest(self, found)
         every = range(len(found.point))
         return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in every])
+
+
+def residuals(family: Family, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """What is left of the way of each token without the flow's part, as tangent vectors at x."""
+    at = family.at(point)
+    middle, way = chord(x, y)
+    return carried(way - at.time * mean_velocity(at, x, y), middle, x)

@@ -27,13 +27,13 @@ and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 
 from ...core.errors import MeanfieldError
 from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, nothing, solved, total
 from .families import Family, Point
+from .goodness import Compared, Goodness
 from .transitions import Transition, replicas_of, unit
 
 STEPS, MOST = 2, 64  # of Runge and Kutta's method of order 4 in each layer
@@ -46,20 +46,13 @@ HALVINGS = 8  # of a step that does not lower the misfit
 class WideEquations(NoisyEquations):
     """The equations of transitions in the limit of many dimensions.
 
-    Parameters
+    Replicas are drawn at the root alone: see `NoisyEquations` for the parameters.
+
+    Attributes
     ----------
-    family : Family
-        Of zonal drifts, with a noise.
-    transitions : sequence of Transition
-    told : callable
-        Is called after each evaluation.
-    test_replicas : int
-        Of each layer, at the root.
-    steps : int
-        Of replicas in each layer; more where means need more than 2.
     rk_steps : int
-        Of the method of Runge and Kutta in each layer, to begin with: they are doubled until twice
-        as many move the root by less than 0.05 standard errors.
+        Of the method of Runge and Kutta in each layer: they are doubled until twice as many move
+        the root by less than 0.05 standard errors. Replicas take more steps with them.
     """
 
     def __init__(
@@ -68,12 +61,14 @@ class WideEquations(NoisyEquations):
         transitions: Sequence[Transition],
         told: Callable[[], None] = nothing,
         *,
+        replicas: int = 0,
         test_replicas: int,
         steps: int,
         rk_steps: int = STEPS,
     ):
-        super().__init__(family, transitions, told)
-        self.test_replicas, self.steps, self.rk_steps = test_replicas, steps, rk_steps
+        given = {"replicas": replicas, "test_replicas": test_replicas, "steps": steps}
+        super().__init__(family, transitions, told, **given)
+        self.rk_steps = rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
     def means(self, point: np.ndarray) -> list[np.ndarray]:
@@ -122,24 +117,19 @@ class WideEquations(NoisyEquations):
         scale = self._scale(point)
         return Estimate(point, scale, information, information, none, scores, converged)
 
-    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, None]:
-        """The root for the mean of G in replicas, with its variance in them."""
-        if not found.converged:
-            return found, None
-        point = found.point
+    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
+        """See `NoisyEquations.judged`. Without a root the model may be one of no replicas."""
+        return super().judged(found, rng) if found.converged else (found, None)
+
+    def compared(self, point: np.ndarray) -> Iterator[Compared]:
+        """See `NoisyEquations.compared`."""
         means = self.means(point)
-        slopes, every = self._slopes(point, means), range(len(means))
-        mean, variance = np.zeros(len(point)), np.zeros((len(point),) * 2)
+        weights = map(_weights, means, self._slopes(point, means))
         drawn = self._replicas(point, self.transitions, self.test_replicas)
-        for k, (one, y) in zip(every, drawn, strict=True):
-            sums = np.stack([
-                self._scores([slopes[k]], [means[k]], [means[k]], [one.with_next(layer)])[0][0]
-                for layer in y
-            ]).sum(axis=1)  # fmt: skip
-            mean += sums.mean(axis=0)
-            variance += np.atleast_2d(np.cov(sums.T))
-        better = replace(found, variance=variance, simulation=variance / self.test_replicas)
-        return replace(better, point=self._within(point - better.inverse @ mean)), None
+        for mean, weight, (one, y) in zip(means, weights, drawn, strict=True):
+            h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
+            own = np.tensordot(weight, one.y - mean, axes=2)
+            yield Compared(one, y, h, own, y, one.y)
 
     def _replicas(
         self, point: np.ndarray, part: Sequence[Transition], count: int
@@ -174,29 +164,17 @@ class WideEquations(NoisyEquations):
         return [np.stack(parts) for parts in zip(*columns, strict=True)]
 
     def _scores(
-        self,
-        slopes: list[np.ndarray],
-        means: list[np.ndarray],
-        there: list[np.ndarray],
-        transitions: Sequence[Transition] | None = None,
+        self, slopes: list[np.ndarray], means: list[np.ndarray], there: list[np.ndarray]
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Each token's part of G, (n, p) for each transition, and the information (p, p).
 
         dM/dtheta and V are those of `means`, what is left of the layers is that of `there`.
-        Of other transitions, if they are given.
         """
         found, information = [], np.zeros((len(slopes[0]),) * 2)
-        every = zip(transitions or self.transitions, means, slopes, there, strict=True)
-        for one, mean, slope, other in every:
-            axis, across, along = _variances(mean)
-            parts = (slope * axis).sum(axis=-1, keepdims=True)
-            radial, left = parts[..., 0], one.y - other
-            off = (left * axis).sum(axis=-1)
-            tangent = slope - parts * axis
-            pull = (tangent * left).sum(axis=-1) / across + radial * off / along
-            found.append(pull.T)
-            information += np.einsum("pnd,qnd,n->pq", tangent, tangent, 1 / across, optimize=True)
-            information += np.einsum("pn,qn,n->pq", radial, radial, 1 / along)
+        for one, mean, slope, other in zip(self.transitions, means, slopes, there, strict=True):
+            weight = _weights(mean, slope)
+            found.append(np.einsum("pnd,nd->np", weight, one.y - other))
+            information += np.tensordot(weight, slope, axes=([1, 2], [1, 2]))
         return found, information
 
     def _deviance(self, means: list[np.ndarray]) -> float:
@@ -217,8 +195,8 @@ class WideEquations(NoisyEquations):
         return float(total)
 
 
-def _variances(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions of means, and variances across and along them."""
+def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """V^-1 dM/dtheta, (p, n, d): the weights of what is left of layers."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
     if not (gap > 0).all():
@@ -226,7 +204,9 @@ def _variances(mean: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
             "noise=False."
         )
-    return mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2))
+    axis, across, along = mean / rho[:, None], gap / (d - rho**2), gap**2 / (d * (1 + rho**2))
+    radial = (slope * axis).sum(axis=-1, keepdims=True) * axis
+    return (slope - radial) / across[:, None] + radial / along[:, None]
 
 
 def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
