@@ -3,9 +3,14 @@
 A test of fit needs statistics that a true flow leaves at their mean, whatever the statistics are:
 their law is that of the model's own replicas. Two of those used here are learned: what a regression
 on the residuals of one half of the tokens predicts for the other half.
+
+A layer is compared with the mean and the spread of few replicas, which vary themselves, and with
+few tokens neither statistics nor scores are normal. What that does is seen in the replicas: each
+is compared with the others as the layer is with all, and the test goes by the spread of *these*.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +25,8 @@ STATISTICS = (
     "a pull to the mean",
 )
 LEAST = 1e-300  # of p-values
+TINY = 1e-300  # is added to what may be 0
+ALONE = 1e-12  # part of the spread of replicas that is left without one of them, at least
 UNITS = 128  # of the ReLU network, at most
 
 
@@ -98,6 +105,7 @@ class Comparison:
         self._tables: list[np.ndarray] = []
         self._scores: list[np.ndarray] = []
         self._layers: list[float] = []
+        self._others: list[np.ndarray] = []
         self._off: list[np.ndarray] = []
         self.value: np.ndarray = np.zeros(())
         self.variance: np.ndarray = np.zeros(())
@@ -107,51 +115,78 @@ class Comparison:
         h, count = one.scores, len(one.y)
         p = h.shape[1]
         covariance = np.atleast_2d(np.cov(h.T))
-        value = one.score - h.mean(axis=0)
+        center = h.mean(axis=0)
+        value, away = one.score - center, h - center
         self.variance = self.variance + covariance
         self.value = self.value + value
-        self._scores.append(h - h.mean(axis=0))
-        size = value @ np.linalg.pinv(covariance * (1 + 1 / count)) @ value
-        self._layers.append(float(f_tail(size * (count - p) / ((count - 1) * p), p, count - p)))
+        self._scores.append(away * count / (count - 1))
+        precision = np.linalg.pinv(covariance)
+        size = value @ precision @ value * count / (count + 1)
+        self._layers.append(float(_surprise(size, p, count)))
+        sizes = _from_others(((away @ precision) * away).sum(axis=1), count)
+        self._others.append(_surprise(sizes * (count - 1) / count, p, count - 1))
         mean = one.left.mean(axis=0)
         others = (one.left - mean) * count / (count - 1)
         table = _statistics(one.transition.x, others, one.y, self._weights)
         own = (one.own_left - mean)[None]
         seen = _statistics(one.transition.x, own, one.transition.y[None], self._weights)[0]
-        center, spread = table.mean(axis=0), table.std(axis=0, ddof=1) + 1e-300
-        self._tables.append((table - center) / spread)
-        self._off.append((seen - center) / spread)
+        off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + TINY
+        self._tables.append(np.sign(off) * np.sqrt(_from_others((off / spread) ** 2, count)))
+        self._off.append((seen - table.mean(axis=0)) / spread)
 
     @property
     def goodness(self) -> Goodness:
-        """The test of fit."""
-        from scipy.stats import chi2
+        """The test of fit.
 
-        transitions, count, p = len(self._tables), len(self._tables[0]), len(self.value)
+        Layers are combined by Fisher's method: twice the sum of the -log p of all of them has a
+        gamma law, whose mean and variance are those of replicas, and not less than if scores were
+        normal.
+        """
+        from scipy.stats import gamma
+
+        transitions, p = len(self._tables), len(self.value)
         table, others = np.concatenate(self._tables), np.concatenate(self._scores)
         slopes = np.linalg.lstsq(others, table, rcond=None)[0]
         free = len(table) - transitions - p
         left_over = table - others @ slopes
-        covariance = left_over.T @ left_over / free * transitions * (1 + 1 / count)
+        covariance = left_over.T @ left_over / (len(table) - p) * transitions
         off = np.sum(self._off, axis=0) - self.value @ slopes
         k = len(off)
         square = float(off @ np.linalg.pinv(covariance) @ off)
         by_statistics = float(f_tail(square * (free - k + 1) / (free * k), k, free - k + 1))
         by_layers = 1.0
         if transitions > 1:
-            logs = -2 * np.log(np.maximum(self._layers, LEAST)).sum()
-            by_layers = float(chi2.sf(logs, 2 * transitions))
+            mean = max(2.0 * transitions, sum(one.mean() for one in self._others))
+            variance = max(4.0 * transitions, sum(one.var(ddof=1) for one in self._others))
+            total = sum(self._layers) * mean / variance
+            by_layers = float(gamma.sf(total, mean**2 / variance))
         deviations = (off / np.sqrt(np.diag(covariance))).tolist()
         both = min(1.0, 2 * min(by_statistics, by_layers))
         named = dict(zip(STATISTICS, deviations, strict=True))
         return Goodness(both, by_statistics, by_layers, named)
 
 
-def f_tail(value: float, of: int, over: int) -> float:
+def f_tail(value: Any, of: int, over: int) -> Any:
     """The probability that a variable with Fisher's F law is larger."""
     from scipy.special import fdtrc
 
-    return float(fdtrc(of, over, value))
+    return fdtrc(of, over, value)
+
+
+def _from_others(squares: np.ndarray, count: int) -> np.ndarray:
+    """Squared distances of replicas from the mean of the others, in units of the others' spread.
+
+    `squares` are those from the mean of all `count`, in units of the spread of all: Sherman and
+    Morrison's formula.
+    """
+    left = np.maximum(1 - count * squares / (count - 1) ** 2, ALONE)
+    return squares * count**2 * (count - 2) / ((count - 1) ** 3 * left)
+
+
+def _surprise(square: Any, p: int, count: int) -> Any:
+    """-2 log of the p-value of a squared distance, of p numbers from those of `count` replicas."""
+    tail = f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
+    return -2 * np.log(np.maximum(tail, LEAST))
 
 
 def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
