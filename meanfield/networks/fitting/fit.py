@@ -79,7 +79,7 @@ def fit(
         Whether to find the root in the limit of many dimensions, for zonal drifts with noise: means
         are then those of `wide.WideEquations`, and replicas are drawn at the root alone, for its
         variance and the rest of its mean. 250 tokens of 6 layers in d = 384 take half a minute
-        instead of some minutes. There is no test of fit then, and `rejected` is None.
+        instead of some minutes.
     rng : numpy.random.Generator or seed
         Of replicas and bootstrap.
     progress : bool, optional
