@@ -94,6 +94,12 @@ def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
     assert fit(layers(), family, fixed={"time": 0.5}, noise=False)["factor"] == pytest.approx(1.0)
 
 
+def test_few_tokens_that_move_little_are_not_unrelated():
+    found = fit(layers(n=3, count=1), noise=False)
+    assert found.status == "fitted" and found.rejected is False
+    assert found["beta"] == pytest.approx(2.0, rel=1e-6)
+
+
 def two(a, b):
     return mf.SA(a * b)
 

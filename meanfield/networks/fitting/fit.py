@@ -21,7 +21,7 @@ from .transitions import transitions_of
 from .wide import WideEquations
 
 EVALUATIONS = 40  # that a fit takes, about
-SEEN = 4.0  # standard errors of the mean cosine between a layer and the next
+SEEN, CLEAR = 4.0, 0.5  # mean cosine of a layer and the next: standard errors, and enough of it
 
 
 def fit(
@@ -118,7 +118,8 @@ def fit(
     if all(np.array_equal(one.x, one.y) for one in transitions):
         raise ValueError("layers has tokens that do not move: there is nothing to fit.")
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
-    unrelated = abs(cosines.mean()) < SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
+    chance = SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
+    unrelated = abs(cosines.mean()) < min(chance, CLEAR)
     done = count(1)
     with Progress("fitting", progress) as bar:
 

@@ -169,6 +169,8 @@ class Fit:
     def rejected(self) -> bool | None:
         """Whether the layers are no such flow, at the size 5 %; None if that was not tested.
 
+        Where `status` is "not converged" it is of the flow at which the search ended, as no other
+        was found: from another start there may be one.
         Without noise: whether residuals are more than 1e-4 of what moves.
         """
         if self.unrelated:

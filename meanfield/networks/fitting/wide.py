@@ -41,6 +41,7 @@ SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 ROUNDS = 30
 CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
 HALVINGS = 8  # of a step that does not lower the misfit
+LONG = 1.01  # of a mean, whose length is at most 1: steps are too long
 
 
 class WideEquations(NoisyEquations):
@@ -199,6 +200,11 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """V^-1 dM/dtheta, (p, n, d): the weights of what is left of layers."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
+    if rho.max() > LONG:
+        raise MeanfieldError(
+            "Tokens are moved too far in a layer for steps to follow: begin at a shorter time, a "
+            "larger kappa, or other parameters, with start=."
+        )
     if not (gap > 0).all():
         raise MeanfieldError(
             "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
