@@ -61,8 +61,9 @@ def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predict
     assert (low < true).all() and (true < high).all()
     assert found.status == "fitted" and not found.rejected
     assert found.predictions[0].over_nothing[1] < 1
-    least, most = found.profile("beta", [found["beta"], high[0]])
-    assert least < 1e-12 and most == pytest.approx(9, abs=1.5)
+    least, most, far = found.profile("beta", [found["beta"], high[0], -1e9])
+    assert least < 1e-12 and most == pytest.approx(9, abs=1.5) and far > 100
+    assert found.profile("time", [1e5]) == [np.inf]  # where the model cannot be followed
 
 
 def test_layers_that_are_moved_by_other_values_are_rejected():

@@ -276,16 +276,23 @@ class NoisyEquations(Equations):
         rest = total(self.terms(point, point)[0])
         others = [j for j in range(len(point)) if j != index]
         precision = np.linalg.pinv(found.variance + found.simulation)
+
+        def holding(point: np.ndarray) -> np.ndarray:
+            point = self._within(point)
+            point[index] = held
+            return point
+
         center = point.copy()
         C = np.linalg.pinv(slope.T @ precision @ slope)
         if C[index, index] > 0:
             center[others] += C[others, index] / C[index, index] * (held - point[index])
-        center[index] = held
+        center = holding(center)
         for _ in range(2):
             value = total(self.terms(center, point)[0]) - rest
             part = slope[:, others]
             step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ value)
             center[others] += step
+            center = holding(center)
         value = total(self.terms(center, point)[0]) - rest
         return float(value @ precision @ value)
 

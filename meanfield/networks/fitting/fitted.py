@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.checks import fitting, positive, real, whole_number
+from ...core.errors import MeanfieldError
 from ...models.transformer import Transformer
 from .equations import Equations, Estimate
 from .families import Family
@@ -134,7 +135,7 @@ class Fit:
 
         It is 0 at the estimate, and above 3.84 outside a 95 % interval. G is that of new replicas
         at each point, on the same random numbers; without noise G' V^-1 G is the growth of the sum
-        of squares, over its mean.
+        of squares, over its mean. Where the model cannot be followed, far away, it is inf.
         """
         index = self._index(name)
         fitting("values", values, "numbers", np.ndim(values) == 1)
@@ -145,7 +146,10 @@ class Fit:
             target = self.family.values(point).copy()
             target[index] = value
             held = self.family.point(target)[index]
-            found.append(self.equations.objective(self.estimate, index, float(held)))
+            try:
+                found.append(self.equations.objective(self.estimate, index, float(held)))
+            except MeanfieldError:  # the model cannot be followed there
+                found.append(np.inf)
         return np.array(found)
 
     @property

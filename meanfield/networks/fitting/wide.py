@@ -231,13 +231,14 @@ def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
 
     M, C, h = x, np.clip(x @ x.T, -1, 1), at.time / steps
     np.fill_diagonal(C, 1.0)
-    for _ in range(steps):
-        k1 = slopes(M, C)
-        k2 = slopes(M + h / 2 * k1[0], C + h / 2 * k1[1])
-        k3 = slopes(M + h / 2 * k2[0], C + h / 2 * k2[1])
-        k4 = slopes(M + h * k3[0], C + h * k3[1])
-        M = M + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
-        C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
+    with np.errstate(over="ignore", invalid="ignore"):  # where steps are too long: see below
+        for _ in range(steps):
+            k1 = slopes(M, C)
+            k2 = slopes(M + h / 2 * k1[0], C + h / 2 * k1[1])
+            k3 = slopes(M + h / 2 * k2[0], C + h / 2 * k2[1])
+            k4 = slopes(M + h * k3[0], C + h * k3[1])
+            M = M + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
+            C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
     if not np.isfinite(M).all():
         raise MeanfieldError(f"Means of {at.noisy} are not finite after the time {at.time:g}.")
     return M
