@@ -111,8 +111,9 @@ def of_layers(changes: Changes) -> list[Finding]:
         f"{in_layers(down)}, of {len(signs)}"
     )
     if down:
-        worst = int(steps[:, 0].argmin())
-        text += f"; the largest fall is {with_interval(steps[worst], True)}, in layer {worst + 1}"
+        worst = min(down, key=lambda layer: steps[layer - 1, 0])
+        fall = with_interval(steps[worst - 1], True)
+        text += f"; the largest fall of these is {fall}, in layer {worst}"
     found.append(Finding("Energy never falls", verdict, f"{text}. Under the flow of the theory it "
                          "never falls, in any layer."))  # fmt: skip
     return found
@@ -211,11 +212,11 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
     """How far tokens go in a layer."""
     moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
     if not moved.any():
-        return [Finding("Layers move tokens little", "", "Tokens do not move.")]
+        return [Finding("How far layers move tokens", "", "Tokens do not move.")]
     ratio = float((w2[moved > 0] / moved[moved > 0]).min())
     return [
         Finding(
-            "Layers move tokens little",
+            "How far layers move tokens",
             "",
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
             f"a layer; the distance W2 between layers is at least {ratio:.3f} of that"

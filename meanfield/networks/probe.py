@@ -161,7 +161,8 @@ def as_trace(given: Any) -> Trace:
     Raises
     ------
     TypeError, ValueError
-        For hidden states that are none, zero vectors, single tokens, and texts of different depth.
+        For hidden states that are none, zero vectors, single tokens, texts of different depth, and
+        words that are not as many as tokens.
     """
     if not isinstance(given, Trace):
         many = isinstance(given, Sequence) and not isinstance(given, str | bytes)
@@ -177,6 +178,12 @@ def as_trace(given: Any) -> Trace:
             raise ValueError("trace must have finite hidden states; got nan or inf.")
     shapes = sorted({(h.shape[0], h.shape[2]) for h in given.hidden})
     fitting("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
+    sizes, words = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]
+    if words not in ([], sizes):
+        raise ValueError(
+            f"trace must have a word for each token, or none at all; got {words} words of texts of "
+            f"{sizes} tokens."
+        )
     return given
 
 

@@ -266,7 +266,7 @@ def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, F
                      test_replicas=16, rng=rng, progress=False)  # fmt: skip
     disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
     return found, Finding(
-        f"Layers are the flow of a multiple a of SA at beta = {ENERGY:g} with noise",
+        f"Layers are the flow of a multiple a > 0 of SA at beta = {ENERGY:g} with noise",
         NOT if disperses or _denied(found) else OPEN,
         f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
         f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}",

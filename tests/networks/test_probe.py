@@ -5,7 +5,7 @@ import pytest
 from test_networks import ALBERT, BERT, GPT2, IDS, LLAMA, spread
 
 import meanfield as mf
-from meanfield.networks import probe
+from meanfield.networks import Trace, probe
 from meanfield.networks.gatherings import modes_of, renyi_centres
 from meanfield.networks.heads import heads_of, spectra_of
 from meanfield.networks.nulls import NULLS
@@ -264,6 +264,7 @@ def test_null_models_keep_what_they_say():
         (np.full((2, 4, 3), np.nan), {}, "finite"),
         (np.zeros((2, 4, 3)), {}, "direction"),
         ([np.ones((2, 4, 3)), np.ones((3, 4, 3))], {}, "depth"),
+        (Trace([np.ones((2, 4, 3))], [["a"] * 5]), {}, "a word for each token"),
         (np.ones((2, 4, 3)), {"betas": [0.0]}, "betas"),
         (np.ones((2, 4, 3)), {"betas": [501.0]}, "betas"),
         (np.ones((2, 4, 3)), {"angles": [4.0]}, "angle"),

@@ -79,7 +79,11 @@ def test_sentences_name_the_layers_that_they_speak_of():
     gather, energy = of_layers(changes)
     assert gather.verdict == THERE and "+0.4 [+0.4, +0.4], from 0.1" in gather.text
     assert energy.verdict == NOT and "rises in layer 1, and falls in layers 2 and 3" in energy.text
-    assert "the largest fall is -0.5 [-0.5, -0.5], in layer" in energy.text
+    assert "the largest fall of these is -0.5 [-0.5, -0.5], in layer" in energy.text
+    unsure = changes.energy.copy()
+    unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
+    text = of_layers(Changes(changes.cosine, unsure, part))[1].text
+    assert "falls in layer 2," in text and text.count("in layer 2") == 2
     attention, mlp = of_parts(changes)
     assert attention.verdict == THERE and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
