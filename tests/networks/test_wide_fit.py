@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.fitting.families import Point
-from meanfield.networks.fitting.transitions import Transition, replicas_of
+from meanfield.networks.fitting.families import Family, Point
+from meanfield.networks.fitting.transitions import Transition, replicas_of, transitions_of
 from meanfield.networks.fitting.wide import WideEquations, mean_after
 from meanfield.networks.probe import as_trace
 from meanfield.networks.report import fitted
@@ -111,6 +111,20 @@ def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
     assert (abs(finer.point - root.point) < 0.15 * finer.errors).all()
     before, after = abs(np.log(2000.0) - [root.point[2], found.estimate.point[2]])
     assert after < 0.6 * before  # replicas take off what the limit leaves, here 1.2 errors of 1.9
+
+
+@pytest.mark.parametrize("given", [{}, {"beta": 4.0, "kappa": 130.0}])
+def test_layers_that_two_steps_cannot_follow_have_more(given):
+    """USA(4) turns tokens of clusters by a radian at a rate of 10: two steps of 0.25 explode."""
+    x = layers(20, 64, 130.0, 2, 2, mf.USA(4.0))
+    family, transitions = (
+        Family(mf.USA, given, {}, True),
+        transitions_of(x, np.random.default_rng()),
+    )
+    search = WideEquations(family, transitions, test_replicas=16, steps=5)
+    found = search.estimate()
+    assert found.converged and search.rk_steps > 8
+    assert family.values(found.point) == pytest.approx([4.0, 0.5, 130.0], rel=0.3)
 
 
 def test_what_has_no_such_limit_is_refused():

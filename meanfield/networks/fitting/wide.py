@@ -89,7 +89,7 @@ class WideEquations(NoisyEquations):
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
         """The root by Fisher's scoring; `variance` is the information: tokens are independent."""
         point = self._within(self.family.start if start is None else start)
-        means, converged = self.means(point), False
+        means, converged = self._followed(point), False
         for _ in range(ROUNDS):
             misfit = self._deviance(means)
             slopes = self._slopes(point, means)
@@ -99,24 +99,54 @@ class WideEquations(NoisyEquations):
             step = inverse @ value
             if value @ step < CLOSE**2 * len(point):
                 converged = self._resolved(point, slopes, means, inverse)
-                if converged or self.rk_steps == MOST:
+                if converged:
                     break
-                self.rk_steps *= 2
-                means = self.means(point)
-                continue
-            step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
-            for _ in range(HALVINGS):
-                after = self._within(point + step)
-                there = self.means(after)
-                if self._deviance(there) < misfit:
-                    break
-                step = step / 2
             else:
+                step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
+                better = self._better(point, step, misfit)
+                if better:
+                    point, means = better
+                    continue
+            if self.rk_steps == MOST:
                 break
-            point, means = after, there
+            self.rk_steps *= 2
+            means = self._followed(point)
         none = np.zeros_like(information)
         scale = self._scale(point)
         return Estimate(point, scale, information, information, none, scores, converged)
+
+    def _better(
+        self, point: np.ndarray, step: np.ndarray, misfit: float
+    ) -> tuple[np.ndarray, list[np.ndarray]] | None:
+        """A point along a step, with its means, whose misfit is less, or None.
+
+        None too where the steps are too few to follow the model, as long as there can be more.
+        """
+        for halving in range(HALVINGS):
+            after = self._within(point + step / 2**halving)
+            there = self._tried(after)
+            if there and self._deviance(there) < misfit:
+                return after, there
+            if not there and self.rk_steps < MOST:
+                break
+        return None
+
+    def _followed(self, point: np.ndarray) -> list[np.ndarray]:
+        """The means, in twice as many steps as long as they are too few to follow the model."""
+        while self.rk_steps < MOST:
+            if means := self._tried(point):
+                return means
+            self.rk_steps *= 2
+        return self.means(point)
+
+    def _tried(self, point: np.ndarray) -> list[np.ndarray]:
+        """The means, or none where the steps are too few to follow the model."""
+        try:
+            means = self.means(point)
+        except MeanfieldError:
+            return []
+        longest = max(np.linalg.norm(one, axis=-1).max() for one in means)
+        return means if longest < LONG else []
 
     def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
         """See `NoisyEquations.judged`. Without a root the model may be one of no replicas."""
