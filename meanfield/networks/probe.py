@@ -178,10 +178,10 @@ def as_trace(given: Any) -> Trace:
             raise ValueError("trace must have finite hidden states; got nan or inf.")
     shapes = sorted({(h.shape[0], h.shape[2]) for h in given.hidden})
     fitting("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
-    sizes, words = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]
-    if words not in ([], sizes):
+    sizes, counts = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]
+    if counts not in ([], sizes):
         raise ValueError(
-            f"trace must have a word for each token, or none at all; got {words} words of texts of "
+            f"trace must have a word for each token, or none at all; got {counts} words of texts of "
             f"{sizes} tokens."
         )
     return given

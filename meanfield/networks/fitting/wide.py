@@ -42,6 +42,7 @@ ROUNDS = 30
 CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
 HALVINGS = 8  # of a step that does not lower the misfit
 LONG = 1.01  # of a mean, whose length is at most 1: steps are too long
+NEARER = "begin at a shorter time, a larger kappa, or other parameters, with start="
 
 
 class WideEquations(NoisyEquations):
@@ -231,10 +232,7 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
     if rho.max() > LONG:
-        raise MeanfieldError(
-            "Tokens are moved too far in a layer for steps to follow: begin at a shorter time, a "
-            "larger kappa, or other parameters, with start=."
-        )
+        raise MeanfieldError(f"Tokens are moved too far in a layer for steps to follow: {NEARER}.")
     if not (gap > 0).all():
         raise MeanfieldError(
             "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
@@ -270,5 +268,7 @@ def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
             M = M + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
             C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
     if not np.isfinite(M).all():
-        raise MeanfieldError(f"Means of {at.noisy} are not finite after the time {at.time:g}.")
+        raise MeanfieldError(
+            f"Means of {at.noisy} are not finite after the time {at.time:g}: {NEARER}."
+        )
     return M
