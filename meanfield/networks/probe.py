@@ -181,8 +181,8 @@ def as_trace(given: Any) -> Trace:
     sizes, counts = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]
     if counts not in ([], sizes):
         raise ValueError(
-            f"trace must have a word for each token, or none at all; got {counts} words of texts of "
-            f"{sizes} tokens."
+            f"trace must have a word for each token, or none at all; got {counts} words of texts "
+            f"of {sizes} tokens."
         )
     return given
 
