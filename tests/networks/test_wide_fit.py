@@ -125,6 +125,18 @@ def test_layers_that_two_steps_cannot_follow_have_more(given):
     assert family.values(found.point) == pytest.approx([4.0, 0.5, 130.0], rel=0.3)
 
 
+def test_a_start_that_needs_many_steps_has_the_root_and_the_steps_of_others():
+    transitions = transitions_of(layers(30, 64, 130.0, 2, 3), np.random.default_rng(0))
+    found = []
+    for kappa in (1e-3, 100.0):
+        family = Family(mf.SA, {"kappa": kappa}, {}, True)
+        search = WideEquations(family, transitions, test_replicas=16, steps=5)
+        found.append((search.estimate(), search.rk_steps))
+    (far, steps), (near, same) = found
+    assert far.converged and steps == same == 2
+    assert (abs(far.point - near.point) < 0.1 * near.errors).all()
+
+
 def test_what_has_no_such_limit_is_refused():
     x = layers(10, 12, 60.0, 1, 0)
     with pytest.raises(ValueError, match="wide"):

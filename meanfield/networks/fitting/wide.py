@@ -53,8 +53,9 @@ class WideEquations(NoisyEquations):
     Attributes
     ----------
     rk_steps : int
-        Of the method of Runge and Kutta in each layer: they are doubled until twice as many move
-        the root by less than 0.05 standard errors. Replicas take more steps with them.
+        Of the method of Runge and Kutta in each layer: they are doubled where they cannot follow
+        the model, and until twice as many move the root by less than 0.05 standard errors.
+        Replicas take more steps with them.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class WideEquations(NoisyEquations):
             if value @ step < CLOSE**2 * len(point):
                 converged = self._resolved(point, slopes, means, inverse)
                 if converged:
+                    self._spare(point, slopes, inverse)
                     break
             else:
                 step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
@@ -185,6 +187,16 @@ class WideEquations(NoisyEquations):
         at_rest, _ = self._scores(slopes, means, means)
         change = total(moved) - total(at_rest)
         return bool(change @ inverse @ change < SHIFT**2 * len(point))
+
+    def _spare(self, point: np.ndarray, slopes: list, inverse: np.ndarray) -> None:
+        """Take half of the steps as long as these are enough at the root: a start may need more."""
+        while self.rk_steps > STEPS:
+            coarser = copy(self)
+            coarser.rk_steps = self.rk_steps // 2
+            means = coarser._tried(point)
+            if not means or not coarser._resolved(point, slopes, means, inverse):
+                break
+            self.rk_steps = coarser.rk_steps
 
     def _slopes(self, point: np.ndarray, means: list[np.ndarray]) -> list[np.ndarray]:
         """dM/dtheta, (p, n, d) for each transition, by differences."""
