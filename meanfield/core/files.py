@@ -69,10 +69,11 @@ def _written(path: Path) -> Iterator[Path]:
             raise StorageError(
                 f"{path}: the folder {target.parent} does not exist; create it first."
             )
-        if target.exists() and not target.is_file():
-            raise StorageError(f"{path} is not a file: expected the name of a file to write.")
-        if target.exists() and not os.access(target, os.W_OK):
-            raise StorageError(f"{path} is write-protected: choose another name, or unlock it.")
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(target.stat().st_mode):
+                raise StorageError(f"{path} is not a file: expected the name of a file to write.")
+            if not os.access(target, os.W_OK):
+                raise StorageError(f"{path} is write-protected: choose another name, or unlock it.")
         yield target
     except (OSError, ValueError) as error:  # a name with a NUL
         if isinstance(error, StorageError):

@@ -179,8 +179,7 @@ class _Reader:
         self._write("class", cls.__module__, cls.__qualname__)
         for base in cls.__mro__[:-1]:
             if base.__flags__ & WRITTEN and not of_library(base.__module__):
-                own = vars(base).items()
-                self.read({n: v for n, v in own if n not in MADE or inspect.isfunction(v)})
+                self.read({n: v for n, v in vars(base).items() if _is_defined(n, v)})
 
 
 @dataclass
@@ -190,7 +189,19 @@ class _Plain(ABC):
     nothing: ClassVar[None]
 
 
-MADE = {*vars(_Plain), *vars(Enum("_", [])), "__orig_bases__", "__parameters__"}  # by Python
+MADE = {  # by Python
+    *vars(_Plain),
+    *vars(Enum("_", [])),
+    "__orig_bases__",
+    "__parameters__",
+    "__classdictcell__",
+}
+ANNOTATIONS = {"__annotate__", "__annotate_func__"}  # functions of Python 3.14 that compute them
+
+
+def _is_defined(name: str, value: Any) -> bool:
+    """Whether an attribute of a class is what somebody wrote, or a method Python made of it."""
+    return name not in ANNOTATIONS and (name not in MADE or inspect.isfunction(value))
 
 
 def _held(cell: types.CellType) -> Any:

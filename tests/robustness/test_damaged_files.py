@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-from specimens import CHECKPOINTS, RESULTS, Loader, contents, differences, write
+from specimens import CHECKPOINTS, FIRST, RESULTS, Loader, contents, differences, write
 
 import meanfield as mf
 
@@ -374,7 +374,7 @@ def judge(attack, what, intact, answer):
 def test_damage_is_refused_or_harmless(attack, kind, intact, loader, tmp_path):
     """Bits, blocks, cuts, and edits by h5py with valid HDF5 in the end."""
     original = intact(kind)
-    held = loader.load(kind, shutil.copy(original, tmp_path / "whole"))
+    held = loader.load(kind, shutil.copy(original, tmp_path / "whole"), FIRST)
     assert held[0] == "loaded", held
     damages = BYTES + (EDITS if kind in RESULTS else [])
     others = [other for other in ("circle", "ensemble", "tokens", "study") if other != kind]
@@ -449,7 +449,7 @@ ADDITIONS += [a_variable_by_h5py, a_variable_by_xarray, a_group_by_xarray]
 
 @pytest.mark.parametrize("kind", RESULTS)
 def test_what_other_tools_add_does_no_harm(attack, kind, intact, loader, tmp_path):
-    held = loader.load(kind, intact(kind))[1]
+    held = loader.load(kind, intact(kind), FIRST)[1]
     every = len(ADDITIONS) if attack.long else 1
     for i in range(every):
         add = ADDITIONS[(KINDS.index(kind) + i) % len(ADDITIONS)]
