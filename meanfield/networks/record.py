@@ -23,9 +23,16 @@ class Recording:
     def keep(self, value, *, first: bool = False) -> None:
         """Append the output of a layer, (batch, n, d); first: begin another call."""
         value = value[0] if isinstance(value, tuple) else value
+        states = value.detach().cpu().double().numpy()
+        if states.ndim != 3:
+            raise ValueError(
+                f"Layers must take and give hidden states (batch, n, d); got {states.shape}."
+            )
         if first:
             self.calls.append([])
-        self.calls[-1].append(value.detach().cpu().double().numpy())
+        if not self.calls:
+            raise ValueError("layers must be in the order in which the model runs through them.")
+        self.calls[-1].append(states)
 
     @property
     def trace(self) -> Trace:
@@ -56,6 +63,8 @@ def record(layers):
     ------
     ImportError
         Without torch.
+    ValueError
+        While the model runs, for layers in another order and states of another shape.
     """
     try:
         import torch

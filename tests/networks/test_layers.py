@@ -248,6 +248,10 @@ def test_hooks_are_removed_when_the_model_fails_and_halves_of_calls_are_refused(
     assert not layers[0].after
     with pytest.raises(ValueError, match="Expected 3 states of a call, recorded 2"):
         kept.trace  # noqa: B018
+    with pytest.raises(ValueError, match="batch, n, d"), mf.networks.record(layers):
+        layers[0](Tensor(np.zeros((2, 3))))
+    with pytest.raises(ValueError, match="in the order"), mf.networks.record(layers[::-1]):
+        layers[0](Tensor(np.zeros((1, 2, 3))))
     with pytest.raises(TypeError, match="modules of torch"), mf.networks.record([]):
         pass
 
