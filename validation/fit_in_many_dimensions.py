@@ -78,7 +78,7 @@ def no_flow(kind: str, seed: int) -> bool:
     layers = layers_of(60, d, 256.0, 0.5, 3, seed, drift)
     if kind == "turned layers":
         A = rng.standard_normal((d, d)) / np.sqrt(d)
-        turn = expm(0.1 * (A - A.T))
+        turn = expm(0.2 * (A - A.T))
         layers = np.array([x @ np.linalg.matrix_power(turn, k) for k, x in enumerate(layers)])
     if kind == "a ReLU network":
         first, second = rng.standard_normal((2, d, d)) / np.sqrt(d)
