@@ -270,7 +270,7 @@ class NoisyEquations(Equations):
     def objective(self, found: Estimate, index: int, held: float) -> float:
         """By two steps of Gauss and Newton's method in the other numbers.
 
-        Less G at the estimate, which is 0 for more replicas than these, or for many.
+        G at the estimate is subtracted: it is 0 there with further replicas, not with these alone.
         """
         point, slope = found.point, found.sensitivity
         rest = total(self.terms(point, point)[0])

@@ -153,7 +153,7 @@ class Comparison:
         off = np.sum(self._off, axis=0) - self.value @ slopes
         k = len(off)
         square = float(off @ np.linalg.pinv(covariance) @ off)
-        by_statistics = float(f_tail(square * (free - k + 1) / (free * k), k, free - k + 1))
+        by_statistics = float(_f_tail(square * (free - k + 1) / (free * k), k, free - k + 1))
         by_layers = 1.0
         if transitions > 1:
             mean = max(2.0 * transitions, sum(one.mean() for one in self._others))
@@ -166,7 +166,7 @@ class Comparison:
         return Goodness(both, by_statistics, by_layers, named)
 
 
-def f_tail(value: Any, of: int, over: int) -> Any:
+def _f_tail(value: Any, of: int, over: int) -> Any:
     """The probability that a variable with Fisher's F law is larger."""
     from scipy.special import fdtrc
 
@@ -185,7 +185,7 @@ def _from_others(squares: np.ndarray, count: int) -> np.ndarray:
 
 def _surprise(square: Any, p: int, count: int) -> Any:
     """-2 log of the p-value of a squared distance, of p numbers from those of `count` replicas."""
-    tail = f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
+    tail = _f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
     return -2 * np.log(np.maximum(tail, LEAST))
 
 
@@ -223,6 +223,6 @@ def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarr
         gram += (np.trace(gram) / len(gram) or 1.0) * np.eye(len(gram))
         predicted = features[test] @ np.linalg.solve(gram, F.T) @ noise[:, learn]
         predicted -= (predicted * x[test]).sum(axis=-1, keepdims=True) * x[test]
-        size = np.sqrt((predicted**2).sum(axis=(1, 2))) + 1e-300
+        size = np.sqrt((predicted**2).sum(axis=(1, 2))) + TINY
         found += (predicted * noise[:, test]).sum(axis=(1, 2)) / size
     return found

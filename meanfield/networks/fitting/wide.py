@@ -64,13 +64,12 @@ class WideEquations(NoisyEquations):
         transitions: Sequence[Transition],
         told: Callable[[], None] = nothing,
         *,
-        replicas: int = 0,
         test_replicas: int,
         steps: int,
         rk_steps: int = STEPS,
     ):
-        given = {"replicas": replicas, "test_replicas": test_replicas, "steps": steps}
-        super().__init__(family, transitions, told, **given)
+        given = {"test_replicas": test_replicas, "steps": steps}
+        super().__init__(family, transitions, told, replicas=0, **given)
         self.rk_steps = rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
