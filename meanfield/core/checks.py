@@ -92,7 +92,10 @@ def as_given(value: Any, most: int = 200) -> str:
         text = repr(value)
     except Exception:  # whatever a class of the caller's does; integers of 4300 digits
         text = f"a value of type {type(value).__name__}"
-    return text if len(text) <= most else f"{text[:most]}..."
+    if len(text) <= most:
+        return text
+    shape = f" of shape {value.shape}" if isinstance(value, np.ndarray) else ""
+    return f"{text[:most]}...{shape}"
 
 
 def finite_array(what: str, values: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting, generator, positive, real, whole_number
+from ..core.checks import fitting, generator, real, whole_number
 from ..models import Attention, FeedForward, PerLayer, Transformer
 from ..models.activations import ACTIVATIONS
 from ..models.normalisation import Normalisation, PeriLN, PostLN, PreLN
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 BEYOND = 100  # times the depth, up to which a collapse is looked for
 OTHERS = {"Post-LN": PostLN(), "Pre-LN": PreLN(), "Peri-LN": PeriLN()}
 FEW = 8  # critical contexts: at fewer tokens nothing is critical
+SHARPEST = 30.0  # logits: some four times the critical ones of a million tokens
+LARGE = 1e50  # lengths, whose squares and their products are floats
 
 
 def advise(
@@ -66,7 +68,7 @@ def advise(
         `PreLN()`, `PostLN()`, `PeriLN()` or another, without norms that have gains.
     logits : float
         Standard deviation of the logits of two unit vectors, over random weights: temperature
-        times norms.
+        times norms; at most 30, where a token looks at hardly more than one for any n.
     values : float
         Length of the output of attention by random matrices O V for tokens that are one point.
     identity : float
@@ -95,7 +97,8 @@ def advise(
     Raises
     ------
     TypeError, ValueError
-        For numbers out of these ranges, norms with gains, and names of activations that are none.
+        For numbers out of these ranges, norms with gains, and names of activations that are none;
+        for lengths above 1e50 and positive ones below 1e-50.
 
     Notes
     -----
@@ -119,19 +122,23 @@ def advise(
     kind = isinstance(normalisation, Normalisation)
     fitting("normalisation", normalisation, wanted, kind, TypeError)
     fitting("normalisation", normalisation, wanted, not normalisation.norms)
-    strength = {"logits": logits, "values": values, "identity": identity,
-                "feed_forward": feed_forward}  # fmt: skip
-    for name, number in strength.items():
-        strength[name] = real(name, number, "a finite number >= 0", lambda x: 0 <= x < np.inf)
+    logits = real("logits", logits, f"between 0 and {SHARPEST:g}", lambda x: 0 <= x <= SHARPEST)
+    strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
+    strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
     fitting("values and identity", (values, identity), "not both 0", values or identity)
     known = isinstance(activation, str) and activation in ACTIVATIONS
     fitting("activation", activation, f"one of {', '.join(ACTIVATIONS)}", known)
     rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
                lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
     threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)
-    sizes = Sizes(n, d, heads, **strength, inner=positive("inner", inner), activation=activation,
-                  step=positive("step", step))  # fmt: skip
-    return Advice(sizes, depth, normalisation, rho, positive("radius", radius), threshold)
+    sizes = Sizes(n, d, heads, logits, **strength, inner=_length("inner", inner),
+                  activation=activation, step=_length("step", step))  # fmt: skip
+    return Advice(sizes, depth, normalisation, rho, _length("radius", radius), threshold)
+
+
+def _length(name: str, value: float, or_0: bool = False) -> float:
+    wanted = f"{'0 or ' if or_0 else ''}between {1 / LARGE:g} and {LARGE:g}"
+    return real(name, value, wanted, lambda x: 1 / LARGE <= x <= LARGE or (or_0 and x == 0))
 
 
 def crossing(gaps: Any, threshold: float) -> float:

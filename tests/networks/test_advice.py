@@ -167,6 +167,8 @@ def test_the_advice_tells_its_numbers_and_draws_them():
         ({"heads": 32}, "heads"),
         ({"normalisation": mf.PreLN(mf.RMSNorm())}, "normalisation"),
         ({"logits": -1.0}, "logits"),
+        ({"logits": 1000.0}, "logits must be between 0 and 30"),
+        ({"radius": 1e200}, "radius must be between 1e-50"),
         ({"values": 0.0}, "values"),
         ({"rho": 1.0}, "rho"),
         ({"threshold": 0.1, "rho": 0.2}, "threshold"),

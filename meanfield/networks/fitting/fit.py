@@ -145,12 +145,6 @@ def fit(
             ahead = predictions(seen, seen.estimate(found.point).point, held, random)
     goodness = goodness if verdict else None
     result = Fit(found, equations.quiet(), goodness, tuple(ahead), bool(unrelated))
-    if result.status != "fitted":
-        untold = f": they do not tell {result.untold}" if result.untold else ""
-        warnings.warn(
-            f"The fit to these layers is {result.status}{untold}. Hold a parameter with fixed=, "
-            "give more texts, or another family.",
-            UnresolvedWarning,
-            stacklevel=2,
-        )
+    if result.doubt:
+        warnings.warn(result.doubt, UnresolvedWarning, stacklevel=2)
     return result

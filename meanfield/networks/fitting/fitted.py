@@ -206,15 +206,32 @@ class Fit:
         return "not identified" if self.untold else "fitted"
 
     @property
+    def doubt(self) -> str | None:
+        """Why the numbers are no estimates, and what to do, in sentences; None for "fitted"."""
+        if self.unrelated:
+            return (
+                "Layers are unrelated: tokens do not point where they did a layer before. "
+                "Give the layers of one residual stream, in their order."
+            )
+        if not self.estimate.converged:
+            return (
+                "No root of the estimating equations was found: the numbers say nothing. "
+                "Search from elsewhere with start=, hold a parameter with fixed=, or give another "
+                "family."
+            )
+        if self.untold:
+            return (
+                f"The data do not tell {self.untold}. "
+                "Hold a parameter with fixed=, or give more texts or another family."
+            )
+        return None
+
+    @property
     def verdict(self) -> str:
         """What the fit says, in sentences."""
+        words = [self.doubt] if self.doubt else []
         if not self.unrelated and not self.estimate.converged:
-            return "No root of the estimating equations was found: the numbers say nothing."
-        words = []
-        if self.unrelated:
-            words.append("Layers are unrelated: tokens do not point where they did a layer before.")
-        elif self.untold:
-            words.append(f"The data do not tell {self.untold}.")
+            return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
             words.append(
