@@ -62,7 +62,8 @@ def of_model(model: Transformer) -> str:
 
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a single state, as `plot` draws the only one of a run, but without a time."""
-    return plot(alone(state), kind, **{"title": ""} | options)
+    heading = {} if options.get("ax") else {"title": ""}  # axes keep theirs
+    return plot(alone(state), kind, **heading | options)
 
 
 def alone(state: State) -> Solution:

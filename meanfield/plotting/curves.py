@@ -491,9 +491,10 @@ def trajectories(
 
 def name_sample(ax: Axes, solution: Solution, member: Member, sample: Sample) -> None:
     """Title a panel with the member it shows, and with what stands for all of it."""
-    ax.set_title("")
     text = ", ".join(filter(None, [label_of_member(solution, member), sample.note]))
-    ax.set_title(text, loc="left", fontsize=9)
+    if text:
+        ax.set_title("")
+        ax.set_title(text, loc="left", fontsize=9)
 
 
 def opacity(count: int, overlap: float = 3.0) -> float:

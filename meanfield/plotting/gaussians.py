@@ -171,7 +171,7 @@ def cone(
         Draw here rather than in a new figure, which may show other paths too; with
         projection="3d" unless `trace_one`.
     title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
+        Heading; by default the model, and none if it is ""; with `ax` that of the axes.
 
     Returns
     -------
@@ -192,7 +192,11 @@ def cone(
         figure = theme.figure(width=4.8, height=4.6) if ax is None else ax.figure
         panel = figure.add_subplot(projection=shape) if ax is None else ax
         (draw_disc if trace_one else draw_cone)(panel, solution)
-        return title_page(figure, solution, title) if ax is None else figure
+        if ax is None:
+            return title_page(figure, solution, title)
+        if title is not None:
+            ax.set_title(title)
+    return figure
 
 
 def cone_points(solution: Solution, *, trace_one: bool = False) -> np.ndarray:

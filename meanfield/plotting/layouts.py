@@ -162,7 +162,8 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
             row[0][0].set_ylabel(label_of_member(solution, member), labelpad=pad)
         if member == sheet.members[0]:
             for (ax, _), text, known in zip(row, texts, resolved, strict=True):
-                ax.set_title(text, color=theme.INK if known else theme.WARNING)
+                if text or not sheet.inside:
+                    ax.set_title(text, color=theme.INK if known else theme.WARNING)
     return sheet
 
 
@@ -230,13 +231,15 @@ def sheet(
         Panels in a row for a single member.
     """
     members = _members(solution, member, ax)
-    if ax is not None and times is None:
-        times = solution.t[-1:]
     usual = usual if len(members) == 1 else 3
-    shown = pick_times(solution, members, times, usual if count is None else count)
+    if ax is not None and times is None and count is None:
+        shown = np.array([drawn_count(solution) - 1])
+    else:
+        shown = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
         if len(shown) > 1:
-            raise ValueError(f"One `ax` holds one time; got times = {as_given(times)}.")
+            given = f"count = {count}" if times is None else f"times = {as_given(times)}"
+            raise ValueError(f"One `ax` holds one time; got {given}.")
         return titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
     upright = ratio < 1 and len(members) == 1 and len(shown) > 1
     ratio = 2.0 if ratio < 1 and not upright else ratio
@@ -251,9 +254,11 @@ def sheet(
 
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
-    """Give a new figure its heading, and the caller's own axes the verdict."""
+    """Give a new figure its heading; and the caller's own axes theirs, if any, and the verdict."""
     figure = target.figure.figure
     if target.inside:
+        if title is not None:
+            target.axes[0].set_title(title)
         mark(target.axes[0], solution)
     else:
         title_page(figure, solution, title)

@@ -172,7 +172,7 @@ def observables(
         Whether the axis of times is logarithmic, from the first saved time above 0 on;
         by default where saved times are spaced like numpy.geomspace.
     title : str, optional
-        Heading; by default the model, and none if it is "". Not used with `ax`.
+        Heading; by default the model, and none if it is ""; with `ax` that of the axes.
 
     Returns
     -------

@@ -247,7 +247,7 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         - `ax`: draw one panel into these axes rather than into a new figure;
         - `member`: one member of an ensemble, an int or a tuple; by default each has a panel, at
           most nine;
-        - `title`: the heading, by default the model; "" for none; not used with `ax`;
+        - `title`: the heading, by default the model; "" for none; with `ax` that of the axes;
         - `times`: show the saved states nearest to these times, or `count` of them, which are by
           default spread evenly along the path of the measure; in an `ax` the last;
         - `log_time`: whether the axis of times is logarithmic, by default where saved times are

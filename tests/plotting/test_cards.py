@@ -7,11 +7,12 @@ from io import BytesIO
 import numpy as np
 import pytest
 from drawings import words
+from matplotlib.figure import Figure
 from PIL import Image
 
 import meanfield as mf
 from meanfield.plotting.cards import alone
-from meanfield.plotting.registry import kinds_of
+from meanfield.plotting.registry import kinds_of, options_of
 
 CIRCLE = mf.Circle(16)
 MU = CIRCLE.von_mises(0.0, 2.0)
@@ -55,6 +56,27 @@ def test_every_state_has_a_picture(name):
     assert picture(html)[1] > 0.005
     assert repr(state).partition("(")[0] in html
     assert state.plot().axes
+
+
+@pytest.mark.parametrize("name", [*STATES, "tokens on the circle"])
+def test_every_figure_of_a_state_fits_into_axes_with_a_title_of_their_own(name):
+    state = STATES[name] if name in STATES else MU.sample(20, rng=0)
+    for kind, draw in kinds_of(alone(state)).items():
+        if "ax" not in options_of(draw):
+            continue
+        box = "3d" if kind == "cone" else "rectilinear"
+        named = {"names": ["order_parameter"]} if kind == "observables" else {}
+        if kind == "observables" and name in ("gaussian", "gram", "equiangular"):
+            named = {"names": [next(iter(alone(state).observables))]}
+        for title in ("mine", None):
+            ax = Figure().add_subplot(projection=box)
+            ax.set_title("before")
+            try:
+                state.plot(kind, ax=ax, **named, **({"title": title} if title else {}))
+            except ValueError as error:
+                assert "two saved times" in str(error), kind
+            else:
+                assert ax.get_title() == (title or "before"), kind
 
 
 def test_a_picture_that_cannot_be_drawn_gives_way_to_the_reason():
