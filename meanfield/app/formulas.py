@@ -30,6 +30,8 @@ SMALL = {
 }
 INDEX = re.compile(r"<(sup|sub)>((?:(?!<sup>|<sub>).)*?)</\1>")
 TAG = re.compile(r"</?(?:i|em|code|sup|sub|span)(?: [^>]*)?>")
+CLOSING = {*"})],.;:!|/", r"\|", r"\vert", r"\rvert", r"\rangle", r"\rceil", r"\rfloor"}
+CLOSING |= {r"\cdot", r"\quad", r"\ldots"}  # what ends a product, or says where its factors do
 BLANK = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -107,7 +109,8 @@ class _Formula:
 
     def _symbol(self, token: str, name: str, between: bool) -> str:
         if name == "frac":
-            return f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+            of = f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+            return f"({of})" if self._factor_follows() else of
         if name == "sqrt":
             return f"√{_grouped(self._argument())}"
         if name in ACCENTS and token != name:
@@ -129,6 +132,11 @@ class _Formula:
         """With spaces around it, unless it is the sign of a number."""
         between, self._binary = self._binary, False
         return BLANK + escape(sign) + BLANK if between else escape(sign)
+
+    def _factor_follows(self) -> bool:
+        """Whether what is left begins with a factor, which a/b would take into its denominator."""
+        token = next((token for token in self._tokens if token not in (" ", r"\,")), "}")
+        return token not in CLOSING and token.removeprefix("\\") not in RELATIONS
 
     def _argument(self) -> str:
         self._binary = False
