@@ -317,16 +317,19 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
-    for line, colour in zip(NAMES, theme.PALETTE, strict=False):
-        here = curve == line
-        if here.any():
-            style = "--" if line == "fold" else "-."
-            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[line])
-    here = curve == "fold"
-    if here.any():  # where both states attract
-        first = (curve == "critical") & (degree == lead)
-        top = np.interp(beta[here], beta[first], kappa[first])
-        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
+    drawn = dict(zip(NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
+    seen: set[str] = set()
+    for line, locus in diagram.loci.items():
+        here, (style, colour) = curve == line, drawn[locus.name]
+        label = None if locus.name in seen else NAMES[locus.name]
+        ax.plot(beta[here], kappa[here], style, color=colour, label=label)
+        if locus.name == "fold":  # where both states attract
+            top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
+            label = None if label is None else "both stable"
+            ax.fill_between(
+                beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
+            )
+        seen.add(locus.name)
     for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
