@@ -161,12 +161,18 @@ def _stability(growth: np.ndarray) -> np.ndarray:
 
 
 def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
-    """Pieces between changes of stability, each with the first point of the next."""
-    kinds = _stability(growth)
-    cuts = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1), len(places)]
-    for begin, end in pairwise(cuts):
-        piece = slice(begin, min(end + 1, len(places)))
-        ax.plot(places[piece], values[piece], color=colour, **STYLES[str(kinds[begin])])
+    """Pieces between changes of stability, which are where the growth rate vanishes in between.
+
+    If that is not known on one side, the piece before ends at the first point of the next.
+    """
+    kinds, curve = _stability(growth), np.stack([places, values])
+    cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+    parts = np.nan_to_num(growth[cuts - 1] / (growth[cuts - 1] - growth[cuts]), nan=1.0)
+    changes = curve[:, cuts - 1] + parts.clip(0, 1) * (curve[:, cuts] - curve[:, cuts - 1])
+    ends = np.concatenate([curve[:, :1], changes, curve[:, -1:]], axis=1)
+    for k, (begin, end) in enumerate(pairwise([0, *cuts, len(places)])):
+        piece = np.column_stack([ends[:, k], curve[:, begin:end], ends[:, k + 1]])
+        ax.plot(*piece, color=colour, **STYLES[str(kinds[begin])])
 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
