@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -268,16 +269,26 @@ class ZonalDrift(Drift):
         return [self.described, slopes, self.weight(nodes)]
 
 
+OF_ONE_NUMBER = re.compile(r"only \S+ arrays can be converted|truth value of an array")
+
+
 def _with_trailing_axes(method):
     """The method on a drift whose parameters broadcast with inner products t, checked."""
 
     @functools.wraps(method)
     def evaluate(self, t):
         t = np.asarray(t, dtype=float)
-        values = method(_expanded(self, t.ndim) if self.shape else self, t)
-        if method.__name__ == "contrast":
-            return values
-        return returned(f"{type(self).__name__}.{method.__name__}", values, t.shape)
+        name = f"{type(self).__name__}.{method.__name__}"
+        try:
+            values = method(_expanded(self, t.ndim) if self.shape else self, t)
+        except (TypeError, ValueError) as error:
+            if not OF_ONE_NUMBER.search(str(error)):
+                raise
+            raise TypeError(
+                f"{name} gets an array of inner products, here of shape {t.shape}: write np.exp, "
+                f"not math.exp, and np.where, not if. It raised: {error}."
+            ) from error
+        return values if method.__name__ == "contrast" else returned(name, values, t.shape)
 
     return evaluate
 
