@@ -282,15 +282,20 @@ def _with_trailing_axes(method):
         try:
             values = method(_expanded(self, t.ndim) if self.shape else self, t)
         except (TypeError, ValueError) as error:
-            if not OF_ONE_NUMBER.search(str(error)):
-                raise
-            raise TypeError(
-                f"{name} gets an array of inner products, here of shape {t.shape}: write np.exp, "
-                f"not math.exp, and np.where, not if. It raised: {error}."
-            ) from error
+            _refuse_one_number(name, t.shape, error)
+            raise
         return values if method.__name__ == "contrast" else returned(name, values, t.shape)
 
     return evaluate
+
+
+def _refuse_one_number(name: str, shape: tuple[int, ...], error: Exception) -> None:
+    """Raise if NumPy's error is that of a function of one number."""
+    if OF_ONE_NUMBER.search(str(error)):
+        raise TypeError(
+            f"{name} gets an array of inner products, here of shape {shape}: write np.exp, not "
+            f"math.exp, and np.where, not if. It raised: {error}."
+        ) from error
 
 
 def _expanded(drift: ZonalDrift, ndim: int) -> ZonalDrift:
