@@ -339,7 +339,9 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
-        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
+        label = None if "tricritical" in seen else "tricritical"
+        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3, label=label)
+        seen.add("tricritical")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
     ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
