@@ -70,6 +70,11 @@ def test_a_close_up_of_those_with_a_fold():
     assert phases(sa_plane(), relative=True).axes[0].get_yscale() == "log"
 
 
+def test_the_legend_of_a_phase_diagram_names_the_tricritical_point():
+    (legend,) = phases(usa_plane(), relative=True).legends
+    assert [text.get_text() for text in legend.get_texts()].count("tricritical") == 1
+
+
 @pytest.mark.parametrize("span", [(1.5, 2.5), (1.49, 2.5), (1.47, 2.43)])
 def test_lines_change_where_stability_does(span):
     diagram = mf.branches(mf.Kuramoto(), CIRCLE, span)
