@@ -143,13 +143,15 @@ class PhaseDiagram(Result):
     def _on(self, name: str, beta: float) -> float:
         """The kappa at a beta of one fold or transition; nan beyond its ends."""
         locus, points = self.loci[name], self.loci[name].points
-        start, places = between(points, beta), points[:, -1]
+        places = points[:, -1]
+        start: np.ndarray | None = between(points, beta)
         if not places.min() <= beta <= places.max():
             side = np.abs(places - beta).argmin()
             end = {0: self.ends[name][0], len(points) - 1: self.ends[name][1]}.get(side, "turn")
             start = self._towards_corner(points[side], beta, end)
-        found = None if start is None else locus.at_value(start, beta)
-        if found is None or abs(found[locus.index]) < abs(start[locus.index]) / 2:  # uniform
+        if start is None or (found := locus.at_value(start, beta)) is None:
+            return float("nan")
+        if abs(found[locus.index]) < abs(start[locus.index]) / 2:  # the uniform state
             return float("nan")
         return float(np.exp(found[-2]))
 
