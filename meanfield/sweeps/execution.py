@@ -122,6 +122,8 @@ class _Run:
         except KeyboardInterrupt:
             return []
         except BaseException as error:  # of the executor: what points raise is an outcome
+            if not (was_killed(error) or isinstance(error, LOST) or job.second):
+                return [job.again()]  # as dask may fail to hand on what came while a worker dies
             if not was_killed(error):
                 failures.append(self._lost(job.points[0], error))
                 return []

@@ -266,6 +266,7 @@ class Job:
     work: Work
     points: list[Point]
     seed: int | None
+    second: bool = False  # whether it was tried before
 
     def __call__(self, _number: int) -> bytes:
         """What came of it, as `outcomes.to_bytes` has it.
@@ -288,6 +289,10 @@ class Job:
         if interruption.requested:
             raise KeyboardInterrupt
         return to_bytes([point.key for point in self.points], outcomes)
+
+    def again(self) -> "Job":
+        """The same for a second time."""
+        return Job(self.work, self.points, self.seed, second=True)
 
     def parts(self) -> list["Job"]:
         """The same, each point alone."""

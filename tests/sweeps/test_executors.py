@@ -120,6 +120,30 @@ def test_a_scheduler_and_two_workers_give_the_same_numbers_though_they_are_kille
     np.testing.assert_array_equal(expected["value"][:, 0], range(40))
 
 
+class Forgetful(ThreadPoolExecutor):
+    """Loses what came of some points, so many times."""
+
+    def __init__(self, times):
+        super().__init__(1)
+        self.left = times
+
+    def submit(self, job, number):
+        if job.points and job.points[0].in_words() == "i = 2" and self.left:
+            self.left -= 1
+            future = Future()
+            future.set_exception(ValueError("too many values to unpack (expected 3)"))
+            return future
+        return super().submit(job, number)
+
+
+def test_what_an_executor_fails_to_hand_on_is_run_once_more():
+    at = {"i": range(4)}
+    expected = mf.sweep(slow, at, rng=3)
+    assert mf.sweep(slow, at, rng=3, executor=Forgetful(1), batch=1).identical(expected)
+    with pytest.raises(mf.MeanfieldError, match="i = 2 was not run: ValueError: too many values"):
+        mf.sweep(slow, at, rng=3, executor=Forgetful(2), batch=1)
+
+
 class Lethal(ThreadPoolExecutor):
     """A scheduler all of whose workers die at the second point."""
 
