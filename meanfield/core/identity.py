@@ -9,6 +9,7 @@ import builtins
 import functools
 import hashlib
 import inspect
+import re
 import sys
 import types
 from abc import ABC
@@ -120,6 +121,8 @@ class _Reader:
             self._listed(type(value).__name__, (value.__func__,))
         elif isinstance(value, functools.cached_property):
             self._listed("cached property", (value.func,))
+        elif isinstance(value, re.Pattern):
+            self._listed("pattern", (value.pattern, value.flags))
         elif isinstance(value, np.random.Generator):
             self._listed("generator", [value.bit_generator.state])
         elif callable(python := getattr(value, "py_func", None)):  # compiled by numba

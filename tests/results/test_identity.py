@@ -1,6 +1,7 @@
 """The identity of a checkpoint: what is computed with, not what it is called."""
 
 import functools
+import re
 from enum import Enum
 from typing import NamedTuple
 
@@ -126,6 +127,8 @@ class Level(Enum):
         lambda x: Level(float(x)),
         lambda x: np.random.default_rng(x).standard_normal,
         lambda x: [x].count,
+        lambda x: re.compile(f"a{x}"),
+        lambda x: re.compile("a", re.IGNORECASE if x == 1 else re.DOTALL),
     ],
 )
 def test_all_that_a_class_defines_is_identity(made):
