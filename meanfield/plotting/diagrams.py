@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from ..core.checks import as_given, boolean, fitting, real
 from ..core.forms import TEXT, Many
 from . import theme
-from .labels import label_logarithmic, symbol_of
+from .labels import describe_drift, label_logarithmic, symbol_of
 from .layouts import panels_in
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def bifurcation(
             if kind in found
         ]
         figure.legend(handles=handles + shown, loc="outside right center")
-        figure.suptitle(diagram.data.attrs["drift"] if title is None else title)
+        named = describe_drift(diagram.drift, diagram.parameter) if title is None else title
+        figure.suptitle(named)
     return figure
 
 
@@ -321,7 +322,10 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
                     ls="", zorder=3, label=label)  # fmt: skip
             label = None
     ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
-    ax.set(yscale="linear" if relative else "log", title=data.attrs["drift"])
+    ax.set(
+        yscale="linear" if relative else "log",
+        title=describe_drift(diagram.family.drift, diagram.parameter),
+    )
     ax.set_xlim(*data.attrs["beta"])
 
 
@@ -359,7 +363,10 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         seen.add("tricritical")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
-    ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])
+    ax.set(
+        yscale="linear" if narrow else "log",
+        title=describe_drift(diagram.family.drift, diagram.parameter),
+    )
     if narrow:  # from below the lowest curve to a little above kappa_1
         below = max(1 - float(kappa.min()), 0.1)
         ax.set_ylim(1 - 1.2 * below, 1 + 0.3 * below)

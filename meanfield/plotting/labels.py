@@ -141,12 +141,30 @@ def describe_model(solution: Solution) -> str:
         for name, value in solution.parameters.items()
         if name not in differing
     ]
-    parts = [type(part).__name__ for _, part in solution.model.drift.terms]
-    terms = [f"${symbol_of(f'factors[{k}]')}$ {part}" for k, part in enumerate(parts)]
-    single = solution.model.drift.terms[0][1] is solution.model.drift
     causal = solution.model.causal
     seen = [] if causal is None else [f"causal ({causal.divide})" if causal.divide else "causal"]
-    return ", ".join([parts[0] if single else " + ".join(terms), *seen, *shared])
+    return ", ".join([_names(solution.model.drift), *seen, *shared])
+
+
+def describe_drift(drift: Any, varies: str) -> str:
+    """A drift, or a kind of one, with the numbers of it that do not vary, as a heading."""
+    if isinstance(drift, type):
+        return drift.__name__
+    if drift.is_absent or not drift.parameters:
+        return repr(drift)
+    shared = [
+        _equation(name, mathematical(float(value), 7))
+        for name, value in drift.parameters.items()
+        if name != varies
+    ]
+    return ", ".join([_names(drift), *shared])
+
+
+def _names(drift: Any) -> str:
+    """Of a sum c_0 USA + c_1 SA."""
+    parts = [type(part).__name__ for _, part in drift.terms]
+    terms = [f"${symbol_of(f'factors[{k}]')}$ {part}" for k, part in enumerate(parts)]
+    return parts[0] if drift.terms[0][1] is drift else " + ".join(terms)
 
 
 def _equation(name: str, number: str) -> str:
