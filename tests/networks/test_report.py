@@ -21,6 +21,7 @@ from meanfield.networks.findings import (
     of_nulls,
     of_parts,
 )
+from meanfield.networks.probe_pictures import of_cosines
 from meanfield.networks.report import clusters_of, report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
@@ -149,6 +150,17 @@ def test_tokens_that_gather_and_that_spread_are_told_apart():
     for states, wanted in ((h, THERE), (h[::-1], NOT)):
         gather, energy = report(states, fit=False, progress=False).findings[:2]
         assert gather.verdict == energy.verdict == wanted
+
+
+@pytest.mark.parametrize("layers", [2, 100])
+def test_cosines_have_room_whatever_the_number_of_layers(layers):
+    h = np.random.default_rng(0).standard_normal((layers + 1, 6, 3))
+    page = of_cosines(mf.networks.probe(h, modes=False, distances=False))
+    page.draw_without_rendering()
+    ax, bar = page.axes
+    assert len(ax.lines) == layers + 1
+    assert ax.get_position().height > 0.6 and ax.get_position().width > 0.6
+    assert bar.get_ylim() == (-0.5, layers + 0.5) and 3 <= len(bar.get_yticks()) <= 17
 
 
 def test_a_flow_that_cannot_be_fitted_leaves_the_page_with_the_reason():
