@@ -45,21 +45,25 @@ def load(path, dtype=float) -> Network:
 
 
 def untrained(config: dict, rng, dtype=float) -> Network:
-    """A network with normal weights of standard deviation 0.02, vectors of gains about 1.
+    """A network as before training: normal weights, of mean 1 in gains of norms and else 0.
 
     Parameters
     ----------
     config : dict
-        As config.json has it, with "model_type".
+        As config.json has it, with "model_type". Its "initializer_range" is the standard deviation,
+        0.02 without one.
     rng : numpy.random.Generator or seed
     dtype : float64 (default) or float32
         In which it is replayed.
     """
     dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
+    spread = config.get("initializer_range", 0.02)
+    if type(spread) not in (int, float) or not 0 <= spread < float("inf"):
+        raise ValueError(f"config.json: initializer_range must be a number >= 0, found {spread!r}.")
     weights = {}
     for name, shape in family.shapes(config).items():
         gain = len(shape) == 1 and name.endswith("weight")
-        weights[name] = (gain + rng.normal(0, 0.02, shape)).astype(dtype)
+        weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
     return family(config, weights)
 
 

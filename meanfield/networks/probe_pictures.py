@@ -18,7 +18,8 @@ COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
 PANELS = 16  # of histograms
 SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
 TICKS = 8  # of layers, about
-NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2)}
+NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2),
+         "untrained": ("x--", 4)}  # fmt: skip
 
 
 def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
