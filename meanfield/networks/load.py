@@ -39,6 +39,13 @@ def load(path, dtype=float) -> Network:
         not supported, and a tokenizer.json without the package tokenizers.
     """
     folder, dtype = Path(path), checked_dtype(dtype)
+    if not folder.is_dir() or not (folder / "config.json").exists():
+        found = "a file" if folder.is_file() else "it has none" if folder.exists() else "no folder"
+        raise FileNotFoundError(
+            "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
+            f"machine; {folder} is {found}. Names of models on the web are not looked up: download "
+            "the files first."
+        )
     config = json_of(folder / "config.json")
     family = family_of(config)
     return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
@@ -161,7 +168,8 @@ def tokenizer_of(folder: Path):
         from tokenizers import Tokenizer
     except ImportError:
         raise ImportError(
-            "tokenizer.json needs the package tokenizers: pip install tokenizers."
+            "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
+            "meanfield[networks]."
         ) from None
     try:
         tokenizer = Tokenizer.from_file(str(path))

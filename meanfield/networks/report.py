@@ -52,7 +52,7 @@ FLOW = "Layers are softmax attention of the theory (SA) with noise"
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What a probe found: `findings`, `layers`, and a page; `report` makes one.
 
@@ -92,6 +92,9 @@ class Report:
         rows = [f"{one.topic}{f': {one.verdict}' if one.verdict else ''}. {one.text}"
                 for one in self.findings]  # fmt: skip
         return "\n".join([self.title, self.facts, *rows])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def figures(self) -> dict[str, Any]:
         """Its figures, by name."""
@@ -144,7 +147,7 @@ def report(
     source : Network, Trace or arrays
         Arrays of hidden states as `probe` takes them. Without a network there are no heads and no
         null models; without sublayers no parts.
-    texts : str, sequence of int, or a list of these
+    texts : str, pathlib.Path, sequence of int, or a list of these
         For a network, as `Network.trace` takes them; not given otherwise.
     draws : int
         Of each null model, >= 2.
@@ -176,8 +179,12 @@ def report(
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
-        few = min(h.shape[1] for h in trace.hidden)
-        fitting("source", f"a text of {few} tokens", f"of {FEWEST} tokens or more", few >= FEWEST)
+        sizes = [h.shape[1] for h in trace.hidden]
+        if min(sizes) < FEWEST:
+            raise ValueError(
+                f"A report needs texts of {FEWEST} tokens or more; text {np.argmin(sizes)} has "
+                f"{min(sizes)}."
+            )
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
@@ -202,11 +209,11 @@ def report(
             bar.show(0.8, "fitting")
             found, finding = fitted(trace, random)
             findings.append(finding)
-    sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
     states = trace.hidden[0]
     facts = (
         f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: {len(states) - 1} layers "
-        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of {sizes} tokens. "
+        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of "
+        f"{', '.join(map(str, sizes))} tokens. "
         f"Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
