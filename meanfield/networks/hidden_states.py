@@ -95,7 +95,7 @@ def _one(what: str, h: np.ndarray) -> np.ndarray:
     if h.ndim == 4:
         raise ValueError(
             f"{what} must be {WANTED}; got the shape {h.shape}, as of a batch of {h.shape[1]} "
-            "texts. Give a list of texts, each without its padding: "
+            "texts. Give a list of texts, each without its padding: with h = np.stack(layers), "
             "[h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the attention mask."
         )
     return h
