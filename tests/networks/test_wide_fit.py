@@ -162,3 +162,18 @@ def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
         low, high = found.interval(0.9973, by="tokens")[0]
         assert low < sign * TRUE["time"] < high  # a layer lasts the time 1
         assert finding.verdict == verdict and f"a {found['a']:.3g} [" in finding.text
+
+
+def test_the_search_begins_near_the_noise_that_layers_have():
+    """A weak drift moves tokens by 0.1 radians, noise by 0.2."""
+    x, model = start(20, 64, np.random.default_rng(0)), mf.Transformer(0.1 * mf.SA(2.0), kappa=3e3)
+    given = [x, mf.solve(model, mf.Tokens(x), (0, 1), dt=0.1, rng=1, progress=False).final.x]
+
+    def begun(**options):
+        held = {"fixed": {"time": 1.0}, "wide": True, "verdict": False, "hold": False}
+        found = fit(np.array(given), lambda a: a * mf.SA(2.0), **held, **options)
+        return found, found.family.values(found.family.start)[found.family.labels.index("kappa")]
+
+    found, kappa = begun()
+    assert found.status == "fitted" and 0.5 < kappa / found["kappa"] < 2
+    assert begun(start={"kappa": 77.0})[1] == pytest.approx(77)
