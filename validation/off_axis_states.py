@@ -13,7 +13,8 @@
 5. Multipliers of max(t, 0) by default, in every dimension d = 2, 3, 4, 8: those of the closed
    forms W_0 = Gamma(d/2)/(2 sqrt(pi) Gamma((d+1)/2)), W_1 = 1/(2d) (1e-15).
 6. The diagram of a drift of one's own, W = t + b t^2/2 on S^2: tricritical at b = 5/3 (1e-10), and
-   the fold and first-order line at b = 2 of `branches` (1e-9).
+   the fold and first-order line at b = 2 of `branches` (1e-9). The same by b = a^2, where the onset
+   is discontinuous below a = -(5/3)^(1/2) and above (5/3)^(1/2): on both sides (1e-9).
 
     python validation/off_axis_states.py [--quick]    # 18 s, 12 s quick
 
@@ -47,6 +48,21 @@ class Sloped(mf.ZonalDrift):
 
     def slope(self, t):
         return 1 + self.b * t
+
+
+class Squared(mf.ZonalDrift):
+    """W = t + a^2 t^2/2.
+
+    Parameters
+    ----------
+    a : float
+        Of either sign.
+    """
+
+    a: float
+
+    def slope(self, t):
+        return 1 + self.a**2 * t
 
 
 def series(name: str, *coefficients: float) -> mf.Interaction:
@@ -193,6 +209,14 @@ def plane(report: Report) -> None:
         (special,) = across.special(name)[:1]
         report.compare(name, "b = 2", predicted=special.value, measured=found.kappa(name, 2.0),
                        tolerance=1e-9)  # fmt: skip
+    both = mf.phase_diagram(Squared(a=1.0), SPHERE, vary={"a": (-1.48, 1.48)}, degrees=(1,))
+    for name in ("fold", "transition"):
+        for a in (-(2**0.5), 2**0.5):
+            report.compare(name, f"a = {a:.3f}", predicted=found.kappa(name, 2.0),
+                           measured=both.kappa(name, a), tolerance=1e-9)  # fmt: skip
+    missing = both.doubts + [f"fold at a = {a}" for a in (0.0, 1.29) if both.kappa("fold", a) > 0]
+    report.compare("missing", "in the range of a", predicted=0, measured=len(missing),
+                   tolerance=0)  # fmt: skip
 
 
 if __name__ == "__main__":

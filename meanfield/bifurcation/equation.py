@@ -353,7 +353,7 @@ class Family:
         Raises
         ------
         OutsideDomain
-            If there is no such drift.
+            If there is no such drift; beyond the range also if its multipliers cannot be computed.
         """
         return self._equation(float(value))
 
@@ -364,7 +364,12 @@ class Family:
             drift = with_parameter(self.drift, self.name, value)
         except ValueError as error:
             raise OutsideDomain(str(error)) from error
-        return equation_of(drift, self.basis, partial(self.changes, value))
+        try:
+            return equation_of(drift, self.basis, partial(self.changes, value))
+        except MeanfieldError as error:  # as beyond a pole, where a step was too long
+            if self.span[0] <= value <= self.span[1]:
+                raise
+            raise OutsideDomain(str(error)) from error
 
     def finer(self, degree: int) -> "Family":
         """The same family in more functions."""

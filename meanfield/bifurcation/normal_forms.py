@@ -97,11 +97,22 @@ class Onset(NamedTuple):
 
 
 def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> Iterator[float]:
-    """Zeros of a function that has these values on a grid, where neighbours differ in sign."""
+    """Zeros of a function that has these values on a grid, where neighbours differ in sign.
+
+    At a pole that changes sign too they are close to it, or there is none.
+    """
     from scipy.optimize import brentq
 
+    def known(x: float) -> float:
+        if not np.isfinite(value := f(x)):
+            raise FloatingPointError
+        return value
+
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
-        yield float(brentq(f, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
+        try:
+            yield float(brentq(known, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
+        except FloatingPointError:
+            continue
 
 
 def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:

@@ -7,8 +7,9 @@ A fold is a solution of
 with sigma from the bordered system (dR/dm, b; c, 0) (v, sigma) = (0, 1): it vanishes where dR/dm is
 singular, and its gradient is -u . d(dR/dm) v with u from the transposed system (Govaerts). On the
 line of first-order transitions sigma is kappa (F(mu) - F(uniform)), of size 1 for all beta, whose
-derivative by m vanishes. Either way the solutions are curves in (m, log kappa, beta), which begin
-at the tricritical point and are found from special points on one branch beyond it.
+derivative by m vanishes. Either way the solutions are curves in (m, log kappa, beta). Where the
+onset is not continuous, on either side of a tricritical point, they are found from special points
+on one branch.
 """
 
 from abc import abstractmethod
@@ -46,6 +47,7 @@ UNRESOLVED = 1e-11
 DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
+SAME = 1e-6  # moments, log kappa and beta of a point found twice
 POLE = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
 MOST = 2000  # points of a curve
 ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
@@ -85,13 +87,15 @@ class PhaseDiagram(Result):
     Attributes
     ----------
     data : xarray.Dataset
-        On `point`: curve ("critical", "fold" or "transition"), degree, beta (or the parameter by
-        its name), kappa, and the order parameter there.
+        On `point`: curve ("critical", "fold" or "transition"; "fold 2" and so on where the onset
+        is discontinuous in several ranges of beta), degree, beta (or the parameter by its name),
+        kappa, and the order parameter there.
     tricritical : list of Tricritical
     ends : dict of str to (str, str)
-        Why the fold and the transition end at their lowest and at their highest beta:
-        "tricritical", "range", "not continued", "max_points", "interrupted"; "not located" where
-        a curve was expected and none was found.
+        Why each fold and transition ends at its first and at its last point, which are those of the
+        lowest and of the highest beta unless it turns: "tricritical", "onset" (of its states from
+        those without harmonics of this degree), "range", "not continued", "max_points",
+        "interrupted"; "not located" where a curve was expected and none was found.
     degree : int
         Of the folds and the transition.
     """
@@ -114,8 +118,8 @@ class PhaseDiagram(Result):
     def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
         """The kappa of a curve at a beta, to rounding; nan where it has no point.
 
-        By default of the degree whose folds and transition are known. beta stands for the
-        parameter, if that is another one.
+        By default of the degree whose folds and transitions are known; of several folds the first
+        one there. beta stands for the parameter, if that is another one.
 
         Raises
         ------
@@ -125,27 +129,47 @@ class PhaseDiagram(Result):
         beta = finite("beta", beta)
         degree = self.degree if degree is None else degree
         low, high = self.data.attrs[self.parameter]
-        fitting("curve", curve, "critical, fold or transition", curve in ("critical", *LOCI))
+        known = ["critical", *LOCI, *(name for name in self.loci if name not in LOCI)]
+        fitting("curve", curve, ", ".join(known), curve in known)
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         if curve == "critical":
             return critical(self.family, beta, degree)
-        if curve not in self.loci or degree != self.degree:
+        if degree != self.degree:
             return float("nan")
-        points = self.loci[curve].points
-        start = between(points, beta)
-        if beta < points[0, -1]:
-            corner = next((c for c in self.tricritical if c.degree == degree), None)
-            if corner is None or beta <= corner.beta:
-                return float("nan")
-            start = _near_corner(points[0], corner, beta)
-        found = None if beta > points[-1, -1] else self.loci[curve].at_value(start, beta)
-        at = self.loci[curve].index
-        if found is None or abs(found[at]) < abs(start[at]) / 2:  # the uniform state
+        named = (name for name, one in self.loci.items() if curve in (name, one.name))
+        found = (self._on(name, beta) for name in named)
+        return next((kappa for kappa in found if np.isfinite(kappa)), float("nan"))
+
+    def _on(self, name: str, beta: float) -> float:
+        """The kappa at a beta of one fold or transition; nan beyond its ends."""
+        locus, points = self.loci[name], self.loci[name].points
+        places = points[:, -1]
+        start: np.ndarray | None = between(points, beta)
+        if not places.min() <= beta <= places.max():
+            side = np.abs(places - beta).argmin()
+            end = {0: self.ends[name][0], len(points) - 1: self.ends[name][1]}.get(side, "turn")
+            start = self._towards_corner(points[side], beta, end)
+        if start is None or (found := locus.at_value(start, beta)) is None:
+            return float("nan")
+        if abs(found[locus.index]) < abs(start[locus.index]) / 2:  # the uniform state
             return float("nan")
         return float(np.exp(found[-2]))
 
+    def _towards_corner(self, last: np.ndarray, beta: float, end: str) -> np.ndarray | None:
+        """About the point at a beta between the last one of a curve and its tricritical point."""
+        corners = [one for one in self.tricritical if one.degree == self.degree]
+        if end != "tricritical" or not corners:
+            return None
+        corner = min(corners, key=lambda one: abs(one.beta - last[-1]))
+        part = (beta - corner.beta) / (last[-1] - corner.beta)
+        return _near_corner(last, corner, part) if 0 < part < 1 else None
+
+    def first_onset(self, beta: float) -> float:
+        """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
+        return critical(self.family, beta, self.family.at(beta).most_attracted)
+
     def reference(self, beta: float) -> float:
-        """The kappa by which others are divided in relative figures: the first onset."""
+        """The kappa by which others are divided in relative figures: the onset of one degree."""
         return self.kappa("critical", beta)
 
     @property
@@ -207,7 +231,10 @@ class PhaseDiagram(Result):
         ]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         lead = header.get("of_degree", 1)
-        loci = {n: LOCI[n](family, **kept, degree=lead) for n, kept in header["loci"].items()}
+        loci = {
+            name: LOCI[name.split()[0]](family, **kept, degree=lead)
+            for name, kept in header["loci"].items()
+        }
         return cls(data, corners, ends, family, loci, degree=lead)
 
     def plot(self, kind: str | None = None, **options) -> "Figure":
@@ -250,15 +277,16 @@ def phase_diagram(
     tricritical
         beta at which the onset of degree l becomes subcritical, from its normal form.
     fold
-        Beyond it, where the ordered states begin: the curve of saddle-nodes of degree 1, or of the
-        degree that the drift attracts most. At a transcritical onset, as of degree 2 on S^2, it has
-        no tricritical point.
+        Where the ordered states begin, as long as the onset is discontinuous: the curve of
+        saddle-nodes of degree 1, or of the degree that the drift attracts most. At a transcritical
+        onset, as of degree 2 on S^2, it has no tricritical point.
     transition
         Between the two, where both states have the same free energy: the first-order line. SA has
         none, as it has no free energy.
 
-    The last two begin at the tricritical point, if there is one, and are followed as curves in the
-    moments, kappa and beta, from points on one branch.
+    The last two end at the tricritical point, if there is one, and are followed as curves in the
+    moments, kappa and beta, from points on one branch. Each range of beta in which the onset is
+    discontinuous has its own.
 
     Parameters
     ----------
@@ -406,15 +434,47 @@ def _first_place(family: Family, corners: list[Tricritical], degree: int) -> flo
     """A value of the parameter beyond the tricritical point of a degree, if there is one."""
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == degree), default=low)
-    return min(lowest + 1.0, (lowest + high) / 2)
+    return _inside(lowest, high)
 
 
-def _near_corner(first: np.ndarray, corner: Tricritical, beta: float) -> np.ndarray:
-    """A point between the tricritical one and the first: a_l grows like amplitude^l there."""
-    part = (beta - corner.beta) / (first[-1] - corner.beta)
-    l = np.arange(1, len(first) - 1) / corner.degree
-    log = (1 - part) * np.log(corner.kappa) + part * first[-2]
-    return np.concatenate([first[:-2] * part ** (l / 2), [log, beta]])
+def _inside(start: float, end: float) -> float:
+    """A value between two of the parameter, not far beyond the first."""
+    return start + np.sign(end - start) * min(1.0, abs(end - start) / 2)
+
+
+def _discontinuous(family: Family, corners: list[Tricritical], degree: int) -> Iterator[float]:
+    """A value in each range of the parameter in which the onset of a degree is discontinuous.
+
+    A range ends at a tricritical point, near which the value is; or where another onset coincides.
+    """
+    grid = np.linspace(*family.span, GRID)
+    jumps = np.array([_jumps(family, beta, degree) for beta in grid], dtype=int)
+    edges = np.flatnonzero(np.diff([0, *jumps, 0])).reshape(-1, 2)
+    for first, last in edges - [0, 1]:
+
+        def corner_in(i: int, j: int) -> list[float]:
+            inside = (c.beta for c in corners if c.degree == degree)
+            return [beta for beta in inside if grid[max(i, 0)] <= beta <= grid[min(j, GRID - 1)]]
+
+        below, above = corner_in(first - 1, first), corner_in(last, last + 1)
+        low, high = max(below, default=grid[first]), min(above, default=grid[last])
+        yield _inside(high, low) if above and not below else _inside(low, high)
+
+
+def _jumps(family: Family, beta: float, degree: int) -> bool:
+    """Whether the onset of a degree is discontinuous."""
+    if not critical(family, beta, degree) < np.inf:
+        return False
+    with np.errstate(all="ignore"):
+        return normal_form(family.at(beta), degree).kind in ("subcritical", "transcritical")
+
+
+def _near_corner(last: np.ndarray, corner: Tricritical, part: float) -> np.ndarray:
+    """At this part of the way from a corner to a point: a_l grows like amplitude^l there."""
+    l = np.arange(1, len(last) - 1) / corner.degree
+    log = (1 - part) * np.log(corner.kappa) + part * last[-2]
+    beta = (1 - part) * corner.beta + part * last[-1]
+    return np.concatenate([last[:-2] * part ** (l / 2), [log, beta]])
 
 
 def _onsets(
@@ -489,7 +549,7 @@ class Locus(Curve):
     null : ndarray, (N,)
         About the null vector of dR/dm at a fold, of length about 1.
     points : ndarray, (n, N + 2)
-        From its tricritical point, or the lowest beta, to the highest.
+        Along it, from lower to higher beta where it starts.
     journal : Journal, optional
         Where answers are kept.
     degree : int
@@ -514,6 +574,14 @@ class Locus(Curve):
         """Whether the last moments of all points are small."""
         return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED
 
+    def holds(self, kind: str, place: np.ndarray) -> bool:
+        """Whether it is a curve of this kind that goes through about this place."""
+        beta, places = place[-1], self.points[:, -1]
+        if kind != self.name or not places.min() <= beta <= places.max():
+            return False
+        found = self.at_value(between(self.points, beta), beta)
+        return found is not None and bool(np.allclose(found, place, rtol=0, atol=SAME))
+
     def follow(self, start: np.ndarray, following: Following) -> tuple[str, str]:
         """Take the points below and above a start; why they end."""
         (down, first), (up, last) = (self._one_way(start, sign, following) for sign in (-1.0, 1.0))
@@ -532,7 +600,9 @@ class Locus(Curve):
             here, _, step = found
             z = here.z
             if abs(z[at]) < small or z[at] * start[at] < 0:
-                return points[1:], "tricritical"
+                amplitudes = np.abs(self.family.basis.sizes * points[-1][:-2])
+                alone = amplitudes[at] >= np.delete(amplitudes, at).max(initial=0.0)
+                return points[1:], "tricritical" if alone else "onset"
             if not low <= here.value <= high:
                 last = high if here.value > high else low
                 end = self.at_value(between(np.array([points[-1], z]), last), last)
@@ -635,40 +705,67 @@ def _first_order_curves(
     journal: Journal | None,
     degree: int,
 ) -> tuple[dict[str, Locus], Ends]:
-    """The fold and the first-order line, and why they end.
+    """The folds and the first-order lines, and why they end, by name.
 
-    From points on a branch at a beta beyond the tricritical point.
+    From points on a branch in each range of beta in which the onset is discontinuous.
     """
-    beta = _first_place(family, corners, degree)
+    loci: dict[str, Locus] = {}
+    ends: Ends = {}
+    for beta in _discontinuous(family, corners, degree):
+        found, interrupted = _special_points(family, geometry, beta, degree, following, journal)
+        cut = "interrupted" if interrupted else "not located"
+        for kind, start in found.items():
+            if start is not None and any(one.holds(kind, start) for one in loci.values()):
+                continue  # as where onsets coincide, between two ranges
+            number = 1 + sum(name.split()[0] == kind for name in ends)
+            name = kind if number == 1 else f"{kind} {number}"
+            ends[name] = cut, cut
+            if start is not None:
+                member = family.at(beta)
+                mean = member.mean(start[:-2], float(np.exp(start[-2])))
+                null = np.linalg.svd(member.jacobian(mean))[2][-1]
+                locus = LOCI[kind](family, max_step, null, journal=journal, degree=degree)
+                if (begin := locus.at_value(start, beta)) is None:
+                    raise MeanfieldError(
+                        f"The special point at {family.name} = {beta:g} was not found again."
+                    )
+                loci[name], ends[name] = locus, locus.follow(begin, following)
+    return loci, ends
+
+
+def _special_points(
+    family: Family,
+    geometry: Geometry,
+    beta: float,
+    degree: int,
+    following: Following,
+    journal: Journal | None,
+) -> tuple[dict[str, np.ndarray | None], bool]:
+    """The fold and the transition on the branch at one beta, about, and if it was interrupted."""
     member = family.at(beta)
-    form = normal_form(member, degree)
-    if not (form.kappa > 0 and form.kind in ("subcritical", "transcritical")):
-        return {}, {}
-    basis, span = basis_on(geometry), (form.kappa / 20, 1.2 * form.kappa)
+    onset = critical(family, beta, degree)
+    basis, span = basis_on(geometry), (onset / 20, 1.2 * onset)
     curve = curve_of(member.drift, basis, "kappa", span, None, STEP_ON_BRANCH, journal)
     with Following("kappa", span, False) as on_branch:
         search = Search(geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH, on_branch)
         diagram = search.diagram(curve, {})
-    cut = "interrupted" if following.stopped or on_branch.stopped else "not located"
-    loci: dict[str, Locus] = {}
-    ends = {name: (cut, cut) for name in LOCI if name == "fold" or member.gradient_flow}
-    for name in ends if cut == "not located" else ():
-        for special in diagram.special(name)[:1]:
-            kappa, size = special.state.kappa, len(member.degrees)
+    found: dict[str, np.ndarray | None] = {}
+    interrupted = following.stopped or on_branch.stopped
+    for kind in LOCI if member.gradient_flow else ("fold",):
+        found[kind] = None
+        for special in () if interrupted else diagram.special(kind)[:1]:
+            size = len(member.degrees)
             m = np.pad(special.state.legendre_moments, (0, size))[:size]
-            null = np.linalg.svd(member.jacobian(member.mean(m, kappa)))[2][-1]
-            locus = LOCI[name](family, max_step, null, journal=journal, degree=degree)
-            start = locus.at_value(np.append(m, [np.log(kappa), beta]), beta)
-            if start is None:
-                raise MeanfieldError(
-                    f"The special point at {family.name} = {beta:g} was not found again."
-                )
-            loci[name], ends[name] = locus, locus.follow(start, following)
-    return loci, ends
+            found[kind] = np.append(m, [np.log(special.state.kappa), beta])
+    return found, interrupted
 
 
 def between(points: np.ndarray, beta: float) -> np.ndarray:
-    """A point of the polygon through these at a beta."""
-    order = np.argsort(points[:, -1])
-    betas = points[order, -1]
-    return np.array([np.interp(beta, betas, column) for column in points[order].T])
+    """A point of the polygon through these at a beta, the first one along it; or the end nearby."""
+    places = points[:, -1]
+    crossed = np.flatnonzero((places[:-1] - beta) * (places[1:] - beta) <= 0)
+    if not crossed.size:
+        return points[np.abs(places - beta).argmin()]
+    start, end = points[crossed[0]], points[crossed[0] + 1]
+    part = (beta - start[-1]) / (end[-1] - start[-1]) if end[-1] != start[-1] else 0.0
+    return start + part * (end - start)

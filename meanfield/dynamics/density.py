@@ -435,6 +435,14 @@ class DensityMotion(Motion, moves=Density):
         if status != "unresolved":
             return super().failure(status, at)
         raised = "Use a smaller dt, if the steps were too long; else raise" if at.dt else "Raise"
+        resolved = self.like.spectral_tail.max() <= max(TAIL * at.rtol, SMALLEST_TAIL)
+        if at.elapsed == 0 and resolved and not at.dt:
+            return (
+                "The velocity of the initial density is not resolved by max_degree = "
+                f"{at.stats['highest_degree']} modes, as of attention weights that jump or have "
+                "kinks, or vary over small angles. Use smoother weights, a larger rtol, or Tokens; "
+                f"or raise max_degree.{self._haste(at.t)}"
+            )
         return (
             "The density is not resolved by max_degree = "
             f"{at.stats['highest_degree']} modes after t = {at.t:g}. {raised} max_degree or, where "

@@ -117,8 +117,15 @@ class ZonalDrift(Drift):
     def slope(self, t: np.ndarray) -> np.ndarray:
         """W' at inner products t (*shape, ...).
 
-        It may have a factor in common with `weight`, if `attraction` and `normaliser` are given.
+        Sums over tokens are finite though it is not at t = 1, as long as no two tokens meet. It may
+        have a factor in common with `weight`, if `attraction` and `normaliser` are given.
         """
+
+    @property
+    def undefined(self) -> str:
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(self.slope(np.ones(1))).all()
+        return "" if finite else f"tokens meet (the slope of {self!r} is not finite at t = 1)"
 
     def weight(self, t: np.ndarray) -> np.ndarray:
         """Z at inner products t (*shape, ...): 1, unless it is overridden."""
@@ -357,10 +364,10 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
         if max(last) - 1 < 0.9 * degree:
             return max(*last, 1)
     raise MeanfieldError(
-        f"The harmonics of {drift!r} do not decay up to degree {DEGREES[-1]}: it has no velocity "
-        "at points where mass gathers, or varies over too small angles. A sum of harmonics "
-        "needs a smooth potential, as USA, Kuramoto, and SA with |beta| <= 1e5 have; else solve "
-        "for the density, or sum over pairs of tokens."
+        f"The harmonics of {drift!r} do not decay to rounding up to degree {DEGREES[-1]}: its "
+        "slope is not smooth, varies over too small angles, or is infinite at 1, where mass "
+        "gathers. A sum of harmonics needs a smooth potential, as USA, Kuramoto, and SA with "
+        "|beta| <= 1e5 have; else solve for the density, or sum over pairs of tokens."
     )
 
 

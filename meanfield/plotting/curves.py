@@ -491,10 +491,10 @@ def trajectories(
 
 def name_sample(ax: Axes, solution: Solution, member: Member, sample: Sample) -> None:
     """Title a panel with the member it shows, and with what stands for all of it."""
-    text = ", ".join(filter(None, [label_of_member(solution, member), sample.note]))
-    if text:
+    label = label_of_member(solution, member)
+    if ax.get_title() == label:
         ax.set_title("")
-        ax.set_title(text, loc="left", fontsize=9)
+    ax.set_title(", ".join(filter(None, [label, sample.note])), loc="left", fontsize=9)
 
 
 def opacity(count: int, overlap: float = 3.0) -> float:

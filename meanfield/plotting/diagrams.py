@@ -161,12 +161,18 @@ def _stability(growth: np.ndarray) -> np.ndarray:
 
 
 def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
-    """Pieces between changes of stability, each with the first point of the next."""
-    kinds = _stability(growth)
-    cuts = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1), len(places)]
-    for begin, end in pairwise(cuts):
-        piece = slice(begin, min(end + 1, len(places)))
-        ax.plot(places[piece], values[piece], color=colour, **STYLES[str(kinds[begin])])
+    """Pieces between changes of stability, which are where the growth rate vanishes in between.
+
+    If that is not known on one side, the piece before ends at the first point of the next.
+    """
+    kinds, curve = _stability(growth), np.stack([places, values])
+    cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+    parts = np.nan_to_num(growth[cuts - 1] / (growth[cuts - 1] - growth[cuts]), nan=1.0)
+    changes = curve[:, cuts - 1] + parts.clip(0, 1) * (curve[:, cuts] - curve[:, cuts - 1])
+    ends = np.concatenate([curve[:, :1], changes, curve[:, -1:]], axis=1)
+    for k, (begin, end) in enumerate(pairwise([0, *cuts, len(places)])):
+        piece = np.column_stack([ends[:, k], curve[:, begin:end], ends[:, k + 1]])
+        ax.plot(*piece, color=colour, **STYLES[str(kinds[begin])])
 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
@@ -317,16 +323,19 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
-    for line, colour in zip(NAMES, theme.PALETTE, strict=False):
-        here = curve == line
-        if here.any():
-            style = "--" if line == "fold" else "-."
-            ax.plot(beta[here], kappa[here], style, color=colour, label=NAMES[line])
-    here = curve == "fold"
-    if here.any():  # where both states attract
-        first = (curve == "critical") & (degree == lead)
-        top = np.interp(beta[here], beta[first], kappa[first])
-        ax.fill_between(beta[here], kappa[here], top, label="both stable", **BOTH)
+    drawn = dict(zip(NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
+    seen: set[str] = set()
+    for line, locus in diagram.loci.items():
+        here, (style, colour) = curve == line, drawn[locus.name]
+        label = None if locus.name in seen else NAMES[locus.name]
+        ax.plot(beta[here], kappa[here], style, color=colour, label=label)
+        if locus.name == "fold":  # where both states attract
+            top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
+            label = None if label is None else "both stable"
+            ax.fill_between(
+                beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
+            )
+        seen.add(locus.name)
     for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]

@@ -108,11 +108,13 @@ def values_at(what: str, f: Callable, t: np.ndarray, *, finite: bool = False) ->
     for values that are not finite where they must be.
     """
     values = real_array(f"The values of a {what}", f(t.copy()))
-    bad = np.count_nonzero(~np.isfinite(values)) if finite else 0
-    if values.shape != t.shape or bad:
+    fits = values.shape == t.shape
+    bad = t[~np.isfinite(values)] if finite and fits else t[:0]
+    if not fits or bad.size:
+        some = f"{bad.size} that are not finite, the first at t = {bad[0]:.6g}" if bad.size else ""
         raise ValueError(
-            f"A zonal {what} must map an array of inner products in [-1, 1] to finite numbers of "
-            f"the same shape; got shape {values.shape} for {t.shape}, {bad} not finite."
+            f"A zonal {what} must map an array of inner products t in [-1, 1] to finite numbers of "
+            f"the same shape; got {some or f'shape {values.shape} for {t.shape}'}."
         )
     return values
 

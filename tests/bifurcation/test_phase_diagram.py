@@ -176,3 +176,78 @@ def test_betas_whose_numbers_underflow_give_no_nan():
     assert not np.isnan(kappa).any() and not diagram.tricritical
     assert diagram.kappa("critical", 5e-300) == pytest.approx(2, rel=1e-12)
     assert diagram.kappa("critical", 5e-300, 3) == np.inf
+
+
+class Bent(mf.ZonalDrift):
+    """W'(t) = 1 + s p^2 t, on the circle with kappa_1 = 2 and tricritical points at s p^2 = 2."""
+
+    p: float
+    s: float = 1.0
+
+    def slope(self, t):
+        return 1 + self.s * self.p**2 * t
+
+
+def discontinuous(span, **given):
+    return mf.phase_diagram(Bent(0.5, **given), mf.Circle(16), vary={"p": span}, degrees=(1,))
+
+
+def test_an_onset_that_is_discontinuous_on_both_sides_has_two_folds():
+    both = discontinuous((-2.0, 1.9))
+    assert [point.beta for point in both.tricritical] == pytest.approx([-(2**0.5), 2**0.5])
+    assert set(both.ends) == {"fold", "transition", "fold 2", "transition 2"} and not both.doubts
+    for name in ("fold", "transition"):
+        for p in (1.42, 1.5, 1.9):
+            assert both.kappa(name, p) == pytest.approx(both.kappa(name, -p), rel=1e-12)
+            assert both.kappa(f"{name} 2", p) == both.kappa(name, p) < 2
+        assert np.isnan([both.kappa(name, p) for p in (-1.41, 0.0, 1.41)]).all()
+        assert np.isnan(both.kappa(f"{name} 2", -1.9))
+    assert both.kappa("fold", 1.5) < both.kappa("transition", 1.5)
+
+
+@pytest.mark.parametrize("span", [(-3.0, 3.0), (0.0, 3.0), (-1.5, 0.5)])
+def test_folds_are_found_on_the_side_of_small_parameters(span):
+    """Of 1 + (3 - q^2) t, where they lie between two tricritical points q = -1 and 1."""
+
+    class Arch(mf.ZonalDrift):
+        q: float
+
+        def slope(self, t):
+            return 1 + (3 - self.q**2) * t
+
+    arch = mf.phase_diagram(Arch(0.5), mf.Circle(16), vary={"q": span}, degrees=(1,))
+    bent = discontinuous((1.0, 1.9))
+    for q in (0.0, 0.4, 0.9) if span[1] > 1 else (0.0, -0.4, -0.9):
+        for name in ("fold", "transition"):
+            assert arch.kappa(name, q) == pytest.approx(
+                bent.kappa(name, (3 - q**2) ** 0.5), rel=1e-11
+            )
+    assert not arch.doubts and np.isnan(arch.kappa("fold", span[0] if span[0] else 3.0))
+
+
+def test_a_range_that_ends_next_to_a_pole_of_the_drift():
+    class InverseSquare(mf.ZonalDrift):
+        c: float
+
+        def slope(self, t):
+            return 1 / (self.c - t) ** 2
+
+    diagram = mf.phase_diagram(
+        InverseSquare(2.0), mf.Circle(16), vary={"c": (1.1, 2.0)}, degrees=(1,)
+    )
+    (corner,) = diagram.tricritical
+    assert (corner.beta, corner.kappa) == pytest.approx((1.25, 1.5), rel=1e-12)
+    assert diagram.kappa("fold", 1.2) == pytest.approx(1.2287123824, rel=1e-9)
+    assert diagram.kappa("transition", 1.2) == pytest.approx(1.2304317457, rel=1e-9)
+
+
+def test_where_another_degree_is_attracted_more_the_uniform_state_is_unstable_to_it():
+    """At p = 2 the onsets coincide, which is a pole of the normal form; w_2 = p^2/8 beyond."""
+    diagram = discontinuous((1.0, 2.5))
+    assert [diagram.first_onset(p) for p in (1.5, 2.4)] == pytest.approx([2, 8 / 2.4**2])
+    assert diagram.ends["transition"] == ("tricritical", "onset")
+    axes = diagram.plot().axes[0]
+    (shaded,) = (one for one in axes.collections if one.get_label() == "both stable")
+    places, heights = shaded.get_paths()[0].vertices.T
+    assert heights.max() == pytest.approx(2, abs=0.01)
+    assert heights[places > 2.1].max() < 8 / 2.1**2

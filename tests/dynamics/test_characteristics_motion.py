@@ -177,8 +177,8 @@ def test_the_degree_follows_the_kernel():
 
 
 REFUSED = {
-    "sharp": (mf.SA(1e7), r"of SA\(beta=10000000.0\) do not decay up to degree 4096"),
-    "kink": (mf.Interaction(np.abs), "do not decay up to degree 4096.*needs a smooth potential"),
+    "sharp": (mf.SA(1e7), r"of SA\(beta=10000000.0\) do not decay to rounding up to degree 4096"),
+    "kink": (mf.Interaction(np.abs), "do not decay to rounding .*needs a smooth potential"),
     "root": (mf.Interaction(lambda t: -np.sqrt(1 - t**2)), "do not decay"),
     "jump": (mf.Interaction(np.sign), "it jumps by 2"),
 }

@@ -68,3 +68,13 @@ def test_a_close_up_of_those_with_a_fold():
     assert len(phases(sa_plane(), close_up=True).axes) == 1
     assert len(phases(usa_plane(), relative=True, close_up=True).axes) == 1
     assert phases(sa_plane(), relative=True).axes[0].get_yscale() == "log"
+
+
+@pytest.mark.parametrize("span", [(1.5, 2.5), (1.49, 2.5), (1.47, 2.43)])
+def test_lines_change_where_stability_does(span):
+    diagram = mf.branches(mf.Kuramoto(), CIRCLE, span)
+    uniform = bifurcation(diagram).axes[0].lines[:2]
+    stable, unstable = (line.get_xdata() for line in uniform)
+    assert [line.get_linestyle() for line in uniform] == ["-", "--"]
+    assert stable[-1] == unstable[0] == pytest.approx(2, abs=5e-3)
+    assert (stable[0], unstable[-1]) == pytest.approx(span, abs=0.1)

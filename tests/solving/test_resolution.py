@@ -318,3 +318,15 @@ def test_an_unresolved_run_says_how_fast_its_drift_is(drift, fast):
         run = mf.solve(model, mu, (0, 10), t_eval=[10], max_degree=16)
     assert run.status == "unresolved"
     assert ("3e+03: tokens move within times of about 0.0003" in run.message) == fast
+
+
+def test_weights_that_jump_are_told_from_a_density_that_is_not_resolved():
+    class Step(mf.Weights):
+        def of_logits(self, logits, squares):
+            return np.where(logits > 0.3, 1.0, 0.0)
+
+    attention = mf.Attention(Q=np.array([[1.0, 0.3], [-0.2, 0.8]]), weights=Step())
+    start = mf.Circle(16).von_mises(0, 1)
+    with pytest.warns(mf.UnresolvedWarning, match="weights that jump or have kinks"):
+        run = mf.solve(mf.Transformer(attention, 4.0), start, (0, 1), max_degree=128)
+    assert run.status == "unresolved"

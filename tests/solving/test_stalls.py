@@ -107,3 +107,13 @@ def test_tokens_that_go_to_infinity_are_not_advised_to_merge():
     model = mf.Transformer(mf.Attention(weights=mf.Linear()))
     _, message = failed(model, x, 1.0)
     assert "infinity" in message and "merge" not in message
+
+
+def test_a_slope_that_is_infinite_where_tokens_meet_is_named():
+    class Pole(mf.ZonalDrift):
+        def slope(self, t):
+            with np.errstate(divide="ignore"):
+                return 1 / (1 - t)
+
+    _, message = failed(mf.Transformer(Pole()), mf.Tokens.on_circle([0, 0.3, 1.0]), 1.0)
+    assert "the slope of Pole() is not finite at t = 1" in message
