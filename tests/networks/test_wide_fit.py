@@ -177,3 +177,13 @@ def test_the_search_begins_near_the_noise_that_layers_have():
     found, kappa = begun()
     assert found.status == "fitted" and 0.5 < kappa / found["kappa"] < 2
     assert begun(start={"kappa": 77.0})[1] == pytest.approx(77)
+
+
+def test_the_root_is_found_where_the_model_is_wrong_by_far():
+    """A common shift is no flow: the density's misfit is not least at the root of G."""
+    rng = np.random.default_rng(0)
+    h = np.cumsum([start(40, 64, rng), *0.3 * rng.standard_normal((2, 40, 64)) / 8], axis=0)
+    h[1:, :, 0] += 1.0
+    options = {"fixed": {"time": 1.0}, "wide": True, "verdict": False, "test_replicas": 16}
+    found = fit(h, lambda a: a * mf.SA(4.0), **options, progress=False)
+    assert found.status == "fitted" and found.equations.rk_steps < 64
