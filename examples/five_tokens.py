@@ -4,7 +4,8 @@ Five tokens merge one after the other: the energy climbs a staircase
 
 Softmax attention at :math:`\beta = 40` on the circle. While clusters of masses :math:`m_a` are far
 from each other the energy
-:math:`\sum_{ij} m_i m_j e^{\beta (\langle x_i, x_j\rangle - 1)}` rests at
+:math:`\sum_{ij} m_i m_j e^{\beta (\langle x_i, x_j\rangle - 1)}`, that of (3) in the survey
+divided by :math:`e^\beta/(2\beta)` and so 1 at a point, rests at
 :math:`\sum_a m_a^2`, for times that grow like :math:`e^{c\beta}`; here to :math:`10^{35}`. A
 merging of two clusters adds :math:`2 m_a m_b`. Tokens are merged within an angle of
 :math:`10^{-8}` (``merge=``); without that, steps would resolve distances that no longer matter.
@@ -66,8 +67,8 @@ def run(out: Path) -> list[Row]:
     last = time_of_a_pair(float(np.arccos(np.cos(angles[-1] - angles[0]))))
     return [
         *(
-            Row(f"energy while {left} {'is' if left == 1 else 'are'} left", energy(state), level,
-                1e-3 if left == 5 else 1e-8)
+            Row(f"energy / (e^β/2β) while {left} {'is' if left == 1 else 'are'} left",
+                energy(state), level, 1e-3 if left == 5 else 1e-8)
             for (left, level), state in zip(LEVELS.items(), plateaus, strict=True)
         ),
         *(
@@ -93,12 +94,14 @@ def draw(solution: mf.Solution, times: list[float]):
             for time in times:
                 ax.axvline(time, color=theme.FAINT, lw=0.7, dashes=(4, 3), zorder=0)
         for level in LEVELS.values():
-            bottom.axhline(level, color=theme.FAINT, lw=0.5, zorder=0)
+            line = bottom.axhline(level, color=theme.FAINT, lw=0.5, zorder=0)
+        line.set_label(r"$\sum_a m_a^2$ of the clusters")
+        bottom.legend(loc="upper left")
         for left, begin in zip(LEVELS, [solution.t[1], *times], strict=True):
             top.text(begin * 1.6, 2.72, f"{left}", fontsize=9, color=theme.INK)
         top.set(ylabel=r"angle $\theta_i$", ylim=(-2.6, 3.2))
         top.set_title("number of clusters", loc="left", fontsize=9)
-        bottom.set(xlabel="time $t$", ylabel=r"energy, and $\sum_a m_a^2$",
+        bottom.set(xlabel="time $t$", ylabel=r"energy / $(e^\beta/2\beta)$",
                    ylim=(0, 1.08), xlim=(solution.t[1], END))  # fmt: skip
         page.suptitle(rf"Five tokens under SA, $\beta = {BETA:g}$")
     return page

@@ -81,11 +81,13 @@ def draw(found: dict[float, np.ndarray]):
     with theme.style():
         page = theme.figure(width=5.2, height=3.2)
         ax = page.subplots()
-        ax.plot([0.4, 1, 1, 1.6], [1, 1, RHO, RHO], color=theme.INK, lw=0.8, dashes=(4, 3))
+        ax.plot([0.4, 1, 1, 1.6], [1, 1, RHO, RHO], color=theme.INK, lw=0.8, dashes=(4, 3),
+                label="limit")  # fmt: skip
         for colour, (n, rho) in zip(theme.ordered_colours(len(found)), found.items(), strict=True):
             ax.plot(PRODUCTS, rho, color=colour, label=f"$n = 10^{{{np.log10(n):.0f}}}$")
-        ax.plot(1, 4 * RHO / (1 + 3 * RHO), "o", color=theme.INK, mfc="white", zorder=5)
-        ax.annotate(r"$\frac{4\rho}{1 + 3\rho}$", (1, 0.8), (1.08, 0.84), fontsize=13)
+        ax.plot(1, 4 * RHO / (1 + 3 * RHO), "o", color=theme.INK, mfc="white", zorder=5,
+                label=r"limit at 1, $4\rho/(1 + 3\rho)$")  # fmt: skip
+        ax.set_title(rf"equiangular tokens, $\rho = {RHO:g}$")
         ax.set(xlabel=r"$\gamma (1 - \rho)$", ylabel=r"$\langle y_i, y_j\rangle$ of two outputs")
         ax.legend(loc="lower left")
     return page

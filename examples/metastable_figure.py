@@ -32,7 +32,7 @@ def figure(
             _modes(modes, run, rates, k)
             modes.set_title(rf"$\beta = {beta}$: mode {k} is the fastest", loc="left")
             _spacetime(page, spacetime, run, clustered(run), angles)
-            spacetime.set_title("dashed: predicted places", loc="left")
+            spacetime.set_title("orange: predicted; white: formed", loc="left")
             _profile(profile, run, clustered(run), angles)
             profile.set_title("density at three times", loc="left", pad=16)
         for ax in rows[-1]:

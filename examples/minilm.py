@@ -17,7 +17,8 @@ The model has Q = K = V = I, one head, no feed-forward layer, no weights that ch
 and one circle for 384 dimensions. So its distance to the data has no verdict; it is shown beside
 the distance of the unchanged input. What is checked is the mean cosine of every layer.
 
-:Source: Survey, section 4, Figure 1, there with another Transformer (ALBERT XLarge v2).
+:Source: Survey, section 4, Figure 1, there with another Transformer (ALBERT XLarge v2), whose
+    tokens gather far more: here mean cosines reach 0.29 at layer 5, and 0.23 at layer 6.
 :Run time: 5 s, ``python examples/minilm.py``
 :Look at: the histograms, which move to the right layer by layer and back in the last one.
 """

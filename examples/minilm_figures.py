@@ -28,7 +28,7 @@ def inner_products_figure(cosines: list[np.ndarray]) -> theme.PaperFigure:
             ax.set(xlim=(-0.4, 1), ylim=(0, top))
             ax.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
         _outer(panels, "density of pairs")
-        page.supxlabel(r"$\langle x_i, x_j \rangle$ of normalised tokens", fontsize=10)
+        panels[5].set_xlabel(r"$\langle x_i, x_j \rangle$ of normalised tokens", fontsize=10)
         _means(panels[7], cosines)
     return page
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from report import Row, run_alone
+from scipy.special import ive
 
 import meanfield as mf
 from meanfield.dynamics.kernel_modes import KernelModes
@@ -75,14 +76,16 @@ def draw(tokens: mf.Tokens, modes: KernelModes, path: Path) -> None:
 
     angle = np.linspace(-np.pi, np.pi, 1001)
     gaps = angle[:, None] - np.arctan2(tokens.x[:, 1], tokens.x[:, 0])
+    mean = ive(0, BETA)  # of e^(beta (cos - 1)) over the circle
     with theme.style():
         figure = Figure(figsize=(6, 3), dpi=200, layout="constrained")
         ax = figure.subplots()
-        ax.plot(angle, np.exp(BETA * (np.cos(gaps) - 1)) @ tokens.masses)
-        ax.plot(modes.places, modes.heights, "o", color="C3", label=f"{len(modes)} modes")
-        ax.set(
-            xlabel="angle", ylabel="estimate", title="10 000 uniform tokens", xlim=angle[[0, -1]]
-        )
+        ax.plot(angle, np.exp(BETA * (np.cos(gaps) - 1)) @ tokens.masses / mean)
+        ax.plot(modes.places, modes.heights / mean, "o", color="C3", label=f"{len(modes)} modes")
+        ax.axhline(1, color=theme.FAINT, lw=0.8, zorder=0, label="uniform density")
+        ax.set(xlabel=r"angle $\theta$", ylabel="kernel density estimate", xlim=angle[[0, -1]],
+               title=rf"10 000 uniform tokens, $\beta = {BETA:g}$")  # fmt: skip
+        ax.set_xticks([-np.pi, 0, np.pi], [r"$-\pi$", "0", r"$\pi$"])
         ax.legend()
         figure.savefig(path)
 

@@ -28,9 +28,9 @@ TIMES = (1.0, 2.0, 5.0, 10.0)
 SCHEMES = {  # 1 - rho at TIMES
     "Post-LN": (mf.PostLN(), (0.8481507, 0.4102272, 1.715751e-3, 7.802886e-8)),
     "nGPT": (mf.NGPT(1.0), (0.3456653, 0.05584784, 1.425545e-4, 6.472441e-9)),
-    r"$\sqrt{t + 1}$": (mf.SqrtScaling(), (0.8927758, 0.6739395, 0.1030260, 3.566186e-3)),
+    "√(t + 1)": (mf.SqrtScaling(), (0.8927758, 0.6739395, 0.1030260, 3.566186e-3)),
     "Pre-LN": (mf.PreLN(), (0.8621322, 0.5389413, 8.180274e-2, 1.590707e-2)),
-    r"Mix-LN, $\tau = 2$": (mf.MixLN(2.0), None),
+    "Mix-LN, τ = 2": (mf.MixLN(2.0), None),
     "Peri-LN": (mf.PeriLN(), (0.4638771, 0.2005645, 4.235338e-2, 1.130432e-2)),
 }
 TOLERANCE = 5e-7  # relative: half of the last digit of the values

@@ -94,7 +94,9 @@ def draw(found: dict[str, np.ndarray]):
             ax.fill_between(layers, low, high, color=colour, alpha=0.15, lw=0)
             ax.plot(layers, values.mean(axis=1), color=colour, label=name)
             ax.plot(layers, recursion(name), color=theme.INK, lw=0.9, dashes=(4, 3))
-        ax.plot([], [], color=theme.INK, lw=0.9, dashes=(4, 3), label="recursion")
+        ax.plot([], [], color=theme.INK, lw=0.9, dashes=(4, 3), label="recursion for wide networks")
+        ax.fill_between([], [], [], color=theme.INK, alpha=0.15, lw=0, label="90 % of the pairs")
+        ax.set_title(rf"$n = {N}$, $d = {D}$, $\beta = \sqrt{{d}}$, {NETWORKS} networks")
         ax.set(xlabel="layer", ylabel="mean cosine", xlim=(0, DEPTH), ylim=(-0.15, 1.02))
         ax.legend(loc="lower right")
     return page

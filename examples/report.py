@@ -1,12 +1,17 @@
 """Reports of examples: their figure, and rows measured / predicted / error / verdict."""
 
 import argparse
+import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["FailedVerdict", "Row", "folder", "print_table", "run_alone", "title"]
+from meanfield.app.formulas import plain
+
+__all__ = ["FailedVerdict", "Row", "folder", "in_words", "print_table", "run_alone", "title"]
+
+FORMULA = re.compile(r":math:`([^`]+)`|\.\. math::(.+?)(?=\n\n)", re.DOTALL)
 
 WIDTHS = (52, 14, 14, 9)
 HEAD = ("quantity", "measured", "predicted", "error")
@@ -92,12 +97,24 @@ def print_table(sections: dict[str, list[Row]]) -> None:
 
 def title(text: str) -> str:
     """The first line of the docstring of an example."""
-    return text.strip().splitlines()[0]
+    return in_words(text).strip().splitlines()[0]
+
+
+def in_words(text: str) -> str:
+    """The docstring of an example for a terminal, its formulas as text."""
+
+    def shown(found: re.Match) -> str:
+        latex = " ".join((found[1] or found[2]).split())
+        return ("" if found[1] else "    ") + plain(f"${latex}$")
+
+    return FORMULA.sub(shown, text).replace("``", "")
 
 
 def folder(description: str) -> Path:
     """The folder named by --out on the command line, made if it does not exist."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = argparse.ArgumentParser(
+        description=in_words(description), formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="where figures and NetCDF files go (out)"
     )
@@ -121,7 +138,7 @@ def run_alone(text: str, run: Callable[[Path], list[Row]]) -> None:
     FailedVerdict
         If a verdict fails.
     """
-    out = folder(title(text))
+    out = folder(text)
     start = time.perf_counter()
     rows = run(out)
     if rows:

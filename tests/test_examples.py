@@ -6,6 +6,7 @@ What they compute is checked by running them: `make demo`, `make docs`.
 import ast
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -60,6 +61,22 @@ def test_chapters_have_a_paragraph_and_titles_of_their_own():
 
 def test_the_gallery_has_at_least_thirty_examples():
     assert len(PLACED) >= 30
+
+
+def test_help_prints_the_docstring_with_its_formulas_as_text():
+    command = [sys.executable, "-X", "utf8", EXAMPLES / "collapse.py", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")
+    for part in ("is e^(−1/2): the last mass", ":Run time:", ":Look at:", "--out"):
+        assert part in done.stdout
+    assert "min (e^β, ((d − 1)/2) e^(−β))" in done.stdout.replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+def test_no_docstring_shows_latex_on_a_terminal(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    in_words = importlib.import_module("report").in_words
+    for name in PLACED:
+        shown = in_words(docstring(name))
+        assert not re.search(r"[\\$]|:math:|\bq?quad\b|\bfrac\b", shown), shown
 
 
 def test_titles_differ():

@@ -26,7 +26,8 @@ The formulas are on the page [Equations](../theory/equations.md).
 - **not checked**: and why not.
 - **not shown**: it held before, but a script behind it fails in its last recorded run.
 
-`meanfield literature` lists the rows, `meanfield literature WORD` prints those with a word.
+`meanfield literature` lists the rows, `meanfield literature survey:theorem-5` prints one, and
+`meanfield literature WORD` those with a word.
 A row with a figure names the example that draws it.
 Scripts are in `validation/` of the project's source. One runs by itself, or those of a row by its
 key, which prints each claim with what is asked and measured; `QUICK=1` takes smaller sizes:

@@ -502,9 +502,10 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
 def literature(words: tuple[str, ...]) -> None:
     """What the literature says, and what we found: the rows with WORD, or a list of all.
 
-    WORD is the key of a row, or stands anywhere in it; several words stand next to each other.
+    WORD is the key of a row, survey:theorem-5 or theorem-5, or stands anywhere in it; several words
+    stand next to each other. A key begins with the name of its source: the list ends with these.
     """
-    from .literature import in_words, rows
+    from .literature import in_words, rows, sources
 
     word = " ".join(words)
     found = rows(word)
@@ -512,6 +513,8 @@ def literature(words: tuple[str, ...]) -> None:
         click.echo("\n\n".join(map(in_words, found)))
     else:
         click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in found))
+        click.echo("\nSources, by the beginnings of keys:\n")
+        click.echo("\n".join(f"{name + ':':<9}{about}" for name, about in sources().items()))
 
 
 @main.command()

@@ -17,19 +17,24 @@ GREEK = dict(
     )
 )
 SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
+SIGNS |= {"circ": "∘", "ell": "ℓ", "dots": "…", "quad": "  ", "qquad": "    "}
 SIGNS |= {"lceil": "⌈", "rceil": "⌉", "lfloor": "⌊", "rfloor": "⌋", "iint": "∬"}
 SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
 RELATIONS = {"leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "sim": "∼", "propto": "∝", "to": "→"}
-RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×", "gg": "≫"}
+RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×", "gg": "≫", "leftarrow": "←"}
 RELATIONS |= {sign: sign for sign in "=<>+"} | {"-": "−"}
 ACCENTS = {"dot": "\u0307", "hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
 UPRIGHT = {"mathrm", "operatorname", "mathbb"}
+SIZES = {"left", "right", "Big", "!"}  # which change nothing here
 SMALL = {
     "sup": str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"),
     "sub": str.maketrans("0123456789−", "₀₁₂₃₄₅₆₇₈₉₋"),
 }
 INDEX = re.compile(r"<(sup|sub)>((?:(?!<sup>|<sub>).)*?)</\1>")
 TAG = re.compile(r"</?(?:i|em|code|sup|sub|span)(?: [^>]*)?>")
+# What does not go on with a product, or not without a sign.
+CLOSING = {*"})],.;:!|/", r"\|", r"\vert", r"\rvert", r"\rangle", r"\rceil", r"\rfloor"}
+CLOSING |= {r"\cdot", r"\quad", r"\qquad", r"\text", r"\ldots"}
 BLANK = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -79,6 +84,7 @@ class _Formula:
 
     def __init__(self, latex: str):
         self._tokens, self._binary = TOKEN.findall(latex), False
+        self._of_function = False  # whether what comes is the argument of log and the like
 
     def html(self) -> str:
         """All that is left, or what is left of the group that has been opened."""
@@ -106,12 +112,18 @@ class _Formula:
         return self._symbol(token, name, between)
 
     def _symbol(self, token: str, name: str, between: bool) -> str:
-        if name == "frac":
-            return f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+        of_function, self._of_function = self._of_function, False
+        if name in ("frac", "tfrac") and token != name:
+            of = f"{_grouped(self._argument())}/{_grouped(self._argument())}"
+            return f"({of})" if of_function or self._factor_follows() else of
         if name == "sqrt":
             return f"√{_grouped(self._argument())}"
         if name in ACCENTS and token != name:
             return self._argument().replace("</i>", f"{ACCENTS[name]}</i>")
+        if name in SIZES and token != name:
+            return ""
+        if name == "text" and token != name:
+            return self._words()
         if name in UPRIGHT and token != name:
             return re.sub("</?i>", "", self._argument())
         if name in GREEK and token != name:
@@ -120,6 +132,7 @@ class _Formula:
             return SIGNS[name]
         if token != name and name.isalpha():  # \log and the like
             self._binary = self._tokens[:1] in ([], ["^"], ["_"], ["("], [")"])
+            self._of_function = True
             return BLANK * between + name + ("" if self._binary else BLANK)
         if token != name:  # \, and other spaces
             return BLANK
@@ -130,6 +143,19 @@ class _Formula:
         between, self._binary = self._binary, False
         return BLANK + escape(sign) + BLANK if between else escape(sign)
 
+    def _words(self) -> str:
+        """What is between the braces of text, as it stands."""
+        end = self._tokens.index("}") if "}" in self._tokens else len(self._tokens)
+        words = "".join(self._tokens[1:end])
+        del self._tokens[: end + 1]
+        return escape(words)
+
+    def _factor_follows(self) -> bool:
+        """Whether what is left begins with a factor, which a/b would take into its denominator."""
+        spaces = (" ", r"\,", "\\ ", r"\right", r"\Big")
+        token = next((token for token in self._tokens if token not in spaces), "}")
+        return token not in CLOSING and token.removeprefix("\\") not in RELATIONS
+
     def _argument(self) -> str:
         self._binary = False
         while self._tokens and self._tokens[0] == " ":
@@ -139,5 +165,6 @@ class _Formula:
 
 def _grouped(html: str) -> str:
     """In parentheses if it is more than a symbol or a number."""
-    alone = re.fullmatch(r"(<i>.{1,2}</i>|\d+)(<sup>[^<]*</sup>)?", html)
+    index = r"<sub>(\d+|<i>.</i>)</sub>|<sup>[^<]*</sup>"
+    alone = re.fullmatch(rf"(<i>.{{1,2}}</i>|ℓ|\d+)({index})?", html)
     return html if alone else f"({html})"

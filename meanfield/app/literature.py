@@ -189,7 +189,8 @@ def sources() -> dict[str, str]:
 def rows(word: str = "") -> list[Row]:
     """The rows that have a word in their key, title, text or checks; all without one.
 
-    A word that is the key of a row stands for that row alone.
+    A word that is the key of a row, "survey:remark-2", stands for that row alone, and what is
+    after the colon of keys, "remark-2", for these rows.
 
     Raises
     ------
@@ -197,8 +198,8 @@ def rows(word: str = "") -> list[Row]:
         If there is no such row.
     """
     every = [Row(**entries) for entries in _table()["row"]]
-    exact = [row for row in every if row.key == word]
-    found = exact or [row for row in every if _has(row, word)]
+    named = [row for row in every if word in (row.key, row.key.partition(":")[2])]
+    found = named or [row for row in every if _has(row, word)]
     if not found:
         raise MeanfieldError(
             f"no row of the literature has {word!r}; expected the key of a row or a word of its "

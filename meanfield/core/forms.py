@@ -72,7 +72,8 @@ class Call(Reading):
     in_python = True
 
     def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        hint = nearest(found, known, "{}(...)") if isinstance(found, str) else ""
+        name = found.__name__ if isinstance(found, type) else found
+        hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
         raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}{hint or '.'}")
 
 

@@ -37,6 +37,7 @@ from typing import (
 
 import numpy as np
 
+from . import checks
 from .checks import fitting
 from .errors import ConfigError, MeanfieldError
 from .forms import (
@@ -97,6 +98,7 @@ class Kind(ABC):
     kinds: ClassVar[dict[str, type["Kind"]]]
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
+    of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
@@ -518,7 +520,12 @@ class KindOf(Form):
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if reading.in_python:
             fits = isinstance(data, self.base)
-            return data if fits else reading.expected(at, self.expected, data, self.names)
+            if fits:
+                return data
+            if self.base.of_functions and callable(data) and not isinstance(data, type):
+                given = f"got {at} = {checks.as_given(data)}, a function"
+                raise TypeError(f"{at} must be {self.expected}; {given}. {self.base.of_functions}")
+            return reading.expected(at, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
             names = self.in_files

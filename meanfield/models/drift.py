@@ -48,6 +48,10 @@ class Drift(Kind, family=True):
     """
 
     leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
+    of_functions: ClassVar[str] = (
+        "A function W of inner products goes into Interaction(W), whose slope is W'; one of points "
+        "into Field(f)."
+    )
     gradient_flow: ClassVar[bool] = False
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False

@@ -122,8 +122,8 @@ class Transformer(Kind, family=True):
         return common_shape(
             "The drift's parameters and kappa",
             shapes,
-            "For a table of both, give beta a trailing axis: USA(beta[:, None]) with kappa of "
-            "shape (n,).",
+            "For a table of both, give the drift's parameter a trailing axis, x[:, None], with "
+            "kappa of shape (n,).",
         )
 
     def member(self, index: Any) -> Self:

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import re
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -275,18 +276,33 @@ class ZonalDrift(Drift):
         return [self.described, slopes, self.weight(nodes)]
 
 
+OF_ONE_NUMBER = re.compile(r"only \S+ arrays can be converted|truth value of an array")
+
+
 def _with_trailing_axes(method):
     """The method on a drift whose parameters broadcast with inner products t, checked."""
 
     @functools.wraps(method)
     def evaluate(self, t):
         t = np.asarray(t, dtype=float)
-        values = method(_expanded(self, t.ndim) if self.shape else self, t)
-        if method.__name__ == "contrast":
-            return values
-        return returned(f"{type(self).__name__}.{method.__name__}", values, t.shape)
+        name = f"{type(self).__name__}.{method.__name__}"
+        try:
+            values = method(_expanded(self, t.ndim) if self.shape else self, t)
+        except (TypeError, ValueError) as error:
+            _refuse_one_number(name, t.shape, error)
+            raise
+        return values if method.__name__ == "contrast" else returned(name, values, t.shape)
 
     return evaluate
+
+
+def _refuse_one_number(name: str, shape: tuple[int, ...], error: Exception) -> None:
+    """Raise if NumPy's error is that of a function of one number."""
+    if OF_ONE_NUMBER.search(str(error)):
+        raise TypeError(
+            f"{name} gets an array of inner products, here of shape {shape}: write np.exp, not "
+            f"math.exp, and np.where, not if. It raised: {error}."
+        ) from error
 
 
 def _expanded(drift: ZonalDrift, ndim: int) -> ZonalDrift:

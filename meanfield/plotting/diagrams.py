@@ -39,6 +39,7 @@ LABELS = {
 }
 NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
 KEY = 1.4  # inches for a legend beside the panels
+VISIBLE = 1e-9  # moments above it are not 0
 CLOSE = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
 LINES = {
@@ -65,8 +66,8 @@ def bifurcation(
         Without growth rates all lines but the uniform one are dotted.
     y : str or sequence of str
         A variable on the points of `diagram.data`, "moment l", or the name of an observable; of
-        several each has its panel. By default the order parameter, which polyhedra have not got:
-        theirs is the first moment.
+        several each has its panel. By default the order parameter, and for branches on which it is
+        0 the first moment that is not.
     log : bool
         Whether the parameter has a logarithmic axis.
     title : str, optional
@@ -82,9 +83,7 @@ def bifurcation(
         If there is no such variable.
     """
     fitting("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
-    if y is None:
-        least = int(diagram.data.degree[0])
-        y = "order_parameter" if least == 1 else f"moment {least}"
+    y = _telling(diagram) if y is None else y
     names = [y] if isinstance(y, str) else list(Many(TEXT).check("y, the kind of a diagram,", y))
     fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
@@ -108,11 +107,25 @@ def bifurcation(
     return figure
 
 
+def _telling(diagram: "Diagram") -> list[str]:
+    """The order parameter, and the first moment of each branch on which it is 0."""
+    data = diagram.data
+    degrees, branches = data.degree.values, data.branch.values
+    found = ["order_parameter"] if degrees[0] == 1 else []
+    for number in np.unique(branches[branches > 0]):
+        largest = np.abs(data.moments.values[branches == number]).max(axis=0)
+        first = int(degrees[np.argmax(largest > VISIBLE)])
+        found += [f"moment {first}"] if first > 1 else []
+    return list(dict.fromkeys(found)) or [f"moment {degrees[0]}"]
+
+
 def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
     """Branches and special points; legend entries of the latter."""
     data = diagram.data
     for number in np.unique(data.branch.values):
         here = data.branch.values == number
+        if number > 0 and np.nanmax(np.abs(values[here])) < VISIBLE:  # on the uniform state
+            continue
         colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
         places = data[diagram.parameter].values[here]
         _line(ax, places, values[here], data.growth.values[here], colour)
@@ -181,6 +194,8 @@ def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
     for special in diagram.special_points:
         value = _value_at(special.state, y)
         if value is None or not low <= special.value <= high:
+            continue
+        if special.branch > 0 and abs(value) < VISIBLE:
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK
@@ -339,7 +354,9 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
-        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3)
+        label = None if "tricritical" in seen else "tricritical"
+        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3, label=label)
+        seen.add("tricritical")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
     ax.set(yscale="linear" if narrow else "log", title=data.attrs["drift"])

@@ -280,13 +280,14 @@ def _degrees(motion: Any, span: tuple[float, float], min_degree, max_degree) -> 
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
+    default = " (which is the default)" if min_degree is None else ""
     min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
         max_degree = max(density.geometry.largest_degree, density.geometry.degree)
     if min_degree > max_degree or density.geometry.degree > max_degree:
         raise ValueError(
             "solve needs min_degree <= max_degree and an initial density of degree <= "
-            f"max_degree; got min_degree = {min_degree}, max_degree = {max_degree} and "
+            f"max_degree; got min_degree = {min_degree}{default}, max_degree = {max_degree} and "
             f"degree {density.geometry.degree}."
         )
     return max(min_degree, motion.least_degree(span, max_degree)), max_degree

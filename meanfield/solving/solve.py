@@ -112,8 +112,9 @@ def solve(
         g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
         g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
         In fixed steps of tokens, and under common noise, an event is at the end of the step in
-        which it falls. Of an ensemble of densities they see one member at a time, which a terminal
-        event ends. With events or a callback replicas of tokens have common steps.
+        which it falls. Of an ensemble of densities, except under common noise, they see one member
+        at a time, which a terminal event ends; of other ensembles, such as replicas of tokens, all
+        members at one time. With events or a callback replicas of tokens have common steps.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
         True ends the run. Of an ensemble of densities it sees all members, at outputs alone.

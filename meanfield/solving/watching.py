@@ -49,9 +49,14 @@ class EventWatch:
         t = self._start + elapsed
         value = real_array("The value of an event function", answer := g(t, state))
         if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
+            apart = (
+                f" It sees all members of the state, of shape {state.shape}, at one time: for an "
+                "event of each give events=[lambda t, state, i=i: g(t, state[i]) for i in "
+                "np.ndindex(state.shape)]."
+            )
             raise ValueError(
                 "An event function must return one finite number, which changes its sign at the "
-                f"event; {g!r} returned {answer!r} at t = {t:g}."
+                f"event; {g!r} returned {answer!r} at t = {t:g}.{apart * bool(state.shape)}"
             )
         return float(value)
 

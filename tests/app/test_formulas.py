@@ -44,6 +44,12 @@ def test_formulas_are_shown_without_scripts(markdown, html):
         (r"$(\Sigma_0^{-1} - tM)^{-1}$", "(Σ₀⁻¹ − tM)⁻¹"),
         (r"$\operatorname{div} v$ in $\mathbb R^d$ & *so*", "divv in R^d & so"),
         (r"$x^{\alpha_k^2}$", "x^(α_k²)"),
+        (r"$\min(1, \frac{d-1}2e^{-\beta})$", "min(1, ((d − 1)/2)e^(−β))"),
+        (r"$c\,\frac c\beta\, \nabla f + \frac12^2$", "c (c/β) ∇f + (1/2)²"),
+        (
+            r"$\frac12 + \frac{1}{n} \leq (\frac a2)$, $\vert\frac ab\vert$",
+            "1/2 + 1/n ≤ (a/2), |a/b|",
+        ),
     ],
 )
 def test_formulas_are_text_on_a_terminal(markdown, text):

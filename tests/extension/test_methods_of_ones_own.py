@@ -1,5 +1,6 @@
 """What is told of drifts, weights and normalisations whose methods return something else."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -44,6 +45,13 @@ class Slope(mf.ZonalDrift):
 )
 def test_a_slope_is_an_array_of_real_numbers_on_every_state(state, f, error, found):
     with pytest.raises(error, match=rf"Slope\.slope must return an array .* of shape .*; {found}"):
+        mf.solve(mf.Transformer(Slope(f)), state, **SHORT)
+
+
+@pytest.mark.parametrize("state", [X, CIRCLE.von_mises(0, 1)], ids=["Tokens", "Density"])
+@pytest.mark.parametrize("f", [math.exp, lambda t: t if t > 0 else -t], ids=["math", "if"])
+def test_a_slope_of_one_number_is_told_that_it_gets_arrays(state, f):
+    with pytest.raises(TypeError, match=r"Slope\.slope gets an array .*np\.exp, not math\.exp"):
         mf.solve(mf.Transformer(Slope(f)), state, **SHORT)
 
 

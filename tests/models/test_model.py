@@ -61,6 +61,14 @@ def test_a_drift_must_be_a_drift(drift):
         Transformer(drift)
 
 
+def test_a_class_or_a_function_in_place_of_a_drift_is_told_what_makes_one():
+    with pytest.raises(TypeError, match=r"got drift = .*; did you mean USA\(\.\.\.\)\?"):
+        Transformer(USA)
+    for f in (lambda t: t, np.exp):
+        with pytest.raises(TypeError, match=r"a function\. .*Interaction\(W\), whose slope is W'"):
+            Transformer(f)
+
+
 def test_kappa_is_a_copy_that_cannot_be_changed():
     kappa = np.array([1.0, 2.0])
     model = Transformer(USA(1.0), kappa)

@@ -70,6 +70,11 @@ def test_a_close_up_of_those_with_a_fold():
     assert phases(sa_plane(), relative=True).axes[0].get_yscale() == "log"
 
 
+def test_the_legend_of_a_phase_diagram_names_the_tricritical_point():
+    (legend,) = phases(usa_plane(), relative=True).legends
+    assert [text.get_text() for text in legend.get_texts()].count("tricritical") == 1
+
+
 @pytest.mark.parametrize("span", [(1.5, 2.5), (1.49, 2.5), (1.47, 2.43)])
 def test_lines_change_where_stability_does(span):
     diagram = mf.branches(mf.Kuramoto(), CIRCLE, span)
@@ -78,3 +83,10 @@ def test_lines_change_where_stability_does(span):
     assert [line.get_linestyle() for line in uniform] == ["-", "--"]
     assert stable[-1] == unstable[0] == pytest.approx(2, abs=5e-3)
     assert (stable[0], unstable[-1]) == pytest.approx(span, abs=0.1)
+
+
+def test_branches_without_order_parameter_have_a_panel_of_their_own():
+    both = mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.8), degrees=[1, 2], stability=False)
+    names = [ax.get_ylabel() for ax in bifurcation(both).axes]
+    assert len(names) == 2 and names[1] == "moment 2"
+    assert len(bifurcation(short()).axes) == 1

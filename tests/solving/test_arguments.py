@@ -177,6 +177,10 @@ def test_bounds_of_the_degree_fit_together(bounds):
     )
 
 
+def test_a_default_of_the_degree_is_called_one():
+    refused(r"min_degree = 16 \(which is the default\), max_degree = 8 and", max_degree=8)
+
+
 @pytest.mark.parametrize(
     ("scheme", "meant"),
     [

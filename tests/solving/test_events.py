@@ -104,6 +104,22 @@ def test_watching_does_not_change_the_run():
         np.testing.assert_array_equal(other.coefficients, third.coefficients)
 
 
+def test_each_replica_of_tokens_has_an_event_of_its_own():
+    starts, model = mf.Tokens.uniform(8, 2, rng=2, shape=(3,)), mf.Transformer(mf.SA(2.0))
+
+    def ordered(_t, tokens):
+        return abs(tokens.moment(1)) - 0.5
+
+    with pytest.raises(ValueError, match=r"all members .* of shape \(3,\).*np\.ndindex"):
+        mf.solve(model, starts, (0, 8), events=ordered)
+    each = [lambda t, state, i=i: ordered(t, state[i]) for i in np.ndindex(starts.shape)]
+    together = mf.solve(model, starts, (0, 8), events=each).t_events
+    assert sum(map(len, together)) >= 2
+    for one, times in zip(starts, together, strict=True):
+        alone = mf.solve(model, one, (0, 8), events=ordered).t_events[0]
+        np.testing.assert_allclose(times, alone, atol=1e-7)
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.ones(2), None], ids=["nan", "array", "None"])
 def test_an_event_must_be_a_number(wrong):
     with pytest.raises(

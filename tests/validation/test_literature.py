@@ -151,11 +151,21 @@ def test_every_figure_of_the_survey_has_an_example():
             assert f"| figure {number} |" in table and f"`python examples/{example}`" in table
 
 
+def test_a_key_stands_for_its_row_with_its_source_or_without():
+    assert [row.key for row in rows("survey:remark-2")] == ["survey:remark-2"]
+    assert [row.key for row in rows("remark-2")] == ["survey:remark-2"]
+    assert [row.key for row in rows("figure-3")] == ["survey:figure-3", "castin:figure-3"]
+    assert len(rows("remark")) > 3
+
+
 def test_the_command_prints_rows():
     done = CliRunner().invoke(main, ["literature", "survey:theorem-6"])
     assert done.exit_code == 0 and "validation/pairing.py" in done.output
     several = CliRunner().invoke(main, ["literature", "the", "staircase"])
     assert "python examples/five_tokens.py" in several.output
-    assert CliRunner().invoke(main, ["literature"]).output.count("\n") == len(rows())
+    of_all = CliRunner().invoke(main, ["literature"]).output
+    listed, _, about = of_all.partition("\n\nSources")
+    assert listed.count("\n") + 1 == len(rows())
+    assert all(f"\n{name}:" in about and text in about for name, text in sources().items())
     with pytest.raises(MeanfieldError, match="no row of the literature has 'xyzzy'"):
         rows("xyzzy")
