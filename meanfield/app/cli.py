@@ -384,17 +384,19 @@ def probe(
         if path is not None:
             check_writable(path)
     try:
-        words = [path.read_text(encoding="utf-8") for path in texts]
+        net = load(source) if texts else None
+        for path in texts:
+            _check_text(net, path)
         found = report(
-            load(source) if texts else read_trace(source),
-            words or None,
+            read_trace(source) if net is None else net,
+            list(texts) or None,
             draws=draws,
             fit=not no_fit,
             rng=rng,
             title=f"What of the mean-field theory is in {source.resolve().name}",
             progress=False if quiet else None,
         )
-    except (ValueError, TypeError, ImportError) as error:
+    except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
         named = str(error) if str(source) in str(error) else f"{source}: {error}"
         raise MeanfieldError(named) from error
     found.save(out)
@@ -406,6 +408,24 @@ def probe(
     if not quiet:
         click.echo(found)
         click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")
+
+
+def _check_text(net: Any, path: Path) -> None:
+    """MeanfieldError, by the file, for a text that is not there or that the network refuses."""
+    from ..networks.report import FEWEST
+
+    if not path.is_file():
+        raise MeanfieldError(
+            f"--text takes the name of a file with a text; there is no file {path}"
+        )
+    try:
+        ids, _ = net.encoded(path)
+    except ValueError as error:
+        raise MeanfieldError(
+            str(error) if str(path) in str(error) else f"{path}: {error}"
+        ) from error
+    if len(ids) < FEWEST:
+        raise MeanfieldError(f"{path} has {len(ids)} tokens; a report needs {FEWEST} or more.")
 
 
 @main.command()

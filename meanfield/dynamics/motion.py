@@ -485,10 +485,10 @@ def motion_for(state: Any) -> type[Motion]:
         if kind in MOTIONS:
             return MOTIONS[kind]
     known = ", ".join(motion.example or name.__name__ for name, motion in MOTIONS.items())
-    raise TypeError(
-        f"Expected a state, one of {known}; got {type(state).__name__}. A class of your own is "
-        "moved by a class derived from mf.Motion."
-    )
+    advice = "A class of your own is moved by a class derived from mf.Motion."
+    if isinstance(state, np.ndarray):
+        advice = "Of an array of hidden states (n, d) Tokens.from_hidden(h) makes one."
+    raise TypeError(f"Expected a state, one of {known}; got {type(state).__name__}. {advice}")
 
 
 def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .nulls import MEANING
 from .resampling import interval, means_over_pairs, rank_correlation
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Changes:
     Attributes
     ----------
     cosine, energy : ndarray, (layers + 1, 1 + draws)
-        Energies at beta = 4, of pairs i != j.
+        E_beta at beta = 4, as `probe` defines it: with the terms i = j, which do not vary.
     parts : dict of ndarray, (2, blocks, 1 + draws)
         By sublayer, of both; empty without sublayers.
     """
@@ -54,7 +55,7 @@ class Changes:
 
 def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = DRAWS) -> Changes:
     """Bootstrap of a trace over its tokens, and texts where there are 5 or more."""
-    kernels = [lambda t: t, lambda t: np.exp(ENERGY * t) / (2 * ENERGY)]
+    kernels = [lambda t: t, _energy]
     if not trace.streams:
         cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
         return Changes(cosine, energy, {})
@@ -66,6 +67,13 @@ def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = DRAWS) -> 
         part = parts.setdefault(kind, np.zeros((2, len(last) - 1, draws + 1)))
         part[:, layer - 1] += steps[:, at]
     return Changes(found[0, last], found[1, last], parts)
+
+
+def _energy(products: np.ndarray) -> np.ndarray:
+    """A kernel whose mean over pairs i != j is E_beta, with its terms i = j."""
+    n = len(products)
+    own = np.exp(ENERGY) / n
+    return ((1 - 1 / n) * np.exp(ENERGY * products) + own) / (2 * ENERGY)
 
 
 def with_interval(values: np.ndarray, signed: bool = False) -> str:
@@ -108,7 +116,7 @@ def of_layers(changes: Changes) -> list[Finding]:
     verdict = NOT if down else THERE if len(up) == len(signs) else OPEN
     text = (
         f"The interaction energy at beta = {ENERGY:g} rises in {in_layers(up)}, and falls in "
-        f"{in_layers(down)}, of {len(signs)}"
+        f"{in_layers(down)}, of {len(signs)}{_undecided(signs)}"
     )
     if down:
         worst = min(down, key=lambda layer: steps[layer - 1, 0])
@@ -117,6 +125,12 @@ def of_layers(changes: Changes) -> list[Finding]:
     found.append(Finding("Energy never falls", verdict, f"{text}. Under the flow of the theory it "
                          "never falls, in any layer."))  # fmt: skip
     return found
+
+
+def _undecided(signs: list[int]) -> str:
+    """Of which layers nothing is said, as their intervals hold 0."""
+    some = [k + 1 for k, sign in enumerate(signs) if not sign]
+    return f" (undecided, as the interval holds 0, in {in_layers(some)})" if some else ""
 
 
 def of_parts(changes: Changes) -> list[Finding]:
@@ -139,7 +153,7 @@ def of_parts(changes: Changes) -> list[Finding]:
                 verdict,
                 f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
                 f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, "
-                f"and negative in {in_layers(down)}.",
+                f"and negative in {in_layers(down)}{_undecided(signs)}.",
             )
         )
     return found
@@ -151,7 +165,7 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
     trace = layers.value_symmetric.sum("eigenvalue").values
     value, low, high = rank_correlation(trace, part, rng)
     most = np.argsort(-part, axis=None)
-    name = [f"{k // part.shape[1] + 1}.{k % part.shape[1] + 1}" for k in most]
+    name = [f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1}" for k in most]
     sorted_parts = part.ravel()[most]
     agree = float((np.sign(trace) == np.sign(part)).mean())
     verdict = THERE if low > 0 else NOT if high < 0 else OPEN
@@ -161,7 +175,8 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
             verdict,
             f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all "
             f"{name[0]} ({sorted_parts[0]:+.3g}), least {name[-1]} ({sorted_parts[-1]:+.3g}). "
-            f"The rank correlation of a head's part with the trace of its output V is {value:.2f} "
+            f"The rank correlation of a head's part with the trace of its output V, "
+            f"the matrix from what it looks at to what it adds, is {value:.2f} "
             f"[{low:.2f}, {high:.2f}]; the signs agree in {100 * agree:.0f} % of heads.",
         )
     ]
@@ -178,31 +193,34 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
             THERE if low > 0.5 else NOT if high < 0.5 else OPEN,
             f"In the median head cosines explain {100 * np.median(share):.1f} % "
             f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
-            f"slope {np.median(slope):.2g}; temperature times norms is {quartiles[1]:.3g} "
-            f"(quartiles {quartiles[0]:.3g} and {quartiles[2]:.3g}).",
+            f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
+            f"keys, how large its logits can be, is {quartiles[1]:.3g} (quartiles "
+            f"{quartiles[0]:.3g} and {quartiles[2]:.3g}).",
         )
     )
     return found
 
 
 def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
-    """The trained network beside its null models."""
+    """The trained network beside its null models: what the mean cosine gains over the layers."""
     found = []
-    own = changes.cosine[-1]
+    own = changes.cosine[-1] - changes.cosine[0]
     low, high = interval(own[1:])
+    start, end = changes.cosine[[0, -1], 0]
     for kind in map(str, null["null"].values):
-        last = null.mean_cosine.sel(null=kind).mean("text").isel(layer=-1).values
-        center, spread = last.mean(), last.std(ddof=1) if len(last) > 1 else np.nan
-        below, above = high < last.min(), low > last.max()
+        drawn = null.mean_cosine.sel(null=kind).mean("text").transpose("layer", "draw").values
+        gain = drawn[-1] - drawn[0]
+        spread = gain.std(ddof=1) if len(gain) > 1 else np.nan
+        below, above = high < gain.min(), low > gain.max()
         told = "less" if below else "more" if above else "not distinguishably more or less"
         found.append(
             Finding(
                 f"Beside {kind}",
                 "",
-                f"With {kind} the mean cosine of the last layer is {center:.3g} (standard "
-                f"deviation {spread:.2g} of {len(last)} draws): the network as it is gathers "
-                f"tokens {told}, "
-                f"{with_interval(own)}.",
+                f"With {MEANING[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
+                f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
+                f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
+                f"{end:.3g}, by {with_interval(own, True)}: it gathers tokens {told}.",
             )
         )
     return found
@@ -219,7 +237,8 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
             "How far layers move tokens",
             "",
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
-            f"a layer; the distance W2 between layers is at least {ratio:.3f} of that"
+            f"a layer; W2, the least such angle over all ways to match the tokens of two layers, "
+            f"is at least {ratio:.3f} of that"
             + (": each token is matched with itself." if ratio > 1 - 1e-6 else "."),
         )
     ]

@@ -39,27 +39,38 @@ def load(path, dtype=float) -> Network:
         not supported, and a tokenizer.json without the package tokenizers.
     """
     folder, dtype = Path(path), checked_dtype(dtype)
+    if not folder.is_dir() or not (folder / "config.json").exists():
+        found = "a file" if folder.is_file() else "it has none" if folder.exists() else "no folder"
+        raise FileNotFoundError(
+            "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
+            f"machine; {folder} is {found}. Names of models on the web are not looked up: download "
+            "the files first."
+        )
     config = json_of(folder / "config.json")
     family = family_of(config)
     return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
 
 
 def untrained(config: dict, rng, dtype=float) -> Network:
-    """A network with normal weights of standard deviation 0.02, vectors of gains about 1.
+    """A network as before training: normal weights, of mean 1 in gains of norms and else 0.
 
     Parameters
     ----------
     config : dict
-        As config.json has it, with "model_type".
+        As config.json has it, with "model_type". Its "initializer_range" is the standard deviation,
+        0.02 without one.
     rng : numpy.random.Generator or seed
     dtype : float64 (default) or float32
         In which it is replayed.
     """
     dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
+    spread = config.get("initializer_range", 0.02)
+    if type(spread) not in (int, float) or not 0 <= spread < float("inf"):
+        raise ValueError(f"config.json: initializer_range must be a number >= 0, found {spread!r}.")
     weights = {}
     for name, shape in family.shapes(config).items():
         gain = len(shape) == 1 and name.endswith("weight")
-        weights[name] = (gain + rng.normal(0, 0.02, shape)).astype(dtype)
+        weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
     return family(config, weights)
 
 
@@ -157,7 +168,8 @@ def tokenizer_of(folder: Path):
         from tokenizers import Tokenizer
     except ImportError:
         raise ImportError(
-            "tokenizer.json needs the package tokenizers: pip install tokenizers."
+            "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
+            "meanfield[networks]."
         ) from None
     try:
         tokenizer = Tokenizer.from_file(str(path))

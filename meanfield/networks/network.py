@@ -1,8 +1,9 @@
 """A Transformer with its weights: what all architectures share."""
 
 import json
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,6 +42,15 @@ class Network(ABC):
 
     def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
         self.config, self.weights, self.tokenizer = config, weights, tokenizer
+
+    def __repr__(self) -> str:
+        words = "with" if self.tokenizer is not None else "without"
+        width = self.embedded(np.zeros(1, dtype=int)).shape[-1]
+        return (
+            f"{type(self).__name__}: {self.depth} layers, d = {width}, {self.layer(0).heads} "
+            f"heads; {self.vocabulary} ids, {words} tokenizer; texts of up to {self.positions} "
+            "tokens"
+        )
 
     @classmethod
     def check(cls, config: dict) -> None:
@@ -183,8 +193,8 @@ class Network(ABC):
 
         Parameters
         ----------
-        texts : str, sequence of int, or a list of these
-            Words need a tokenizer; ids do not.
+        texts : str, pathlib.Path, sequence of int, or a list of these
+            Words need a tokenizer; ids do not. A path is a file with a text in UTF-8.
         attention : bool, default False
             Keep the attention weights, (layers, heads, n, n) a text.
 
@@ -192,9 +202,17 @@ class Network(ABC):
         ------
         ValueError, TypeError
             For a text without tokens, with ids that the network lacks, or longer than its
-            positions.
+            positions; for a string that is the name of a file, which is no text.
         """
-        if isinstance(texts, str) or (len(texts) and isinstance(texts[0], int | np.integer)):
+        if isinstance(texts, Mapping):
+            raise TypeError(
+                "texts must be words, ids or a list of these; got a mapping with "
+                f"{', '.join(map(str, texts))}. Give its ids, without padding, as "
+                "texts['input_ids'][0]."
+            )
+        if hasattr(texts, "detach") or isinstance(texts, np.ndarray):
+            texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
+        if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
             texts = [texts]
         if not len(texts):
             raise ValueError("texts must have at least one text, got none.")
@@ -226,6 +244,13 @@ class Network(ABC):
 
     def encoded(self, text) -> tuple[np.ndarray, list[str]]:
         """Ids and words of a text."""
+        if isinstance(text, Path):
+            text = text_of(text)
+        elif isinstance(text, str) and os.path.isfile(text):  # which never raises
+            raise ValueError(
+                f"texts has {text!r}, which is the name of a file and no text: give "
+                f"pathlib.Path({text!r}), or what it holds."
+            )
         if isinstance(text, str):
             if self.tokenizer is None:
                 raise ValueError(
@@ -279,6 +304,14 @@ class Network(ABC):
         write(folder / "model.safetensors", self.weights)
         if self.tokenizer is not None:
             self.tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; ValueError unless it is UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a text in UTF-8; {error}.") from None
 
 
 def layered(kinds: list[Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import as_given, fitting, generator, whole_number
+from .load import untrained
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -29,11 +30,23 @@ def _shuffled_tokens(net: "Network", ids: list[np.ndarray], rng: np.random.Gener
     return net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
 
 
+def _untrained(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
+    return untrained(net.config, rng, next(iter(net.weights.values())).dtype), ids
+
+
 NULLS: dict[str, Callable[..., Draw]] = {
     "random weights": _random_weights,
     "shuffled weights": _shuffled_weights,
     "shuffled tokens": _shuffled_tokens,
+    "untrained": _untrained,
 }
+MEANING = {
+    "random weights": "random weights of the trained sizes (each tensor normal with the mean and "
+    "standard deviation that training gave it)",
+    "shuffled weights": "shuffled weights (the entries of each trained tensor in random order)",
+    "shuffled tokens": "shuffled tokens (the words of each text in random order)",
+    "untrained": "untrained weights (as before training: small normal numbers, gains near 1)",
+}  # in sentences, after "with"
 
 
 def nulls(
@@ -55,10 +68,12 @@ def nulls(
     measure : function of a trace and its network
         Gives an xarray.Dataset, as ``lambda trace, net: probe(trace, net, modes=False)``.
     kinds : sequence of str
-        - "random weights": each tensor normal with its own mean and standard deviation;
+        - "random weights": each tensor normal with the mean and standard deviation that training
+          gave it: of the trained sizes, without structure, and no network before training;
         - "shuffled weights": the entries of each tensor in random order;
         - "shuffled tokens": the network as it is, tokens of each text in random order but for the
-          first and the last, which are marks in encoders.
+          first and the last, which are marks in encoders;
+        - "untrained": as `untrained` draws it: what a network is before training.
     draws : int
         Of each kind, >= 2 for a spread.
     rng : numpy.random.Generator or seed

@@ -12,6 +12,7 @@ from ..states import Tokens
 from ..states.clusters import labels_of_inner_products
 from .gatherings import modes_of, renyi_centres
 from .heads import heads_of, spectra_of
+from .hidden_states import check_states, texts_of
 from .quantities import EffectiveRank, Energy, MeanCosine, checked_beta, directions
 from .trace import Trace
 
@@ -42,7 +43,8 @@ def probe(
     Parameters
     ----------
     trace : Trace, array (layers + 1, n, d), or list of such arrays
-        Hidden states of one text or several.
+        Hidden states of one text or several, without padding. Also of one text the tuple
+        `hidden_states` of transformers, with layers (1, n, d).
     net : Network, optional
         Whose trace it is: then quantities of its heads are there, too.
     betas : sequence of float
@@ -165,17 +167,11 @@ def as_trace(given: Any) -> Trace:
         words that are not as many as tokens.
     """
     if not isinstance(given, Trace):
-        many = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-        texts = list(given) if many and len(given) and np.ndim(given[0]) == 3 else [given]
-        arrays = [np.asarray(h) for h in texts]
+        arrays = texts_of("trace", given)
         words = [[str(k) for k in range(h.shape[-2] if h.ndim > 1 else 0)] for h in arrays]
         given = Trace(arrays, words)
-    for h in given.hidden:
-        wanted = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
-        fits = h.ndim == 3 and h.dtype.kind in "fiu" and min(h.shape) >= 2
-        fitting("trace", h, wanted, fits)
-        if not np.isfinite(h).all():
-            raise ValueError("trace must have finite hidden states; got nan or inf.")
+    for k, h in enumerate(given.hidden):
+        check_states("trace" if len(given.hidden) == 1 else f"text {k} of trace", h)
     shapes = sorted({(h.shape[0], h.shape[2]) for h in given.hidden})
     fitting("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
     sizes, counts = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]

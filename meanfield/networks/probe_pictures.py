@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
 PANELS = 16  # of histograms
 SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
-NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2)}
+TICKS = 8  # of layers, about
+NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2),
+         "untrained": ("x--", 4)}  # fmt: skip
 
 
 def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
@@ -25,44 +27,68 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
     from ..plotting.theme import PALETTE, figure, style
 
     with style():
-        page = figure(width=8.4, height=4.8)
+        page = figure(width=8.4, height=5.6)
         panels = page.subplots(2, 3)
         depth = np.arange(len(layers.layer))
         low, high = interval(changes.cosine[:, 1:]).T
         panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
-        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", color=PALETTE[0], label="network")
-        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", color=PALETTE[0])
+        own = {"ms": 3, "color": PALETTE[0]}
+        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", **own, label="network")
+        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", **own)
         if null is not None:
             _beside(panels[0, 0], null.mean_cosine)
             _beside(panels[0, 1], null.effective_rank)
         panels[0, 0].set(title="mean cosine of pairs", ylim=(min(0, low.min()), 1.02))
-        panels[0, 0].legend(fontsize=7)
+        _key_below(panels[0, 0], 2)
         panels[0, 1].set(title="effective rank", yscale="log")
         for k, beta in enumerate(layers.beta.values):
             energy = layers.energy.sel(beta=beta).mean("text")
             panels[0, 2].plot(depth, energy / energy[0], "o-", ms=3, color=PALETTE[k % 6],
                               label=rf"$\beta = {beta:g}$")  # fmt: skip
         panels[0, 2].set(title=r"energy $E_\beta$ over that of layer 0", yscale="log")
-        panels[0, 2].legend(fontsize=7)
+        _key_below(panels[0, 2], 3)
         norm, spread = (layers[name].mean("text") for name in ("norm", "norm_spread"))
         panels[1, 0].errorbar(depth, norm, spread, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
         panels[1, 0].set(title="length of hidden states", ylim=(0, None))
         if "w2" in layers:
+            # often equal: both are seen where the one is broad and beneath the other
+            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "-", lw=5, alpha=0.4,
+                              color=PALETTE[0], label=r"$W_2$ between layers")  # fmt: skip
             panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", ms=3, color=PALETTE[1],
                               label="r.m.s. angle moved")  # fmt: skip
-            panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "o-", ms=3, color=PALETTE[0],
-                              label=r"$W_2$")  # fmt: skip
             panels[1, 1].set(title="from the layer before, radians", ylim=(0, None))
-            panels[1, 1].legend(fontsize=7)
+            _key_below(panels[1, 1], 2)
         for k, angle in enumerate(layers.angle.values):
             panels[1, 2].plot(depth, layers.clusters.sel(angle=angle).mean("text"), "o-", ms=3,
-                              color=PALETTE[k % 6], label=f"linked to {angle:g} rad")  # fmt: skip
-        panels[1, 2].set(title="clusters", yscale="log", ylim=(0.8, None))
-        panels[1, 2].legend(fontsize=7)
+                              color=PALETTE[k % 6], label=f"{angle:g} rad")  # fmt: skip
+        panels[1, 2].set(title="clusters, tokens linked up to", yscale="log", ylim=(0.8, None))
+        _key_below(panels[1, 2], 3)
         for ax in panels.ravel():
             ax.set_xlabel("layer")
-            ax.set_xticks(depth[:: max(1, len(depth) // 8)])
+            ax.set_xticks(depth[:: _every(len(depth))])
+            if ax.get_yscale() == "log":
+                _plain_numbers(ax)
     return page
+
+
+def _every(count: int) -> int:
+    """Each how many of the layers one has a tick."""
+    return max(1, count // TICKS)
+
+
+def _key_below(ax: "Axes", columns: int) -> None:
+    """A legend beneath the axes, where it hides no curve."""
+    ax.legend(fontsize=7, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.28),
+              borderaxespad=0, columnspacing=1.0)  # fmt: skip
+
+
+def _plain_numbers(ax: "Axes") -> None:
+    """Ticks 1, 2, 5, 10 of a logarithmic axis, written as such."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_locator(NullLocator())
 
 
 def _beside(ax: "Axes", null: "xr.DataArray") -> None:
@@ -80,21 +106,39 @@ def _beside(ax: "Axes", null: "xr.DataArray") -> None:
 
 def of_cosines(layers: "xr.Dataset") -> "Figure":
     """The law of the cosines of pairs, layer by layer."""
-    from matplotlib import colormaps
-
-    from ..plotting.theme import ORDER_MAP, figure, style
+    from ..plotting.theme import figure, style
 
     with style():
         page = figure(width=6.4, height=2.9)
         ax = page.subplots()
         density = layers.cosine_share.mean("text") / float(layers.bin[1] - layers.bin[0])
-        shades = colormaps[ORDER_MAP](np.linspace(*SHADES, len(layers.layer)))
-        for k, colour in enumerate(shades):
-            ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2, label=f"layer {k}")
+        for k, colour in enumerate(_shades(len(layers.layer))):
+            ax.plot(layers.bin, density.isel(layer=k), color=colour, lw=1.2)
         some = layers.bin.values[(density > 1e-3).any("layer").values]
         ax.set(xlim=(some.min(), some.max()), xlabel="cosine of a pair", ylabel="density of pairs")
-        ax.legend(fontsize=7)
+        _bar_of_layers(page, ax, layers.layer.values)
     return page
+
+
+def _shades(count: int) -> np.ndarray:
+    """A colour for each of some layers, in their order."""
+    from matplotlib import colormaps
+
+    from ..plotting.theme import ORDER_MAP
+
+    return colormaps[ORDER_MAP](np.linspace(*SHADES, count))
+
+
+def _bar_of_layers(page: "Figure", axes: "Axes", layers: np.ndarray) -> None:
+    """A bar of `_shades`, one for each layer, which has room for any number of them."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    count = len(layers)
+    edges = np.append(layers, layers[-1] + 1) - 0.5
+    scale = ScalarMappable(BoundaryNorm(edges, count), ListedColormap(_shades(count)))
+    bar = page.colorbar(scale, ax=axes, ticks=layers[:: _every(count)], label="layer", pad=0.02)
+    bar.ax.tick_params(length=0, which="both")
 
 
 def of_histograms(layers: "xr.Dataset") -> "Figure":
@@ -153,12 +197,12 @@ def _bars(ax: "Axes", found: "xr.Dataset") -> None:
         ax.bar(places, part.sel(sublayer=name), width, color=PALETTE[COLOURS[name]], label=name)
     ax.plot(blocks, found.change.mean("text"), "D", ms=4, color=INK, mfc="none", label="whole")
     ax.axhline(0, color=INK, lw=0.7)
-    ax.set_xticks(blocks)
+    ax.set_xticks(blocks[:: _every(len(blocks))])
 
 
 def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
     """Which heads gather tokens, and whether the trace of their value matrix tells it."""
-    from ..plotting.theme import INK, PALETTE, figure, style
+    from ..plotting.theme import INK, figure, style
 
     with style():
         page = figure(width=8.4, height=3.0)
@@ -177,19 +221,18 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
         )
         page.colorbar(shown, ax=left)
         trace = layers.value_symmetric.sum("eigenvalue").values
+        shades = _shades(blocks)
         for k in range(blocks):
-            middle.plot(trace[k], part[k], "o", ms=3, color=PALETTE[k % 6], label=f"layer {k + 1}")
+            middle.plot(trace[k], part[k], "o", ms=3, color=shades[k])
         middle.axhline(0, color=INK, lw=0.6)
         middle.axvline(0, color=INK, lw=0.6)
         middle.set(xlabel="trace of output V", ylabel="part of the head")
         beta, share = (layers[n].mean("text").values for n in ("head_beta", "head_slope_share"))
         for k in range(blocks):
-            right.plot(beta[k], 100 * share[k], "o", ms=3, color=PALETTE[k % 6],
-                       label=f"layer {k + 1}")  # fmt: skip
+            right.plot(beta[k], 100 * share[k], "o", ms=3, color=shades[k])
         right.set(xlabel="temperature times norms", xlim=(0, None), ylim=(0, 100),
                   ylabel="logits explained by cosines, %")  # fmt: skip
-        if blocks <= 6:
-            right.legend(fontsize=7)
+        _bar_of_layers(page, right, np.arange(1, blocks + 1))
     return page
 
 

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from .hidden_states import without_padding
 from .trace import Trace
 
 
@@ -14,11 +15,16 @@ class Recording:
     ----------
     count : int
         The number of layers.
+    mask : array (batch, n), optional
+        0 for padding, which is left out.
     """
 
-    def __init__(self, count: int):
-        self.count = count
+    def __init__(self, count: int, mask=None):
+        self.count, self.mask = count, mask
         self.calls: list[list[np.ndarray]] = []
+
+    def __repr__(self) -> str:
+        return f"Recording of {len(self.calls)} call(s) of {self.count} layers"
 
     def keep(self, value, *, first: bool = False) -> None:
         """Append the output of a layer, (batch, n, d); first: begin another call."""
@@ -36,7 +42,7 @@ class Recording:
 
     @property
     def trace(self) -> Trace:
-        """Each row of each batch is a text; padding, if there is any, is not cut off."""
+        """Each row of each batch is a text; without a mask its padding counts as tokens."""
         texts = []
         for call in self.calls:
             if len(call) != self.count + 1:
@@ -44,27 +50,35 @@ class Recording:
                     f"Expected {self.count + 1} states of a call, recorded {len(call)}: the model "
                     "did not run through its layers once."
                 )
-            texts += list(np.stack(call).swapaxes(0, 1))
+            batch = np.stack(call)
+            if self.mask is None:
+                texts += list(batch.swapaxes(0, 1))
+            else:
+                texts += without_padding("attention_mask", batch, self.mask)
         return Trace(texts, [[str(k) for k in range(text.shape[1])] for text in texts])
 
 
 @contextmanager
-def record(layers):
+def record(layers, *, attention_mask=None):
     """Record a torch model while it runs: `with record(model.encoder.layer) as kept: model(...)`.
 
-    Afterwards `kept.trace` is the Trace.
+    Afterwards `kept.trace` is the Trace. Of a padded batch, as tokenizers give it, padding counts
+    as tokens unless its `attention_mask` is given here, too.
 
     Parameters
     ----------
     layers : sequence of torch.nn.Module
         The layers, in their order; each takes hidden states (batch, n, d) first.
+    attention_mask : array or tensor (batch, n), optional
+        That of the batch, 1 for tokens and 0 for padding.
 
     Raises
     ------
     ImportError
         Without torch.
     ValueError
-        While the model runs, for layers in another order and states of another shape.
+        While the model runs, for layers in another order and states of another shape; by
+        `kept.trace` for a mask of another shape.
     """
     try:
         import torch
@@ -73,7 +87,7 @@ def record(layers):
     layers = list(layers)
     if not layers or not all(isinstance(layer, torch.nn.Module) for layer in layers):
         raise TypeError(f"layers must be modules of torch, at least one, got {layers!r:.60}.")
-    kept = Recording(len(layers))
+    kept = Recording(len(layers), attention_mask)
 
     def enters(module, arguments, named):
         kept.keep(arguments[0] if arguments else named["hidden_states"], first=True)

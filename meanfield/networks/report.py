@@ -23,6 +23,7 @@ from .findings import (
     Changes,
     Finding,
     changes_of,
+    in_layers,
     of_distances,
     of_heads,
     of_layers,
@@ -47,10 +48,11 @@ MANY = 64  # dimensions from which on a flow is fitted in the limit of many
 FEWEST = 5  # tokens of a text: of fewer a bootstrap draws no pairs too often
 LARGEST = 1e6  # n^2 d up to which one is fitted in fewer
 TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
+FLOW = "Layers are softmax attention of the theory (SA) with noise"
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What a probe found: `findings`, `layers`, and a page; `report` makes one.
 
@@ -71,6 +73,8 @@ class Report:
     fit : Fit or None
     changes : Changes
         Bootstrap of mean cosines and energies.
+    tokens : int
+        Of the first text.
     """
 
     title: str
@@ -82,11 +86,15 @@ class Report:
     gathered: tuple[float, list[list[str]]]
     fit: "Fit | None"
     changes: Changes
+    tokens: int
 
     def __str__(self) -> str:
         rows = [f"{one.topic}{f': {one.verdict}' if one.verdict else ''}. {one.text}"
                 for one in self.findings]  # fmt: skip
         return "\n".join([self.title, self.facts, *rows])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def figures(self) -> dict[str, Any]:
         """Its figures, by name."""
@@ -139,7 +147,7 @@ def report(
     source : Network, Trace or arrays
         Arrays of hidden states as `probe` takes them. Without a network there are no heads and no
         null models; without sublayers no parts.
-    texts : str, sequence of int, or a list of these
+    texts : str, pathlib.Path, sequence of int, or a list of these
         For a network, as `Network.trace` takes them; not given otherwise.
     draws : int
         Of each null model, >= 2.
@@ -171,8 +179,12 @@ def report(
     with Progress("probing", progress) as bar, one_blas_thread():
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
-        few = min(h.shape[1] for h in trace.hidden)
-        fitting("source", f"a text of {few} tokens", f"of {FEWEST} tokens or more", few >= FEWEST)
+        sizes = [h.shape[1] for h in trace.hidden]
+        if min(sizes) < FEWEST:
+            raise ValueError(
+                f"A report needs texts of {FEWEST} tokens or more; text {np.argmin(sizes)} has "
+                f"{min(sizes)}."
+            )
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
@@ -197,17 +209,18 @@ def report(
             bar.show(0.8, "fitting")
             found, finding = fitted(trace, random)
             findings.append(finding)
-    sizes = ", ".join(str(h.shape[1]) for h in trace.hidden)
     states = trace.hidden[0]
     facts = (
         f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: {len(states) - 1} layers "
-        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of {sizes} tokens. "
+        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of "
+        f"{', '.join(map(str, sizes))} tokens. "
         f"Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
     return Report(
         title or "What of the mean-field theory is in these layers",
         facts, tuple(findings), layers, parts, null, gathered, found, changes,
+        states.shape[1],
     )  # fmt: skip
 
 
@@ -218,15 +231,18 @@ def _plain(trace: Trace, _net: Network) -> "xr.Dataset":
 def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
     """The words that gather in the last layer of the first text, by mean-shift.
 
-    At the inverse temperature, of those tried, at which most clusters have three tokens or more.
+    At the inverse temperature, of those tried, at which clusters of three tokens or more hold most
+    tokens but for those of the largest: at small ones all tokens are one cluster, at large ones
+    each is alone.
     """
     x, _ = directions(trace.hidden[0][-1])
     best: tuple[int, float, np.ndarray] = (-1, TRIED[0], np.zeros(len(x), dtype=int))
     for beta in TRIED:
         labels = modes_of(x, beta)
-        count = int((np.bincount(labels) >= LEAST).sum())
-        if count > best[0]:
-            best = count, beta, labels
+        sizes = np.bincount(labels)
+        beside = int(sizes[1:][sizes[1:] >= LEAST].sum())  # the largest is the first
+        if beside > best[0]:
+            best = beside, beta, labels
     _, beta, labels = best
     words = np.array(trace.words[0] if trace.words else map(str, range(len(x))), dtype=object)
     return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
@@ -236,7 +252,7 @@ def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
 def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding]":
     """A flow of SA with noise, fitted to all tokens of the first text, and what it says."""
     _, n, d = trace.hidden[0].shape
-    topic = "Layers are the flow of SA with noise"
+    topic = FLOW
     if d < MANY and n * n * d > LARGEST:
         said = f"It was not fitted: {n} tokens in {d} dimensions take too long."
         return None, Finding(topic, OPEN, f"{said} `fit` does it.")
@@ -252,7 +268,7 @@ def _in_few_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Fi
     """SA with noise, and the test of fit."""
     found = fit_flow(trace.hidden[0], SA, replicas=4, rng=rng, progress=False)
     return found, Finding(
-        "Layers are the flow of SA with noise",
+        FLOW,
         NOT if _denied(found) else OPEN,
         f"Fitted to all {trace.hidden[0].shape[1]} tokens: {_numbers(found)}. {found.verdict}",
     )
@@ -261,16 +277,49 @@ def _in_few_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Fi
 def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     """A multiple of SA with noise, of either sign, and the test of fit."""
     h = trace.hidden[0]
-    start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
-    found = fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
-                     test_replicas=16, rng=rng, progress=False)  # fmt: skip
+    found = _multiple_of_sa(h, rng)
     disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
     return found, Finding(
-        f"Layers are the flow of a multiple a > 0 of SA at beta = {ENERGY:g} with noise",
+        f"Layers are a multiple a > 0 of softmax attention (SA, beta = {ENERGY:g}) with noise",
         NOT if disperses or _denied(found) else OPEN,
         f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
-        f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}",
+        f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}"
+        f"{_by_layer(h, rng)}",
     )
+
+
+def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: Any) -> "Fit":
+    """A multiple a of SA at beta = 4, of either sign, with noise, in the limit of many."""
+    start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
+    return fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
+                    test_replicas=16, rng=rng, progress=False, **options)  # fmt: skip
+
+
+def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
+    """The multiple a that fits each layer alone, and where its sign is told: a sentence."""
+    if len(h) < 3:
+        return ""
+    told, up, down = [], [], []
+    for layer in range(1, len(h)):
+        try:
+            found = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
+        except (MeanfieldError, ValueError, np.linalg.LinAlgError):
+            told.append("none")
+            continue
+        if found.status != "fitted":
+            told.append("none")
+            continue
+        low, high = found.interval(by="tokens")[0]
+        told.append(f"{found['a']:+.3g}")
+        up += [layer] * bool(low > 0)
+        down += [layer] * bool(high < 0)
+    said = (
+        f" Fitted to each layer alone, a is {', '.join(told)} in layers 1 to {len(h) - 1}: "
+        f"positive in {in_layers(up)}, negative in {in_layers(down)}"
+    )
+    if up and down:
+        said += ", so that the one a of all layers is a compromise between opposite signs"
+    return f"{said}."
 
 
 def _denied(found: "Fit") -> bool:
@@ -282,6 +331,8 @@ def _denied(found: "Fit") -> bool:
 def _numbers(found: "Fit", by: str = "model") -> str:
     """Parameters with their intervals."""
     values = found.family.values(found.estimate.point)
+    if found.status == "not converged":
+        return "the search found no values that fit"
     names = zip(found.family.labels, values, found.interval(by=by), strict=True)
     return "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
 
@@ -298,7 +349,8 @@ def _sections(found: Report) -> list[str]:
         "parts": ("What changes them", _words_of_parts(found)),
         "heads": ("Heads", "Left: the part of each head in the change of the mean cosine. Middle: "
                   "that part against the trace of output V. Right: the share of the variance of "
-                  "logits that cosines of tokens explain, against temperature times norms."),
+                  "logits that cosines of tokens explain, against the inverse temperature times "
+                  "the norms of queries and keys."),
     }  # fmt: skip
     from .probe_pictures import svg
 
@@ -399,12 +451,25 @@ def _of_clusters(found: Report) -> str:
     left = f" {len(clusters) - SHOWN} more are not shown." if len(clusters) > SHOWN else ""
     return (
         "<h2>Which words gather</h2>"
-        f"<p>Clusters of three tokens and more in the last layer of the first text, by mean-shift "
-        f"at beta = {beta:g}: of the numbers tried the one with most of them.{left}</p>"
+        f"<p>{_shares(found)} Clusters are those of mean-shift at beta = {beta:g}: of the numbers "
+        f"tried the one with most tokens in clusters beside the largest.{left}</p>"
         '<div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
         '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">words</th></tr>'
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
+
+
+def _shares(found: Report) -> str:
+    """How many of the tokens are in the largest cluster, and in others of three and more."""
+    sizes = [len(words) for words in found.gathered[1]]
+    first, others = (sizes[0], sum(sizes[1:])) if sizes else (0, 0)
+    said = (
+        f"In the last layer of the first text the largest cluster holds {first} of "
+        f"{found.tokens} tokens, {len(sizes[1:])} others of three tokens and more hold {others}."
+    )
+    if 2 * first > found.tokens:
+        said += " That is one cloud rather than several clusters: the list says little."
+    return said
 
 
 def _some(words: list[str]) -> str:
@@ -419,9 +484,6 @@ def _notes(found: Report) -> str:
     notes = [
         "Directions of hidden states are compared, x = h/|h|. Tokens that networks add, as [CLS], "
         "are among them.",
-        "The mean cosine is that of pairs of different tokens. The energy is "
-        "E_beta = 1/(2 beta n²) sum exp(beta <x_i, x_j>); intervals of its changes are those of "
-        "pairs of different tokens.",
         "Intervals treat tokens as drawn independently: words of one text are not, and another "
         "text has other numbers.",
     ]
@@ -431,5 +493,43 @@ def _notes(found: Report) -> str:
             "network. For a quantity that is not linear no split is unique: other paths have other "
             "parts with the same sum."
         )
+    if found.null is not None:
+        notes.append(
+            "Null models are the network with something taken away. Random weights of the trained "
+            "sizes and shuffled weights keep how large training made each tensor, and no more: "
+            "they are no networks before training, which are the untrained ones."
+        )
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return f"<h2>How to read it</h2><ul>{items}</ul>"
+    words = "".join(f"<dt>{word}</dt><dd>{escape(said)}</dd>" for word, said in GLOSSARY.items())
+    return f"<h2>How to read it</h2><ul>{items}</ul><h2>Words</h2><dl>{words}</dl>"
+
+
+GLOSSARY = {
+    "mean cosine of pairs": "The mean of the cosines of all pairs of different tokens: 0 for "
+    "independent directions, 1 if all tokens point the same way.",
+    "beta, inverse temperature": "How sharply tokens are told apart: tokens whose cosines differ "
+    "by 1/beta have weights that differ by the factor e.",
+    "SA": "Softmax attention of the theory, with Q = K = V = 1: each token turns towards the mean "
+    "of all tokens, weighted by the softmax of beta times their cosines. A multiple a < 0 of it "
+    "turns tokens away from there.",
+    "kappa": "The inverse strength of noise in a fit: in the time t a token of d dimensions turns "
+    "by about the square root of 2 (d - 1) t/kappa radians in a random direction.",
+    "energy": "E_beta = 1/(2 beta n\u00b2) sum_ij exp(beta cosine_ij) over all pairs of n tokens, "
+    "i = j included. It is larger the more tokens gather; attention of the theory never lowers it.",
+    "effective rank": "How many dimensions the directions fill: the exponential of the entropy of "
+    "the shares of their principal components. It is 1 if all tokens point the same way.",
+    "modes": "Peaks of a smoothed density of the directions, which tokens reach by mean-shift. The "
+    "larger beta, the less it is smoothed.",
+    "clusters, linked to an angle": "Sets of tokens in which each is nearer than the angle to "
+    "another one; chains of tokens make one cluster.",
+    "W2": "A distance between the tokens of two layers: the root mean square angle between them, "
+    "if they are matched so that it is least.",
+    "output V": "The product of a head\u2019s value and output matrices. It maps what the head "
+    "looks at to what it adds. A positive trace means that on average it adds "
+    "what it sees, a negative one that it takes it away.",
+    "logits": "What the softmax of a head is applied to: products of queries and keys.",
+    "tails of the noise": "In the test of a fit: how often tokens turn much farther than the fit "
+    "says, beside replicas of the fitted flow.",
+    "test of fit, p": "How often replicas of the fitted flow would differ from it by as much as "
+    "the layers do. Where p is small the layers are no such flow.",
+}

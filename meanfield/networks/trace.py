@@ -7,9 +7,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..states import Tokens
+from .hidden_states import OF_ONE, shape_in_words, without_padding
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Trace:
     """Hidden states of texts, layer by layer.
 
@@ -37,6 +38,17 @@ class Trace:
     streams: list[np.ndarray] = field(default_factory=list)
     steps: list[tuple[str, int]] = field(default_factory=list)
     attention: list[np.ndarray] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        sizes = [h.shape for h in self.hidden]
+        if not sizes:
+            return "Trace of no text"
+        counts = ", ".join(str(n) for _, n, _ in sizes[:8]) + (", ..." if len(sizes) > 8 else "")
+        also = [name for name in ("streams", "attention") if getattr(self, name)]
+        return (
+            f"Trace of {len(sizes)} text(s): {sizes[0][0] - 1} layers, d = {sizes[0][2]}; {counts} "
+            f"tokens{'; with ' + ' and '.join(also) if also else ''}"
+        )
 
     @classmethod
     def of_streams(cls, streams, steps, attention, read) -> "Trace":
@@ -76,8 +88,9 @@ def read_trace(path) -> Trace:
     Parameters
     ----------
     path : path
-        A .npz file; plain states are under "hidden", their words, if any, under "tokens". Or a file
-        of plain states alone, .npy or .npz, under any name.
+        A .npz file; plain states are under "hidden", their words, if any, under "tokens". With an
+        "attention_mask" (n,) or (batch, n), 0 for padding, `hidden` may be a batch of texts,
+        (layers, batch, n, d). Or a file of plain states alone, .npy or .npz, under any name.
 
     Raises
     ------
@@ -89,6 +102,8 @@ def read_trace(path) -> Trace:
         if isinstance(found, np.ndarray):
             arrays = {"hidden": found}
         else:
+            if any(name.endswith("data.pkl") for name in found.files):
+                raise ValueError(f"it is of torch: write np.save(path, {OF_ONE})")
             with found:
                 arrays = dict(found)
         if len(arrays) == 1 and "hidden_0" not in arrays:
@@ -99,9 +114,7 @@ def read_trace(path) -> Trace:
             f"{error}."
         ) from None
     if "hidden" in arrays:
-        arrays["hidden_0"] = arrays["hidden"]
-        numbers = [str(k) for n in arrays["hidden"].shape[-2:-1] for k in range(n)]
-        arrays["words_0"] = arrays.get("tokens", np.array(numbers))
+        arrays |= _plain(path, arrays)
     if "hidden_0" not in arrays:
         raise ValueError(
             f"{path} must have hidden states of one text as one array, hidden (layers, n, d), or "
@@ -115,12 +128,41 @@ def read_trace(path) -> Trace:
         return found
 
     for k, h in enumerate(texts("hidden")):
-        if h.ndim != 3 or h.dtype.kind != "f":
+        if h.ndim != 3 or h.dtype.kind not in "fiu":
+            batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
+            batch = f"{batch}its padding." if h.ndim == 4 else ""
             raise ValueError(
-                f"{path}: hidden states of text {k} must be floats (layers, n, d), "
-                f"found {h.dtype} {h.shape}. Of a batch of texts, take one, without its padding."
+                f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
+                f"{shape_in_words(h)}.{batch}"
             )
     kinds, layers = (arrays.get(name, np.empty(0)) for name in ("kinds", "layers"))
     steps = list(zip(map(str, kinds), map(int, layers), strict=True))
     words = [[str(word) for word in text] for text in texts("words")]
     return Trace(texts("hidden"), words, texts("ids"), texts("streams"), steps, texts("attention"))
+
+
+def _plain(path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Texts of `hidden`, without padding, and their words: hidden_0, words_0 and so on."""
+    hidden, tokens = arrays["hidden"], arrays.get("tokens")
+    if hidden.ndim == 4 and hidden.shape[1] == 1:  # one text, as a batch
+        hidden = hidden[:, 0]
+        tokens = tokens[0] if tokens is not None and tokens.ndim == 2 else tokens
+    mask = arrays.get("attention_mask")
+    if mask is None:
+        numbers = [str(k) for n in hidden.shape[-2:-1] for k in range(n)]
+        return {"hidden_0": hidden, "words_0": np.array(numbers) if tokens is None else tokens}
+    one = hidden.ndim == 3
+    batch, mask = (hidden[:, None] if one else hidden), np.atleast_2d(mask)
+    if batch.ndim != 4:
+        return {"hidden_0": hidden}  # refused by its shape
+    texts = without_padding(f"{path}: attention_mask", batch, mask)
+    found = {f"hidden_{k}": h for k, h in enumerate(texts)}
+    words = None if tokens is None else np.atleast_2d(tokens)
+    for k, (h, row) in enumerate(zip(texts, mask, strict=True)):
+        own = np.arange(h.shape[1]).astype(str)
+        if words is not None and words.shape == mask.shape:
+            own = words[k][row == 1]
+        elif words is not None and one:  # of the tokens alone
+            own = words[0]
+        found[f"words_{k}"] = own
+    return found

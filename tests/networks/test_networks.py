@@ -337,5 +337,5 @@ def test_an_array_is_hidden_states_of_one_text(tmp_path):
     np.savez(tmp_path / "states.npz", np.ones((2, 3, 4)))
     assert mf.networks.read_trace(tmp_path / "states.npz").hidden[0].shape == (2, 3, 4)
     np.save(tmp_path / "states.npy", np.ones(4))
-    with pytest.raises(ValueError, match=r"\(layers, n, d\), found float64 \(4,\)"):
+    with pytest.raises(ValueError, match=r"\(layers, n, d\); found float64 of shape \(4,\)"):
         mf.networks.read_trace(tmp_path / "states.npy")

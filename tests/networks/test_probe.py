@@ -245,6 +245,11 @@ def test_null_models_keep_what_they_say():
     drawn = {kind: draw(net, [ids], np.random.default_rng(0)) for kind, draw in NULLS.items()}
     moved = drawn["shuffled tokens"][1][0]
     assert (moved[0], moved[-1]) == (9, 8) and sorted(moved) == sorted(ids) and any(moved != ids)
+    before = drawn["untrained"][0].weights
+    for name, w in before.items():
+        center = float(w.ndim == 1 and name.endswith("weight"))
+        assert w.shape == net.weights[name].shape and abs(w - center).max() < 0.1
+    assert drawn["untrained"][0].config == net.config
     kept, new = drawn["shuffled weights"][0].weights, drawn["random weights"][0].weights
     for name, w in net.weights.items():
         np.testing.assert_array_equal(np.sort(kept[name], axis=None), np.sort(w, axis=None))

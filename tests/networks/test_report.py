@@ -21,6 +21,7 @@ from meanfield.networks.findings import (
     of_nulls,
     of_parts,
 )
+from meanfield.networks.probe_pictures import of_cosines
 from meanfield.networks.report import clusters_of, report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
@@ -83,7 +84,8 @@ def test_sentences_name_the_layers_that_they_speak_of():
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
     text = of_layers(Changes(changes.cosine, unsure, part))[1].text
-    assert "falls in layer 2," in text and text.count("in layer 2") == 2
+    assert "falls in layer 2, of 3 (undecided, as the interval holds 0, in layer 3)" in text
+    assert text.count("in layer 2") == 2
     attention, mlp = of_parts(changes)
     assert attention.verdict == THERE and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
@@ -91,16 +93,19 @@ def test_sentences_name_the_layers_that_they_speak_of():
 
 
 def test_the_network_gathers_more_or_less_than_its_null_models():
+    """By what the mean cosine gains: null models start elsewhere."""
     changes = Changes(certain([0.1, 0.4]), certain([1.0, 1.0]), {})
-    draws = {"low": [0.1, 0.2], "high": [0.8, 0.9], "like": [0.3, 0.5]}
-    last = np.array(list(draws.values()))[:, :, None, None]
-    values = np.concatenate([np.zeros_like(last), last], axis=-1)
+    draws = {"random weights": [[0.6, 0.7], [0.7, 0.9]],
+             "shuffled weights": [[0.0, 0.8], [0.1, 0.6]],
+             "untrained": [[0.3, 0.5], [0.3, 0.8]]}  # fmt: skip
+    values = np.array(list(draws.values()))[:, :, None]
     null = xr.Dataset({"mean_cosine": (("null", "draw", "text", "layer"), values)},
                       {"null": list(draws)})  # fmt: skip
     words = [one.text for one in of_nulls(changes, null)]
-    told = ["gathers tokens more,", "gathers tokens less,", "not distinguishably more or less,"]
+    told = ["gathers tokens more.", "gathers tokens less.", "not distinguishably more or less."]
     assert all(word in text for word, text in zip(told, words, strict=True))
-    assert "is 0.15 (standard deviation 0.071 of 2 draws)" in words[0]
+    assert "goes from 0.65 to 0.8, by +0.15 (standard deviation 0.071 of 2 draws)" in words[0]
+    assert "goes from 0.1 to 0.4, by +0.3 [+0.3, +0.3]" in words[0]
 
 
 def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output_v():
@@ -114,8 +119,8 @@ def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output
     parts = xr.Dataset({"head_part": (("text", "block", "head"), part[None])})
     sign, logits = of_heads(xr.Dataset(given), parts, np.random.default_rng(0))
     assert "5 of 8 heads raise" in sign.text
-    assert "most of all 2.1 (+0.5), least 2.2 (-0.4)" in sign.text
-    assert "with the trace of its output V is 1.00 [1.00, 1.00]" in sign.text
+    assert "most of all head 1 of layer 2 (+0.5), least head 2 of layer 2 (-0.4)" in sign.text
+    assert "looks at to what it adds, is 1.00 [1.00, 1.00]" in sign.text
     assert sign.verdict == THERE and "agree in 100 %" in sign.text
     assert logits.verdict == NOT and "explain 10.0 % [10.0, 10.0]" in logits.text
 
@@ -125,6 +130,33 @@ def test_clusters_have_three_tokens_and_more():
     h = np.stack([places[[0, 0, 1, 2, 1, 1, 0, 0]]] * 2)
     trace = mf.networks.Trace([h], [list("abcdefgh")])
     assert clusters_of(trace)[1] == [list("abgh"), list("cef")]
+
+
+def test_one_cloud_is_told_from_clusters():
+    """Of 30 tokens 20 are near one place: at the least beta they would be one cluster of all."""
+    rng = np.random.default_rng(0)
+    places = np.eye(8)[np.repeat([0, 1, 2], [20, 5, 5])] + 0.1 * rng.standard_normal((30, 8))
+    found = report(np.stack([places] * 2), fit=False, progress=False)
+    assert [len(words) for words in found.gathered[1]] == [20, 5, 5] and found.tokens == 30
+    assert "holds 20 of 30 tokens" in found.html and "one cloud" in found.html
+
+
+def test_energies_with_intervals_are_those_of_the_table(found):
+    table = found.layers.energy.sel(beta=4.0).mean("text")
+    np.testing.assert_allclose(found.changes.energy[:, 0], table, rtol=1e-12)
+
+
+@pytest.mark.long
+def test_a_flow_in_many_dimensions_is_fitted_to_each_layer_too():
+    """SA in the first layer, and away from it in the second."""
+    start = mf.Tokens.from_hidden(np.random.default_rng(0).standard_normal((40, 64)) + 0.2)
+    layers = [start.x]
+    for layer, sign in enumerate((1.0, -1.0)):
+        model = mf.Transformer(sign * mf.SA(4.0), kappa=1000.0)
+        run = mf.solve(model, mf.Tokens(layers[-1]), (0, 1), dt=0.05, rng=layer, progress=False)
+        layers.append(run.final.x)
+    text = report(np.array(layers), progress=False).findings[-1].text
+    assert "positive in layer 1, negative in layer 2" in text and "compromise" in text
 
 
 def test_rank_correlation_is_that_of_scipy():
@@ -149,6 +181,17 @@ def test_tokens_that_gather_and_that_spread_are_told_apart():
     for states, wanted in ((h, THERE), (h[::-1], NOT)):
         gather, energy = report(states, fit=False, progress=False).findings[:2]
         assert gather.verdict == energy.verdict == wanted
+
+
+@pytest.mark.parametrize("layers", [2, 100])
+def test_cosines_have_room_whatever_the_number_of_layers(layers):
+    h = np.random.default_rng(0).standard_normal((layers + 1, 6, 3))
+    page = of_cosines(mf.networks.probe(h, modes=False, distances=False))
+    page.draw_without_rendering()
+    ax, bar = page.axes
+    assert len(ax.lines) == layers + 1
+    assert ax.get_position().height > 0.6 and ax.get_position().width > 0.6
+    assert bar.get_ylim() == (-0.5, layers + 0.5) and 3 <= len(bar.get_yticks()) <= 17
 
 
 def test_a_flow_that_cannot_be_fitted_leaves_the_page_with_the_reason():

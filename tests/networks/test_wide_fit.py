@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import meanfield as mf
 from meanfield.networks import fit
 from meanfield.networks.fitting.families import Family, Point
-from meanfield.networks.fitting.transitions import Transition, replicas_of, transitions_of
+from meanfield.networks.fitting.transitions import Transition, replicas_of, transitions_of, unit
 from meanfield.networks.fitting.wide import WideEquations, mean_after
 from meanfield.networks.probe import as_trace
 from meanfield.networks.report import fitted
@@ -162,3 +163,35 @@ def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
         low, high = found.interval(0.9973, by="tokens")[0]
         assert low < sign * TRUE["time"] < high  # a layer lasts the time 1
         assert finding.verdict == verdict and f"a {found['a']:.3g} [" in finding.text
+
+
+def test_the_search_begins_near_the_noise_that_layers_have():
+    """A weak drift moves tokens by 0.1 radians, noise by 0.2."""
+    x, model = start(20, 64, np.random.default_rng(0)), mf.Transformer(0.1 * mf.SA(2.0), kappa=3e3)
+    given = [x, mf.solve(model, mf.Tokens(x), (0, 1), dt=0.1, rng=1, progress=False).final.x]
+
+    def begun(**options):
+        held = {"fixed": {"time": 1.0}, "wide": True, "verdict": False, "hold": False}
+        found = fit(np.array(given), lambda a: a * mf.SA(2.0), **held, **options)
+        return found, found.family.values(found.family.start)[found.family.labels.index("kappa")]
+
+    found, kappa = begun()
+    assert found.status == "fitted" and 0.5 < kappa / found["kappa"] < 2
+    assert begun(start={"kappa": 77.0})[1] == pytest.approx(77)
+
+
+def test_the_root_is_found_from_the_least_misfit_where_the_model_is_wrong():
+    """A turn of all tokens is no flow: the misfit of the density is not least at the root of G."""
+    rng = np.random.default_rng(0)
+    x = start(300, 16, rng)
+    y = unit(x + 0.5 * x @ rng.standard_normal((16, 16)) / 4)
+    family = Family(lambda a: a * mf.SA(4.0), {"a": 0.5, "kappa": 80.0}, {"time": 1.0}, True)
+    pairs = transitions_of(np.array([x, y]), rng)
+    equations = WideEquations(family, pairs, test_replicas=16, steps=5)
+    least = minimize(
+        lambda point: equations._deviance(equations.means(point)), family.start,
+        method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9},
+    ).x  # fmt: skip
+    found = equations.estimate(least)
+    away = (found.point - least) / found.errors
+    assert found.converged and np.abs(away).max() > 0.02 and equations.rk_steps < 64

@@ -106,6 +106,7 @@ def test_a_density_that_is_negative_is_not_solved():
 @pytest.mark.parametrize("density", [np.ones(33), None, CIRCLE])
 def test_only_states_are_solved(density):
     refused("Expected a state, .*a Density such as", density=density)
+    refused("from_hidden", density=np.ones((4, 3)))
 
 
 def test_ensembles_must_broadcast():

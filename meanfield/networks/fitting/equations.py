@@ -307,7 +307,10 @@ class NoisyEquations(Equations):
         worst = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
         rejected = self.rejects(found, goodness)
         said = "The layers are no flow of this family" if rejected else "Nothing rejects it"
-        detail = f"p {goodness.p_in_words}; {worst[0]}: {worst[1]:+.1f} standard errors"
+        detail = (
+            f"p {goodness.p_in_words}; of what was compared with replicas of the flow, "
+            f"{worst[0]} differ most, by {worst[1]:+.1f} standard errors"
+        )
         return [f"{said} ({detail})."]
 
     def _within(self, point: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from .transitions import transitions_of
 from .wide import WideEquations
 
 EVALUATIONS = 40  # that a fit takes, about
+KEPT = 0.05, 1 - 1e-6  # mean cosines of a layer and the next from which a kappa is guessed
 SEEN, CLEAR = 4.0, 0.5  # mean cosine of a layer and the next: standard errors, and enough of it
 
 
@@ -58,7 +59,8 @@ def fit(
         with a default are not fitted. A factor of the whole drift, as a scalar value matrix, and
         the time enter only as their product: hold the time.
     start : dict, optional
-        Where the search begins; 1 for parameters of the family, 0.5 for "time", 100 for "kappa".
+        Where the search begins; 1 for parameters of the family, 0.5 for "time", 100 for "kappa",
+        but with `wide` the kappa that the mean cosine of layers would have without a drift.
         Arrays are fitted entry by entry.
     fixed : dict, optional
         Parameters that are held: of the family, "time" or "kappa".
@@ -104,7 +106,8 @@ def fit(
         the estimating equations is found.
     """
     random = generator(rng)
-    chosen = Family(family, start or {}, fixed or {}, boolean("noise", noise))
+    start, fixed = start or {}, fixed or {}
+    chosen = Family(family, start, fixed, boolean("noise", noise))
     replicas = whole_number("replicas", replicas, least=4)
     fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
     steps = whole_number("steps", steps)
@@ -120,6 +123,11 @@ def fit(
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
     chance = SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
     unrelated = abs(cosines.mean()) < min(chance, CLEAR)
+    if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
+        # from noise that is too strong by far the search ends before the root
+        spread = -np.log(np.clip(cosines.mean(), *KEPT))  # (d - 1) time/kappa
+        kappa = (transitions[0].x.shape[1] - 1) * chosen.at(chosen.start).time / spread
+        chosen = Family(family, {**start, "kappa": kappa}, fixed, noise)
     done = count(1)
     with Progress("fitting", progress) as bar:
 

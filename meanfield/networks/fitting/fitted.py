@@ -221,7 +221,8 @@ class Fit:
             )
         if self.untold:
             return (
-                f"The data do not tell {self.untold}. "
+                f"The data do not tell {self.untold}: moved together along this combination, "
+                "the parameters fit about as well, so that their values are open. "
                 "Hold a parameter with fixed=, or give more texts or another family."
             )
         return None
@@ -235,20 +236,20 @@ class Fit:
         words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
             words.append(
-                f"On {one.held} held out the flow is off by {one.flow:.3f} rad, nothing by "
-                f"{one.nothing:.3f}, a linear map by {one.linear:.3f}: the flow is "
-                f"{_compared(one.over_nothing)} nothing and {_compared(one.over_linear)} the map."
+                f"On {one.held} held out the flow misses the true directions by {one.flow:.3f} "
+                f"radians; to predict no change misses them by {one.nothing:.3f}, a linear map "
+                f"learned from the others by {one.linear:.3f}: the flow is "
+                f"{_compared(one.over_nothing)} no change and {_compared(one.over_linear)} the map."
             )
         return " ".join(words)
 
     def __repr__(self) -> str:
         rows = [f"Fit of {self.family.name} to {len(self.transitions)} layers: {self.status}"]
-        table = zip(
-            self.family.labels,
-            self.family.values(self.estimate.point),
-            self.interval(),
-            strict=True,
-        )
+        labels, values = self.family.labels, self.family.values(self.estimate.point)
+        if self.status == "not converged":
+            ended = [f"{name} {value:.4g}" for name, value in zip(labels, values, strict=True)]
+            return "\n".join([*rows, f"  The search ended at {', '.join(ended)}. {self.verdict}"])
+        table = zip(labels, values, self.interval(), strict=True)
         rows += [f"  {name:8} {value:.4g} [{a:.4g}, {b:.4g}]" for name, value, (a, b) in table]
         return "\n".join([*rows, f"  {self.verdict}"])
 
@@ -295,4 +296,4 @@ def _compared(ratio: tuple[float, float]) -> str:
     """In words, from an interval of the ratio of squared errors."""
     if ratio[1] < 1:
         return "better than"
-    return "worse than" if ratio[0] > 1 else "not told from"
+    return "worse than" if ratio[0] > 1 else "neither better nor worse than"

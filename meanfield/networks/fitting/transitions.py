@@ -11,6 +11,7 @@ from ...core.errors import MeanfieldError
 from ...dynamics.tokens import TokenMotion
 from ...states import Tokens
 from ...steppers import Strang
+from ..hidden_states import texts_of
 from .families import Point
 
 SIMPSON = (1 / 6, 4 / 6, 1 / 6)
@@ -54,7 +55,7 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
     hidden = getattr(layers, "hidden", layers)
     many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
     fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
-    texts = list(hidden) if many and np.ndim(hidden[0]) == 3 else [hidden]
+    texts = texts_of("layers", hidden)
     seed = int(rng.integers(2**63))
     found: list[Transition] = []
     for k, given in enumerate(texts):

@@ -106,6 +106,12 @@ class WideEquations(NoisyEquations):
             else:
                 step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
                 better = self._better(point, step, misfit)
+                if not better and value @ step < len(point):
+                    # within a standard error: the misfit, least where G is 0 up to parts 1/d, is
+                    # not what tells, if the model is wrong
+                    after = self._within(point + step)
+                    there = self._tried(after)
+                    better = (after, there) if there else None
                 if better:
                     point, means = better
                     continue

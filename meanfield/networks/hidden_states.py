@@ -1,0 +1,101 @@
+"""Hidden states as they are given: arrays of texts, layers of one text, batches with padding."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+WANTED = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
+OF_ONE = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
+
+
+def texts_of(what: str, given: Any) -> list[np.ndarray]:
+    """Texts (layers + 1, n, d) of an array, a list of such arrays, or a tuple of layers (1, n, d).
+
+    An axis of one text, (layers + 1, 1, n, d), is taken away. Tensors of torch become arrays.
+
+    Raises
+    ------
+    ValueError
+        "`what` must be ...", for batches of several texts, of which nobody knows the padding.
+    """
+    many = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    parts = list(given) if many and len(given) and np.ndim(given[0]) == 3 else None
+    if parts is None:
+        return [_one(what, array_of(given))]
+    shapes = {tuple(part.shape) for part in map(_shaped, parts)}
+    first = next(iter(shapes))
+    of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(given, tuple))
+    if of_layers:  # no text has a single state, and transformers gives layers as a tuple
+        return [_one(what, np.stack([array_of(part) for part in parts]))]
+    return [_one(what, array_of(part)) for part in parts]
+
+
+def array_of(given: Any) -> np.ndarray:
+    """A NumPy array; a tensor of torch on any device, and bfloat16, in double precision."""
+    if hasattr(given, "detach"):
+        given = given.detach().cpu().double().numpy()
+    return np.asarray(given)
+
+
+def without_padding(what: str, hidden: np.ndarray, mask: Any) -> list[np.ndarray]:
+    """Texts of a batch (layers + 1, batch, n, d): the tokens whose mask (batch, n) is 1.
+
+    Raises
+    ------
+    ValueError
+        For a mask of another shape, of other numbers than 0 and 1, or with no token of a text.
+    """
+    mask = array_of(mask)
+    if mask.shape != hidden.shape[1:3]:
+        raise ValueError(
+            f"{what} must be of shape {hidden.shape[1:3]}, the texts of the batch and their "
+            f"tokens; got shape {mask.shape}."
+        )
+    if not np.isin(mask, (0, 1)).all() or not mask.any(axis=1).all():
+        raise ValueError(
+            f"{what} must be 1 for tokens and 0 for padding, with tokens in each text."
+        )
+    return [hidden[:, text, row == 1] for text, row in enumerate(mask)]
+
+
+def shape_in_words(h: np.ndarray) -> str:
+    """What came: float64 of shape (2, 1, 3)."""
+    return f"{h.dtype} of shape {h.shape}"
+
+
+def check_states(what: str, h: np.ndarray) -> None:
+    """ValueError unless h is (layers + 1, n, d) of finite numbers with a direction each."""
+    if h.ndim != 3 or h.dtype.kind not in "fiu" or min(h.shape) < 2:
+        raise ValueError(f"{what} must be {WANTED}; got {shape_in_words(h)}.")
+    for bad, said in ((~np.isfinite(h).all(axis=-1), "nan or inf"), (~h.any(axis=-1), "0")):
+        if not bad.any():
+            continue
+        layer, token = np.argwhere(bad)[0]
+        if said == "0":
+            raise ValueError(
+                f"{what} must have hidden states with a direction; {bad.any(axis=0).sum()} of "
+                f"{h.shape[1]} tokens are 0 in some layer, the first is token {token} in layer "
+                f"{layer}. If they are padding, leave them out."
+            )
+        raise ValueError(
+            f"{what} must have finite hidden states; got nan or inf in {bad.sum()} of them, the "
+            f"first is token {token} in layer {layer}."
+        )
+
+
+def _shaped(part: Any) -> Any:
+    return part if hasattr(part, "shape") else np.asarray(part)
+
+
+def _one(what: str, h: np.ndarray) -> np.ndarray:
+    """A text, without an axis of length 1 for the batch."""
+    if h.ndim == 4 and h.shape[1] == 1:
+        return h[:, 0]
+    if h.ndim == 4:
+        raise ValueError(
+            f"{what} must be {WANTED}; got the shape {h.shape}, as of a batch of {h.shape[1]} "
+            "texts. Give a list of texts, each without its padding: with h = np.stack(layers), "
+            "[h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the attention mask."
+        )
+    return h
