@@ -237,7 +237,7 @@ def test_the_tolerance_that_was_missed_is_named():
     [
         (lambda t: 1.0, r"got shape \(\)"),
         (lambda t: t[:3], r"got shape \(3,\)"),
-        (lambda t: np.where(t > 0, np.nan, t), "64 not finite"),
+        (lambda t: np.where(t > 0, np.nan, t), "64 that are not finite, the first at t = 0.9999"),
     ],
     ids=["number", "short", "nan"],
 )
