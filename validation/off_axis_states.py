@@ -16,7 +16,7 @@
    the fold and first-order line at b = 2 of `branches` (1e-9). The same by b = a^2, where the onset
    is discontinuous below a = -(5/3)^(1/2) and above (5/3)^(1/2): on both sides (1e-9).
 
-    python validation/off_axis_states.py [--quick]    # 18 s, 12 s quick
+    python validation/off_axis_states.py [--quick]    # 28 s, 12 s quick
 
 --quick leaves out 6. Exit code 1 on failure.
 """

@@ -205,7 +205,7 @@ def test_an_onset_that_is_discontinuous_on_both_sides_has_two_folds():
     assert both.kappa("fold", 1.5) < both.kappa("transition", 1.5)
 
 
-@pytest.mark.parametrize("span", [(-3.0, 3.0), (0.0, 3.0), (-1.5, 0.5)])
+@pytest.mark.parametrize("span", [(0.0, 3.0), (-1.5, 0.5)])
 def test_folds_are_found_on_the_side_of_small_parameters(span):
     """Of 1 + (3 - q^2) t, where they lie between two tricritical points q = -1 and 1."""
 

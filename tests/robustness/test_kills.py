@@ -103,7 +103,10 @@ class Command:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.long] * (n == "study")) for n in CONFIGURATIONS],
+    [
+        pytest.param(n, marks=[pytest.mark.long] * (n in ("study", "noisy tokens")))
+        for n in CONFIGURATIONS
+    ],
 )
 def test_a_command_that_is_killed_and_resumed_gives_the_same_file(attack, name, tmp_path):
     if not (attack.long or name in IN_THE_SUITE):

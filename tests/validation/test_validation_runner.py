@@ -109,6 +109,7 @@ def test_scripts_that_hold_give_exit_code_0_and_a_page_with_their_figures(projec
     assert "numpy" in page and "errors up to 0.02 of the allowed ones" in page
 
 
+@pytest.mark.long
 def test_a_quick_run_asks_for_the_quick_version_and_draws_nothing(project, tmp_path):
     """Whose verdict is of a part, and which takes the figure of an earlier run away."""
     figure = tmp_path / "out" / "figures" / "holds.png"
@@ -149,6 +150,7 @@ def test_one_failure_is_shown_at_once_and_gives_exit_code_1(project, tmp_path):
     assert "1 of 2 scripts fail" in page and "(allowed 1.0e-08) &lt;&amp;&gt;" in page
 
 
+@pytest.mark.long
 def test_a_script_that_compares_nothing_is_skipped_and_does_not_hold(project, tmp_path):
     done = run(project({"holds": HOLDS, "nothing": NOTHING}), "--record", tmp_path / "kept.json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -204,7 +206,9 @@ def test_a_script_that_draws_nothing_though_it_says_so_fails(project):
     ("claims", "message"),
     [
         (["holds", "forgotten"], "forgotten.py: has a claim, but there is no such script"),
-        (["other"], "holds.py: has no line in the table of claims"),
+        pytest.param(
+            ["other"], "holds.py: has no line in the table of claims", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_claim_without_a_script_and_a_script_without_a_claim_fail(project, claims, message):
@@ -221,7 +225,11 @@ def test_a_script_over_its_time_is_stopped_with_its_children(project, tmp_path):
     assert ended(child) and not Path(folder).exists()
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)],
+    ids=lambda kind: kind.name,
+)
 def test_ctrl_c_stops_everything_and_says_what_was_done(project, tmp_path, kind):
     command = project({"asleep": ASLEEP, "other": ASLEEP, "third": ASLEEP, "fails": FAILS})
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
