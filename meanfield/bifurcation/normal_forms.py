@@ -99,7 +99,7 @@ class Onset(NamedTuple):
 def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> Iterator[float]:
     """Zeros of a function that has these values on a grid, where neighbours differ in sign.
 
-    At a pole that changes sign too they are close to it, or there is none.
+    The sign changes at poles too: there it gives a value next to the pole, or nothing.
     """
     from scipy.optimize import brentq
 
