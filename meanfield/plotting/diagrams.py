@@ -122,10 +122,11 @@ def _telling(diagram: "Diagram") -> list[str]:
 
 def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
     """Branches and special points; legend entries of the latter."""
-    data = diagram.data
+    data, hidden = diagram.data, set()
     for number in np.unique(data.branch.values):
         here = data.branch.values == number
         if number > 0 and np.nanmax(np.abs(values[here])) < VISIBLE:  # on the uniform state
+            hidden.add(number)
             continue
         colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
         places = data[diagram.parameter].values[here]
@@ -138,7 +139,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
             name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, one) for one in onsets))
             middle = float(np.mean([onset.value for onset in onsets]))
             ax.annotate(name, (middle, value), ha="center", **offset)
-    return _specials(ax, diagram, y)
+    return _specials(ax, diagram, y, hidden)
 
 
 def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
@@ -189,14 +190,17 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
         ax.plot(*piece, color=colour, **STYLES[str(kinds[begin])])
 
 
-def _specials(ax: Axes, diagram: "Diagram", y: str) -> list[Line2D]:
-    """Markers of special points in the range, where y is known; a legend entry for each kind."""
+def _specials(ax: Axes, diagram: "Diagram", y: str, hidden: set[int]) -> list[Line2D]:
+    """Markers of special points in the range, where y is known, but for those of hidden branches.
+
+    And a legend entry for each kind.
+    """
     shown, (low, high) = {}, diagram.span
     for special in diagram.special_points:
         value = _value_at(special.state, y)
         if value is None or not low <= special.value <= high:
             continue
-        if special.branch > 0 and abs(value) < VISIBLE:
+        if special.branch in hidden:
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK

@@ -85,6 +85,13 @@ def test_lines_change_where_stability_does(span):
     assert (stable[0], unstable[-1]) == pytest.approx(span, abs=0.1)
 
 
+def test_a_transition_is_marked_where_both_free_energies_are_equal():
+    axes = bifurcation(short(), y="free_energy").axes[0]
+    (mark,) = (line for line in axes.lines if line.get_marker() == "D")
+    assert mark.get_xdata()[0] == pytest.approx(0.3914751008, abs=1e-9)
+    assert mark.get_ydata()[0] == pytest.approx(0, abs=1e-9)
+
+
 def test_branches_without_order_parameter_have_a_panel_of_their_own():
     both = mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.8), degrees=[1, 2], stability=False)
     names = [ax.get_ylabel() for ax in bifurcation(both).axes]
