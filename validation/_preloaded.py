@@ -7,7 +7,6 @@ import xarray
 from numba.core.registry import cpu_target
 
 import meanfield as mf
-from meanfield.lowlevel.compilation import compiled_sources
 
 OTHERS = (
     "_pool", "matplotlib.backends.backend_agg", "meanfield.plotting.theme", "scipy.integrate",
@@ -19,6 +18,5 @@ for name in mf.__all__:
 for name in OTHERS:
     import_module(name)
 cpu_target.target_context.refresh()  # once, before any compiled code is read: 0.3 s
-compiled_sources()  # else read by each fork for what is kept of compiled code
 xarray.Dataset(coords={"t": [0.0]})  # it looks once for arrays of other packages: 0.4 s
 gc.freeze()  # these objects stay: a search for garbage in a fork would copy their memory

@@ -102,9 +102,9 @@ def _fftw() -> str | None:
 def _numba() -> dict[str, Any]:
     from numba import config
 
-    from ..lowlevel.compilation import folder_for
+    from ..lowlevel.code_cache import cache_folder
 
-    folder = folder_for(_numba)
+    folder = cache_folder()
     return {
         "cache": None if folder is None else str(folder),
         "threading_layer": config.THREADING_LAYER,

@@ -4,14 +4,16 @@ import ast
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, typeof
 
-from meanfield.lowlevel import compilation
+from meanfield.lowlevel import code_cache
 from meanfield.lowlevel.compilation import INNER, listening
+from meanfield.steppers import attempt, clock, rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,6 +173,19 @@ def test_code_is_kept_for_the_numbers_that_it_was_compiled_with(tmp_path):
 
 
 def test_code_is_kept_for_the_switches_that_it_was_compiled_with(monkeypatch):
-    before = compilation._switches()
-    monkeypatch.setattr(compilation.config, "LOOP_VECTORIZE", "another")
-    assert compilation._switches() != before
+    before = code_cache._switches()
+    monkeypatch.setattr(code_cache.config, "LOOP_VECTORIZE", "another")
+    assert code_cache._switches() != before
+
+
+def test_code_is_kept_for_the_names_of_fields_in_a_signature():
+    """The text of a signature has the types of the fields of a named tuple, and not their order."""
+    first, second = namedtuple("Pair", "a b"), namedtuple("Pair", "b a")
+    signatures = [(typeof((pair(1, 2.0), 3)),) for pair in (first, second)]
+    assert str(signatures[0]) == str(signatures[1])
+    assert code_cache._fields(signatures[0]) != code_cache._fields(signatures[1])
+
+
+def test_code_depends_on_the_modules_of_the_functions_that_it_calls_and_on_no_others():
+    assert len(code_cache.sources(vars(clock))) < len(code_cache.sources(vars(rows)))
+    assert set(code_cache.sources(vars(attempt))) < set(code_cache.sources(vars(rows)))

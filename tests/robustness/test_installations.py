@@ -17,10 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import config
+from numba.core.errors import TypingError
 
 from meanfield.core.errors import StorageWarning
-from meanfield.lowlevel import compilation
-from meanfield.lowlevel.compilation import KeptCode, _private_folder, listening
+from meanfield.lowlevel import code_cache
+from meanfield.lowlevel.code_cache import CodeCache, private_folder
+from meanfield.lowlevel.compilation import listening
 
 ROOT = Path(__file__).parents[2]
 CAPBSET_DROP, DAC_OVERRIDE = 24, 1
@@ -30,11 +33,12 @@ CHILD = """
 import warnings
 warnings.simplefilter("always")
 import meanfield
-from meanfield.lowlevel.compilation import folder_for, listening, njit
+from meanfield.lowlevel.code_cache import cache_folder
+from meanfield.lowlevel.compilation import listening
 from meanfield.lowlevel.legendre import gauss
 compiled = []
 with listening(compiled.append):
-    print(gauss(4, 3)[0][0], compiled.count(None), folder_for(njit))
+    print(gauss(4, 3)[0][0], compiled.count(None), cache_folder())
 """
 DOCTOR = "from meanfield.app.cli import main; main(['doctor'])"
 
@@ -111,7 +115,7 @@ def test_where_code_can_be_kept_nowhere_it_is_said_once_and_by_doctor(installati
     installation.kept.chmod(0o777)
     (_, compiled, folder), said = installation.run()
     assert (compiled, folder) == ("1", "None") and not files_in(installation.temporary)
-    assert said.count("StorageWarning: Compiled code can be kept nowhere") == 1
+    assert said.count("StorageWarning: Compiled code cannot be kept") == 1
     assert "NUMBA_CACHE_DIR" in installation.run(DOCTOR, status=1)[0]
 
 
@@ -137,8 +141,8 @@ def test_a_full_disk_stops_no_run_and_the_folder_that_was_chosen_is_the_only_one
     chosen = installation.temporary / "chosen"
     (value, compiled, folder), said = installation.run(prepare=limited, NUMBA_CACHE_DIR=chosen)
     assert compiled == "1" and Path(folder).is_relative_to(chosen)
-    assert said.count("StorageWarning: Compiled code can be kept nowhere") == 1
-    assert not [path for path in installation.temporary.rglob("*") if path.is_file()]
+    assert said.count("StorageWarning: Compiled code cannot be kept") == 1
+    assert not files_in(installation.temporary)
     assert installation.run(NUMBA_CACHE_DIR=chosen)[0] == [value, "1", folder]
     assert files_in(chosen) and not installation.kept.exists()
 
@@ -148,8 +152,8 @@ def test_a_folder_of_others_is_not_used(tmp_path, monkeypatch, others):
     """Whoever can write there could have us execute anything."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = tmp_path / f"meanfield-{os.getuid()}"
-    assert _private_folder(create=False) is None
-    assert _private_folder(create=True) == _private_folder(create=False) == folder
+    assert private_folder(create=False) is None
+    assert private_folder(create=True) == private_folder(create=False) == folder
     if others == "may write to it":
         folder.chmod(0o770)
     elif others == "chose it":
@@ -159,7 +163,7 @@ def test_a_folder_of_others_is_not_used(tmp_path, monkeypatch, others):
         user = os.getuid() + 1
         monkeypatch.setattr(os, "getuid", lambda: user)
         folder.rename(tmp_path / f"meanfield-{user}")
-    assert _private_folder(create=True) is _private_folder(create=False) is None
+    assert private_folder(create=True) is private_folder(create=False) is None
 
 
 # Damaged files ---------------------------------------------------------------------------------
@@ -195,7 +199,8 @@ def damaged(contents, rng):
     )
 
 
-def test_damaged_code_is_compiled_anew(tmp_path, attack):
+def test_damaged_code_is_compiled_anew(tmp_path, monkeypatch, attack):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     path, rng = tmp_path / "module.py", random.Random(0)
     path.write_text(MODULE)
 
@@ -216,14 +221,73 @@ def test_damaged_code_is_compiled_anew(tmp_path, attack):
             attack.failed("used", str(number))
 
 
-def test_code_is_compiled_anew_when_its_source_has_changed(tmp_path):
+def test_code_is_compiled_anew_when_its_source_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     path = tmp_path / "module.py"
     path.write_text(MODULE)
     assert runpy.run_path(str(path))["whole"](3) == 7
-    compilation._sources.cache_clear()
-    path.write_text(MODULE.replace("FACTOR = 2", "FACTOR = 3"))
+    code_cache._source.cache_clear()
+    code_cache._CHECKSUMS.clear()
+    path.write_text(MODULE.replace("x * FACTOR", "x + x + x"))
     assert runpy.run_path(str(path))["whole"](3) == 10
-    compilation._sources.cache_clear()
+
+
+SHARED = """
+import sys
+from meanfield.lowlevel.compilation import listening
+import module
+compiled = []
+with listening(compiled.append):
+    module.whole(3)
+print(compiled.count(None))
+"""
+
+
+def runs_at_once(folders, kept):
+    """How many functions each of several processes compiled that import from these folders."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(kept)}
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", SHARED],
+            env={**environment, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"},
+            text=True,
+            stdout=subprocess.PIPE,
+        )
+        for folder in folders
+    ]
+    return [int(child.communicate()[0]) for child in children]
+
+
+def test_two_copies_of_the_sources_that_start_together_compile_once(tmp_path):
+    """As a clone and an installation, or the workers of a sweep."""
+    for copy in ("one", "two"):
+        (tmp_path / copy).mkdir()
+        (tmp_path / copy / "module.py").write_text(MODULE)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    assert sorted(runs_at_once(folders, tmp_path)) == [0, 1]
+    (folders[0] / "module.py").write_text("# moved down by a line" + MODULE)
+    assert runs_at_once(folders, tmp_path) == [1, 0]
+
+
+def test_a_function_that_does_not_compile_lets_the_others_have_their_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+    path = tmp_path / "module.py"
+    path.write_text(MODULE.replace("part(x) + 1", "part(x).missing"))
+    with pytest.raises(TypingError, match="missing"):
+        runpy.run_path(str(path))["whole"](3)
+    assert not code_cache._HELD
+
+
+def test_only_the_newest_entries_of_a_function_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_cache, "VARIANTS", 3)
+    for number in range(5):
+        (tmp_path / f"module.f.py311-{number}.nbc").touch()
+        os.utime(tmp_path / f"module.f.py311-{number}.nbc", (number, number))
+    (tmp_path / "module.g.py311-0.nbc").touch()
+    code_cache._remove_oldest(tmp_path, "module.f.py311")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    expected = [f"module.f.py311-{number}.nbc" for number in (2, 3, 4)]
+    assert names == [*expected, "module.g.py311-0.nbc"]
 
 
 @pytest.mark.long
@@ -250,8 +314,8 @@ def test_code_of_several_processes_is_not_mixed_up(tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_written_is_told_once(tmp_path, monkeypatch):
     path = tmp_path / "module.py"
     path.write_text(MODULE)
-    monkeypatch.setattr(compilation, "_folders", lambda *_, **__: iter([]))
-    monkeypatch.setattr(KeptCode, "told", False)
+    monkeypatch.setattr(code_cache, "folders", lambda **_: iter([]))
+    monkeypatch.setattr(CodeCache, "warned", False)
     with pytest.warns(StorageWarning, match="NUMBA_CACHE_DIR"):
         assert runpy.run_path(str(path))["whole"](3) == 7
     np.testing.assert_equal(runpy.run_path(str(path))["whole"](3.5), 8.0)

@@ -1,0 +1,406 @@
+"""Compiled code on disk: one folder for all installations of a user, entries named by content.
+
+numba's own cache has an index for each source file. Processes that compile different signatures at
+the same time may leave an index that gives one of them the code of the other; files have no
+checksum; code is kept although functions that became a part of it have changed; and a clone and an
+installation of the same version compile everything twice. Here an entry is named by a checksum of
+all that decides what the code is, whoever compiled it, and wherever the package lies.
+"""
+
+import hashlib
+import inspect
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import caching, config, event
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from ..core.errors import StorageError, StorageWarning
+from ..core.files import write_whole
+
+NO_FOLDER = (
+    "Compiled code cannot be kept: not in the cache folder of this user, not beside the sources, not "
+    "among temporary files, and not in NUMBA_CACHE_DIR where that is set. Every process compiles "
+    "what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder that can "
+    "be written."
+)
+VARIANTS = 24  # entries of one function that are kept: its signatures, in several versions
+PATIENCE = 120.0  # seconds to wait for a process that compiles the same function
+PACKAGE = Path(__file__).parents[1]
+
+
+class CodeCache(caching.NullCache):
+    """The compiled code of one function on disk: a sealed file for every signature and processor.
+
+    An entry depends on the signature, on the sources of the function and of the modules from which
+    it takes compiled functions, on the numbers that it finds around it, on the processor, and on
+    the versions and switches of numba and LLVM. A process that finds none waits while another one
+    compiles it.
+
+    Where no file can be written, a warning says so, once, and every process compiles.
+    """
+
+    warned = False
+
+    def __init__(self, function: Callable):
+        self._function = function
+        self._turns: dict[Any, Turn] = {}
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder in which code is kept; None if there is none."""
+        folder = cache_folder()
+        return None if folder is None else str(folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function, None if there is none: called by numba."""
+        target_context.refresh()
+        name = self._entry(sig, target_context.codegen())
+        code = self._read(name, target_context)
+        if code is None:
+            turn = Turn(name)
+            if turn.waited:  # another process may have compiled it
+                code = self._read(name, target_context)
+            if code is None:
+                self._turns[sig] = turn
+            else:
+                turn.end()
+        return code
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function where that is possible: called by numba."""
+        try:
+            if data.library.has_dynamic_globals:
+                name = self._function.__qualname__
+                raise TypeError(f"{name} cannot be kept: it refers to a fixed address.")
+            contents = dumps(data._reduce())
+            contents = hashlib.sha256(contents).digest() + contents
+            _keep(self._entry(sig, data.codegen), contents)
+        finally:
+            turn = self._turns.pop(sig, None)
+            if turn is not None:
+                turn.end()
+
+    def _read(self, name: str, target_context: Any) -> Any:
+        for folder in folders():
+            code = _unsealed(folder / name)
+            if code is not None:
+                with suppress(ImportError, AttributeError):  # of what it refers to
+                    return CompileResult._rebuild(target_context, *pickle.loads(code))
+        return None
+
+    def _entry(self, sig: Any, codegen: Any) -> str:
+        """The name of the file that has this code."""
+        function = self._function
+        version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+        qualname = function.__qualname__.replace("<locals>.", "")
+        name = f"{Path(inspect.getfile(function)).stem}.{qualname}.{version}"
+        contents = (
+            (name, function.__code__.co_firstlineno, sources(function.__globals__)),
+            (str(sig), _fields(sig), codegen.magic_tuple(), _switches(), _constants(function)),
+        )
+        return f"{name}-{hashlib.sha256(repr(contents).encode()).hexdigest()[:32]}.nbc"
+
+
+def _keep(name: str, contents: bytes) -> None:
+    """Write an entry into the first folder that takes it."""
+    for folder in folders(create=True):
+        with suppress(OSError, StorageError):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / name, contents)
+            _remove_oldest(folder, name.rpartition("-")[0])
+            return
+    if not CodeCache.warned:
+        CodeCache.warned = True
+        warnings.warn(NO_FOLDER, StorageWarning, stacklevel=2)
+
+
+def _remove_oldest(folder: Path, function: str) -> None:
+    """Keep the entries of a function that were written last."""
+    with suppress(OSError):
+        entries = sorted(folder.glob(f"{function}-*.nbc"), key=lambda path: path.stat().st_mtime)
+        for entry in entries[:-VARIANTS]:
+            entry.unlink()
+
+
+def _unsealed(path: Path) -> bytes | None:
+    """The contents of an entry; None if there is no such file, or it was damaged."""
+    try:
+        contents = path.read_bytes()
+    except OSError:
+        return None
+    seal, code = contents[:32], contents[32:]
+    return code if hashlib.sha256(code).digest() == seal else None
+
+
+# What code depends on --------------------------------------------------------------------------
+
+
+def _switches() -> tuple:
+    """Switches and versions by which numba compiles, beside sources, options and the processor."""
+    names = "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "BOUNDSCHECK"
+    versions = numba.__version__, llvmlite.__version__
+    return *versions, *(repr(getattr(config, name, None)) for name in names)
+
+
+def _fields(types: Any) -> tuple:
+    """Names of the fields of all named tuples in a signature, which its text leaves out."""
+    if not isinstance(types, tuple):
+        types = getattr(types, "args", ())
+    named = ((getattr(t, "fields", ()), _fields(getattr(t, "types", ()))) for t in types)
+    return tuple(pair for pair in named if pair != ((), ()))
+
+
+def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -> tuple:
+    """Numbers and text that a function finds around it, which are a part of its compiled code.
+
+    Those of its closure, of its module, and of the compiled functions that it calls.
+    """
+    visited |= {function}
+    around = inspect.getclosurevars(function)
+    constants: list[Any] = []
+    for name, value in sorted({**around.globals, **around.nonlocals}.items()):
+        called = getattr(value, "py_func", None)
+        if called is not None and called not in visited:
+            constants.append((name, _constants(called, visited)))
+        elif _is_plain(value):
+            constants.append((name, repr(value)))
+        elif isinstance(value, np.ndarray):
+            constants.append((name, str(value.dtype), value.shape, value.tobytes()))
+    return tuple(constants)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the printed value tells it from others."""
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, bool | int | float | complex | str | bytes | np.generic)
+
+
+def sources(module: dict[str, Any]) -> tuple[str, ...]:
+    """Checksums of a module and of all modules from which its compiled functions may take code.
+
+    Modules are known by their dictionaries, since those that are run as scripts have no other name.
+    """
+    root = module.get("__file__") or ""
+    if root not in _CHECKSUMS:
+        _CHECKSUMS[root] = _reached_from(module)
+    return _CHECKSUMS[root]
+
+
+_CHECKSUMS: dict[str, tuple[str, ...]] = {}  # by the file of the module
+
+
+def _reached_from(module: dict[str, Any]) -> tuple[str, ...]:
+    reached: dict[str, str] = {}
+    waiting = [module]
+    while waiting:
+        entries = waiting.pop()
+        file = entries.get("__file__") or ""
+        if file not in reached:
+            checksum, is_compiled = _source(file)
+            if is_compiled or entries is module:
+                reached[file] = checksum
+                waiting += _imported(entries)
+    return tuple(sorted(reached.values()))
+
+
+def _imported(module: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Dictionaries of the modules whose functions, classes or contents a module has names for."""
+    for value in list(module.values()):
+        if isinstance(value, ModuleType):
+            yield vars(value)
+        elif isinstance(value, type):
+            yield vars(sys.modules.get(value.__module__, ModuleType("")))
+        else:
+            function = getattr(value, "py_func", None) or getattr(value, "_defn", value)
+            if isinstance(function, FunctionType):
+                yield function.__globals__
+
+
+@cache
+def _source(file: str) -> tuple[str, bool]:
+    """The checksum of a source file, and whether numba compiles functions of it."""
+    try:
+        source = Path(file).read_bytes()
+    except OSError:
+        return "", False
+    is_library = "site-packages" in file and not Path(file).is_relative_to(PACKAGE)
+    return hashlib.sha256(source).hexdigest(), b"njit" in source and not is_library
+
+
+# Where code is kept ----------------------------------------------------------------------------
+
+
+def cache_folder() -> Path | None:
+    """The folder into which compiled code is written; None if none can be."""
+    for folder in folders(create=True):
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            return folder
+    return None
+
+
+def folders(*, create: bool = False) -> Iterator[Path]:
+    """The folder of the user's choice alone; or those at home, beside the sources, temporary."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / "meanfield"
+        return
+    at_home = _user_caches()
+    if at_home is not None:
+        yield at_home / "meanfield"
+    yield PACKAGE / "__pycache__"
+    temporary = private_folder(create)
+    if temporary is not None:
+        yield temporary
+
+
+def _user_caches() -> Path | None:
+    """The folder in which programs of this user keep what they can make again."""
+    if sys.platform == "win32":
+        chosen, usual = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
+    elif sys.platform == "darwin":
+        chosen, usual = None, "~/Library/Caches"
+    else:
+        chosen, usual = os.environ.get("XDG_CACHE_HOME"), "~/.cache"
+    folder = Path(chosen or usual)
+    with suppress(RuntimeError):  # there is no home
+        folder = folder.expanduser()
+    return folder if folder.is_absolute() else None
+
+
+def private_folder(create: bool) -> Path | None:
+    """The folder of this user among temporary files; None if it is missing or others may write.
+
+    Whatever others write there would be executed.
+    """
+    try:
+        user = os.getuid() if hasattr(os, "getuid") else 0
+        folder = Path(tempfile.gettempdir(), f"meanfield-{user}")
+        if create:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError:
+        return None
+    if os.name == "nt":  # temporary files are each user's own
+        return folder
+    private = stat.S_ISDIR(status.st_mode) and not stat.S_IMODE(status.st_mode) & 0o077
+    return folder if private and status.st_uid == user else None
+
+
+# Processes that start together -----------------------------------------------------------------
+
+
+class Turn:
+    """The right to compile an entry, which one process has at a time.
+
+    A byte of the file `compiling.lock` is locked, at a place that the name decides: the system
+    takes the lock back when a process ends, however that happens. Functions call each other without
+    a circle, so processes that wait for each other's parts do not wait for ever; where locks do
+    not work, or nothing has come for two minutes, everybody compiles.
+
+    Attributes
+    ----------
+    waited : bool
+        Whether another process had the turn before.
+    """
+
+    _file: int | None = None  # stays open: closing it would give back all locks of the process
+
+    def __init__(self, name: str):
+        self._place = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
+        self.waited = self._holds = False
+        end = time.monotonic() + PATIENCE
+        file = self._opened()
+        while file is not None and not self._holds and time.monotonic() < end:
+            try:
+                self._holds = _lock(file, self._place)
+            except OSError:  # a file system without locks
+                return
+            if not self._holds:
+                self.waited = True
+                time.sleep(0.02)
+        if self._holds:
+            _HELD.append(self)
+
+    def end(self) -> None:
+        """Let others have the turn."""
+        if self._holds and self._file is not None:
+            self._holds = False
+            _HELD.remove(self)
+            with suppress(OSError):
+                _unlock(self._file, self._place)
+
+    @classmethod
+    def _opened(cls) -> int | None:
+        if cls._file is None:
+            for folder in folders(create=True):
+                with suppress(OSError):
+                    folder.mkdir(parents=True, exist_ok=True)
+                    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+                    cls._file = os.open(folder / "compiling.lock", flags, 0o600)
+                    break
+        return cls._file
+
+
+_HELD: list[Turn] = []
+
+
+class _FailedCompilations(event.Listener):
+    """Gives turns back where a compilation ended with an error, after which nothing is saved."""
+
+    def on_start(self, started):
+        pass
+
+    def on_end(self, ended):
+        if ended._exc_details is not None:  # `is_failed` of numba says the opposite
+            for turn in list(_HELD):
+                turn.end()
+
+
+event.register("numba:compile", _FailedCompilations())
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int, place: int) -> bool:
+        os.lseek(file, place, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock(file: int, place: int) -> None:
+        os.lseek(file, place, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: int, place: int) -> bool:
+        """Lock a byte, unless another process has; that does not wait."""
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def _unlock(file: int, place: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
