@@ -61,9 +61,9 @@ def doctor() -> dict[str, Any]:
         if package["required"] and (package["broken"] or not package["version"])
     ]
     if numba and not numba["cache"]:
-        from ..lowlevel.compilation import NOWHERE
+        from ..lowlevel.code_cache import NO_FOLDER
 
-        problems.append(NOWHERE)
+        problems.append(NO_FOLDER)
     return {
         "meanfield": __version__,
         "python": f"{platform.python_version()} ({sys.implementation.name})",

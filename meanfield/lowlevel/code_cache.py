@@ -34,8 +34,8 @@ from ..core.errors import StorageError, StorageWarning
 from ..core.files import write_whole
 
 NO_FOLDER = (
-    "Compiled code cannot be kept: not in the cache folder of this user, not beside the sources, not "
-    "among temporary files, and not in NUMBA_CACHE_DIR where that is set. Every process compiles "
+    "Compiled code cannot be kept: not in the cache folder of this user, not beside the sources, "
+    "not among temporary files, and not in NUMBA_CACHE_DIR where that is set. Every process compiles "
     "what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder that can "
     "be written."
 )
