@@ -35,9 +35,9 @@ from ..core.files import write_whole
 
 NO_FOLDER = (
     "Compiled code cannot be kept: not in the cache folder of this user, not beside the sources, "
-    "not among temporary files, and not in NUMBA_CACHE_DIR where that is set. Every process compiles "
-    "what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder that can "
-    "be written."
+    "not among temporary files, and not in NUMBA_CACHE_DIR where that is set. Every process "
+    "compiles what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder "
+    "that can be written."
 )
 VARIANTS = 24  # entries of one function that are kept: its signatures, in several versions
 PATIENCE = 120.0  # seconds to wait for a process that compiles the same function
