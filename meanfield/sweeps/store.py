@@ -128,8 +128,8 @@ class Store:
             identity = digest(self._identity)
         except TypeError as error:
             raise CheckpointError(
-                f"{error}: no sweep with it can be resumed. Leave store out, or write it as a "
-                "Python function."
+                f"{error}: no sweep with it can be resumed. Leave store out, or hold the numbers, "
+                "arrays and Python functions that it is made of."
             ) from error
         first = json.dumps({"identity": identity, "versions": versions()}).encode()
         try:
