@@ -9,7 +9,7 @@ import numpy as np
 
 from ..lowlevel.compilation import njit
 from .attempt import JOURNAL, LEVEL, attempt, norm, weigh
-from .clock import NO_STEP, accepted, planned_to, rejected, replanned, shows
+from .clock import NO_STEP, accepted, after, planned_to, rejected, replanned, shows
 from .eigenbasis import change
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
@@ -50,8 +50,9 @@ def advance(problem, table, work, clock, rules, target, output, limit):
         if clock.step != work.weighed_step[0]:
             weigh(problem.linear, table, clock.step, work)
         keep = clock.t + CLOSE * clock.step >= output and output < target
+        times = clock.t, after(clock, target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            problem, table, work, clock.t, rules.tail_degree, rules.coarse_degree, keep
+            problem, table, work, times, rules.tail_degree, rules.coarse_degree, keep
         )
         if rules.rtol > 0:
             excess = rate * clock.step / table.stability

@@ -148,11 +148,12 @@ def weigh(linear, table, step, work):
 
 
 @njit(**LEVEL)
-def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
+def attempt(problem, table, work, times, tail_degree, coarse_degree, keep):
     """One step with the weights at hand, from the front of u and slope to their back.
 
-    The clock shows `elapsed` at its beginning. `keep` the slopes of every member where the state
-    within the step is asked for.
+    `times` are those that the clock shows at its beginning and at its end, where N is that of
+    the next step: a run that is resumed there asks for it at this time. `keep` the slopes of
+    every member where the state within the step is asked for.
 
     Returns
     -------
@@ -169,8 +170,9 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
     problem.speed[0] = 0
     for member in range(work.u.shape[1]):
         slopes = work.slopes[member if keep else 0]
-        t = problem.start + elapsed
-        found, found_in_tail = _attempt_member(problem, table, work, member, slopes, t, tail_degree)
+        found, found_in_tail = _attempt_member(
+            problem, table, work, member, slopes, times, tail_degree
+        )
         if np.isfinite(error) and not found <= error:
             error = found
         tail_error = max(tail_error, found_in_tail)
@@ -183,7 +185,7 @@ def attempt(problem, table, work, elapsed, tail_degree, coarse_degree, keep):
 
 
 @njit(**LEVEL)
-def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
+def _attempt_member(problem, table, work, member, slopes, times, tail_degree):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
@@ -198,6 +200,7 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
     modal = modal and basis.order.size > 0
     start = work.modal[0] if modal else u
     error = tail = second = 0.0
+    t, end = problem.start + times[0], problem.start + times[1]
     if modal:
         change(basis, basis.forth, u, start, part)
         change(basis, basis.forth, old_slope, slopes[0], part)
@@ -214,7 +217,8 @@ def _attempt_member(problem, table, work, member, slopes, t, tail_degree):
         if modal:
             change(basis, basis.back, sums, target, part)
         if i < last:
-            problem.time[0] = t + table.nodes[table.decay[i]] * work.weighed_step[0]
+            node = table.nodes[table.decay[i]]
+            problem.time[0] = t + node * work.weighed_step[0] if i < last - 1 else end
             slope = new_slope if modal else slopes[i + 1]
             evaluate(
                 problem.nonlinear,
