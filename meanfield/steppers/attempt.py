@@ -6,7 +6,7 @@ import numpy as np
 
 from ..lowlevel.callbacks import evaluate
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.records import Layout, numbers_at
+from ..lowlevel.records import numbers_at
 from ..lowlevel.simd import LANES, as_bits, from_bits, load, spread, sum_of
 from .eigenbasis import BACK, FORTH
 

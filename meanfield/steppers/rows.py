@@ -14,7 +14,6 @@ from .attempt import HIGHEST, JOURNAL
 from .eigenbasis import NO_BASIS, CalledBasis, Eigenbasis
 from .schemes import Scheme, Table
 
-
 ERRAND = ROW.block("clock_t", "limit")  # the clock, the rules, and what belongs to one call
 CLOCK, BEFORE = (
     ROW.block("clock_t", "clock_previous_error"),

@@ -5,8 +5,8 @@ Every test runs over `steppers.SCHEMES`, all of which have dense output, or over
 
 import numpy as np
 import pytest
-from python_function import PythonFunction
 from phi import write_phi
+from python_function import PythonFunction
 from riccati import PROBLEMS, Riccati, orders
 
 from meanfield.steppers import EXPONENTIAL, SCHEMES, Rules, Stepper
