@@ -20,7 +20,7 @@ from .attempt import (
     slope_of,
     weigh,
 )
-from .clock import NO_STEP, Clock, accepted, planned_to, rejected, replanned, shows
+from .clock import NO_STEP, Clock, accepted, after, planned_to, rejected, replanned, shows
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
@@ -152,8 +152,9 @@ def _advance(row, zero):
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
         keep = clock.t + CLOSE * clock.step >= row.output and row.output < row.target
+        end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            row, clock.t, row.tail_degree, row.coarse_degree, keep, zero
+            row, clock.t, end, row.tail_degree, row.coarse_degree, keep, zero
         )
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order

@@ -144,10 +144,11 @@ def weigh(row, step, zero):
 
 
 @njit(**STEP)
-def attempt(row, elapsed, tail_degree, coarse_degree, keep, zero):
+def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
     """One step with the weights at hand, from the front of u and slope to their back.
 
-    The clock shows `elapsed` at its beginning. `keep` the slopes of every member where the state
+    The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
+    step: a run that is resumed there asks for it at this time. `keep` the slopes of every member where the state
     within the step is asked for; `zero` is one of the numbers of the states.
 
     Returns
@@ -165,8 +166,7 @@ def attempt(row, elapsed, tail_degree, coarse_degree, keep, zero):
     speed[0] = 0.0
     for member in range(row.members):
         slopes = row.slopes + (member * (row.last + 1) * row.size if keep else 0)
-        t = row.origin + elapsed
-        of_member, in_tail = _attempt_member(row, member, slopes, t, tail_degree, zero)
+        of_member, in_tail = _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero)
         if math.isfinite(error) and not of_member <= error:
             error = of_member
         tail_error = in_tail if in_tail > tail_error else tail_error
@@ -181,7 +181,7 @@ def attempt(row, elapsed, tail_degree, coarse_degree, keep, zero):
 
 
 @njit(**STEP)
-def _attempt_member(row, member, slopes, t, tail_degree, zero):
+def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
@@ -195,6 +195,7 @@ def _attempt_member(row, member, slopes, t, tail_degree, zero):
     nodes, decay_nodes = numbers_at(row.nodes, 0, 0.0), numbers_at(row.decay_nodes, 0, 0)
     time, of_row = numbers_at(row.time, 0, 0.0), slots * row.linear_modes
     error = tail = second = 0.0
+    t, end = row.origin + elapsed, row.origin + end
     if is_modal:
         start = row.modal
         evaluate(row.change, row.basis, FORTH, u, start)
@@ -210,7 +211,7 @@ def _attempt_member(row, member, slopes, t, tail_degree, zero):
         if is_modal:
             evaluate(row.change, row.basis, BACK, sums, target)
         if i < last:
-            time[0] = t + nodes[decay_nodes[i]] * row.weighed_step
+            time[0] = t + nodes[decay_nodes[i]] * row.weighed_step if i < last - 1 else end
             slope = new_slope if is_modal else slopes + (i + 1) * size
             evaluate(row.nonlinear, row.context, row.first + member, target, slope)
             if is_modal:

@@ -90,13 +90,19 @@ def rejected(clock, relative, error_order):
 
 
 @jitable
+def after(clock, target):
+    """The time that the clock shows after a step of its plan."""
+    taken = clock.taken + 1
+    return target if taken == clock.planned else clock.start + taken * clock.step
+
+
+@jitable
 def accepted(clock, relative, error_order, target):
     """One step on; `relative` error as for `rejected`, or < 0 where steps are fixed.
 
     The plan changes only if its steps would.
     """
-    taken, planned = clock.taken + 1, clock.planned
-    t = target if taken == planned else clock.start + taken * clock.step
+    taken, planned, t = clock.taken + 1, clock.planned, after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error
     if relative >= 0:
         relative = relative if relative > 1e-10 else 1e-10

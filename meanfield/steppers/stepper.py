@@ -174,7 +174,8 @@ class Stepper:
     def weighed_step(self, dt: float) -> None:
         u, elapsed, self._record["weighed_step"] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # weights come with a step, which is thrown away
-            self.advance(started(dt), FIXED_STEP, dt, 1)
+            clock = Clock(elapsed, elapsed, dt, 1, 0, dt, 1.0)
+            self.advance(clock, FIXED_STEP, elapsed + dt, 1)
         self.elapsed = elapsed
         self.state = u
 
