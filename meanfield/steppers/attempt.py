@@ -148,8 +148,8 @@ def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
     """One step with the weights at hand, from the front of u and slope to their back.
 
     The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
-    step: a run that is resumed there asks for it at this time. `keep` the slopes of every member where the state
-    within the step is asked for; `zero` is one of the numbers of the states.
+    step: a run that is resumed there asks for it at this time. `keep` the slopes of every member
+    where the state within the step is asked for; `zero` is one of the numbers of the states.
 
     Returns
     -------
