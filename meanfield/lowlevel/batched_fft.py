@@ -12,7 +12,7 @@ import numpy as np
 
 from .compilation import INNER, njit
 from .records import numbers_at
-from .simd import LANES, address_of, load, store
+from .simd import LANES, load, store
 
 PLANE = 8 * LANES
 ROW = 2 * PLANE  # bytes
@@ -56,6 +56,8 @@ def twiddles(factors: list[int]) -> np.ndarray:
 def transform(source, target, scratch, factors, table):
     """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
 
+    `table` is the address of the `twiddles` of the factors.
+
     The transform with the opposite sign has the same entries, that of j at n - j.
     """
     n, stride, begin = 1, np.int64(1), 0  # a literal stride would have the passes compiled twice
@@ -64,7 +66,7 @@ def transform(source, target, scratch, factors, table):
     for i in range(factors.size):
         radix, place = factors[i], target if (factors.size - i) % 2 == 1 else scratch
         count = n // radix
-        w = address_of(table) + 8 * begin
+        w = table + 8 * begin
         if radix == 8:
             _pass_8(source, place, count, stride, w)
         elif radix == 5:

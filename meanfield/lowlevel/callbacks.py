@@ -18,7 +18,6 @@ from numba.np.arrayobj import populate_array
 
 from .compilation import COMPILING, njit
 
-
 _WORD = ir.IntType(64)
 
 

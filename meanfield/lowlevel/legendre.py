@@ -43,7 +43,7 @@ rules_at = RULES.at
 
 
 @njit(**INNER)
-def _rung(rules, row, m):
+def rung(rules, row, m):
     """A row of the ladder, a, b, c, u or v, from where an order begins."""
     begin = numbers_at(rules.rungs, m, 0)[0]
     return numbers_at(rules.ladder, row * rules.steps + begin, 0.0)
@@ -170,7 +170,7 @@ def fold(m, rules, coefficients, count, folded):
     folded : (4, size) result: real and imaginary parts for E, then for O; zeros are added up to
         a multiple of BLOCK, which is the number returned
     """
-    c, u, v = _rung(rules, 2, m), _rung(rules, 3, m), _rung(rules, 4, m)
+    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
     even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     half = count // 2
     n = (half + count % 2 + BLOCK - 1) // BLOCK * BLOCK
@@ -194,7 +194,7 @@ def unfold(m, rules, folded, pairs, coefficients):
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
-    c, u, v = _rung(rules, 2, m), _rung(rules, 3, m), _rung(rules, 4, m)
+    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
     re, im, factor = 0.0, 0.0, 0.0
     for k in range(pairs):
         row = folded[k]
@@ -221,7 +221,7 @@ def synthesise(m, rules, folded, n, sums):
     for j in range(begin, end, 8 * LANES):
         for s in (s0, s1, s2, s3):
             store(s + j, spread(0.0))
-    a, b = _rung(rules, 0, m), _rung(rules, 1, m)
+    a, b = rung(rules, 0, m), rung(rules, 1, m)
     even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     for k in range(0, n, BLOCK):
         a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
@@ -267,7 +267,7 @@ def analyse(m, rules, values, folded, n):
     n : number of q_k, an even number; more than that is not touched
     """
     begin, end = _begin(m, rules)
-    a, b, y, p, row = _rung(rules, 0, m), _rung(rules, 1, m), rules.squares, rules.work, end
+    a, b, y, p, row = rung(rules, 0, m), rung(rules, 1, m), rules.squares, rules.work, end
     q, target, zero = p + end, address_of(folded), spread(0.0)
     v0 = address_of(values)
     v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row

@@ -12,7 +12,8 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel import legendre
 from ..lowlevel.compilation import njit
-from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
+from ..lowlevel.legendre import BLOCK, RULES, analyse, fold, rules_at, synthesise, unfold
+from ..lowlevel.records import Record, numbers_at
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
@@ -85,7 +86,7 @@ class Latitudes:
         squares[:half], start[:, :half] = self.x**2, self.start
         return squares, start
 
-    def rules(self, start: np.ndarray | None = None) -> "Rules":
+    def rules(self, start: np.ndarray | None = None) -> Record:
         """What `synthesise` and `analyse` need, with scratch memory that is not shared.
 
         `start` are other functions than p_m to begin with, (orders + 1, latitudes).
@@ -94,15 +95,16 @@ class Latitudes:
         if start is not None:
             own = aligned(*own.shape)
             own[: len(start), : start.shape[1]] = start
-        arrays = {
-            "squares": squares,
-            "start": own,
-            "ladder": self.ladder,
-            "first": self.first,
-            "rungs": self.rungs,
-            "work": aligned(2, squares.size),
-        }
-        return Rules(squares.size, arrays)
+        return RULES.filled(
+            width=squares.size,
+            squares=squares,
+            start=own,
+            ladder=self.ladder,
+            steps=self.ladder.shape[1],
+            first=self.first,
+            rungs=self.rungs,
+            work=aligned(2, squares.size),
+        )
 
     @cached_property
     def sines_squared(self) -> np.ndarray:
@@ -151,18 +153,6 @@ class Latitudes:
             at = _back_to(at, self.x, self.start[order], e)
             first[order] = (at // LANES if at < self.x.size else -(-at // LANES)) * LANES
         return first
-
-
-class Rules:
-    """A record of `legendre.RULES`, and the arrays whose addresses are in it."""
-
-    def __init__(self, width: int, arrays: dict[str, np.ndarray]):
-        self.width, self._arrays = width, arrays
-        self.record = np.zeros(1, RULES.dtype)
-        self.record["width"], self.record["steps"] = width, arrays["ladder"].shape[1]
-        for name, array in arrays.items():
-            self.record[name] = array.ctypes.data
-        self.address: int = self.record.ctypes.data
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:
