@@ -240,7 +240,9 @@ def _attempt_member(problem, table, work, member, slopes, times, tail_degree):
         for k in range(u.size):
             new_slope[k] = slopes[last, k]
     share = 1.0
-    if columns.shape[0] > last + 1 and error > 0:
+    if table.joined:
+        error = np.sqrt(error * error + second * second)
+    elif columns.shape[0] > last + 1 and error > 0:
         share = error / np.sqrt(error * error + 0.01 * second * second)
     return share * error / max(norm(u, problem.metric), norm(new, problem.metric)), tail
 
