@@ -70,7 +70,7 @@ class SphereTransport(Transport):
         half = -(-self.points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
         self.length = good_length(self.points)
-        latitudes, length, pairs = self.latitudes, self.length, self.latitudes.pairs(0)
+        latitudes, length, steps = self.latitudes, self.length, self.latitudes.pairs(0)
         weights = latitudes.weights / (2 * length * np.sqrt(latitudes.sines_squared))
         factors = radices(length)
         record = TRANSPORT.filled(
@@ -81,7 +81,7 @@ class SphereTransport(Transport):
             tables=len(attraction),
             fields=fields,
             length=length,
-            pairs=pairs,
+            pairs=steps,
             attraction=self.tables[0],
             normaliser=self.tables[1],
             slopes=_slopes(degree),
@@ -94,8 +94,8 @@ class SphereTransport(Transport):
             scratch=aligned(length, 2, PAIRS),
             sums=aligned(degree + 1, 8, half),
             sums_of_v=aligned(self.band + 1, 8, half),
-            folded=aligned(8, pairs),
-            series=aligned(2, 4 * pairs + 8),
+            folded=aligned(8, steps),
+            series=aligned(2, 4 * steps + 8),
             passes=len(factors),
             factors=np.array(factors),
             turns=twiddles(factors),
