@@ -166,8 +166,8 @@ def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
     ----------
     callback : callable
         Called when a compilation begins, with the name of the function or what it is announced
-        as, and with None when it ends. Functions that are compiled as parts of another one, and those read from the cache
-        on disk, are not announced.
+        as, and with None when it ends. Functions that are compiled as parts of another one, and
+        those read from the cache on disk, are not announced.
     """
     with event.install_listener("numba:compile", _Listener(callback)):
         yield
