@@ -20,7 +20,7 @@ __all__ = ["transforms"]
 def transforms(transport: SphereTransport, evaluations: int) -> Callable[[], None]:
     """A run of the transforms of so many evaluations, in a compiled loop."""
     latitudes, n = transport.latitudes, transport.length
-    degree, band, fields = (int(transport._context[i]) for i in (0, 1, 4))
+    degree, band, fields = transport.degree, transport.band, 3  # mu and grad g, as Z = 1
     pairs, rows = latitudes.pairs(0), aligned(8, latitudes.x.size)
     folded, found = aligned(4, pairs), aligned(pairs, 8)
     factors = radices(n)
