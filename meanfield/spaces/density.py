@@ -93,7 +93,7 @@ class Density(State):
 
     @classmethod
     def computed(cls, coefficients: Any, space: "Geometry") -> Self:
-        density = cls.__new__(cls)
+        density = object.__new__(cls)
         density._set(geometry=space, coefficients=np.array(coefficients, space.dtype, order="C"))
         return density
 
