@@ -3,7 +3,7 @@
 `chapters.py` lists them. Each writes figures, and some write NetCDF files. The exit code is 1 if
 a verdict fails.
 
-    python examples/demo.py --out out
+    python examples/run_all.py --out out
 """
 
 import sys
