@@ -25,7 +25,7 @@ from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 from ..results.provenance import versions
 
-MAGIC = b"meanfield ckpt 9"
+MAGIC = b"meanfield ckpt10"
 
 
 class Keeper:

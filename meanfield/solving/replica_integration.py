@@ -142,7 +142,7 @@ class ReplicaIntegration(Integration):
         if not (whole and (steps == steps[0]).all()):
             self.journal = None
         if self.journal is not None:
-            self.journal.add(self._scheme, self.motion.ends, None, tuple(steps[0].tolist()))
+            self.journal.add(self._scheme, self.motion.ends, None, tuple(steps[0, :2].tolist()))
 
     def _end_where_steady(self, members: np.ndarray) -> None:
         if members.size:
@@ -214,6 +214,7 @@ class ReplicaIntegration(Integration):
             "clocks": flow.clocks,
             "before": flow.before,
             "step": flow.step,
+            "times": flow.times,
             "counts": flow.counts,
             "stalls": flow.stalls,
             "ends": self.ends,
@@ -231,7 +232,7 @@ class ReplicaIntegration(Integration):
         moving = self.ends == RUNNING
         self.enter_piece(float(begins[moving].min() if moving.any() else self.elapsed))
         flow.repeat(np.flatnonzero(flow.t > self.elapsed))
-        flow.restart(np.arange(len(flow.x)))
+        flow.restart(np.arange(len(flow.x)), np.array(snapshot["times"]))
 
     def _first_steps(self, y: np.ndarray) -> np.ndarray:
         """The first step of each replica: see `FlowIntegration`."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import INNER, njit
 from .clock import Clock, accepted, planned_to, rejected, shows
 from .dense_output import combined_of_members, polynomial, row_of
 from .flow import UNHEARD, stall_accepted, stall_rejected
@@ -59,8 +59,11 @@ class ReplicaFlow:
         Positions and velocities at the ends of the last steps.
     clocks : ndarray, shape (R, 7)
         The numbers of the `Clock` of each system.
-    before, step : ndarray, shapes (R, ...) and (R, 2)
-        Where the last step began; when, on the clock, and its length.
+    times : ndarray, shape (R,)
+        The times of `velocity`; they may differ from those of the clocks by rounding.
+    before, step : ndarray, shapes (R, ...) and (R, 3)
+        Where the last step began; when, on the clock, its length, and the time of its first
+        velocity.
     counts : ndarray of int, shape (3, R)
         Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : ndarray, shape (R, 5)
@@ -92,13 +95,13 @@ class ReplicaFlow:
         self.clocks[:, Clock._fields.index("previous_error")] = 1.0
         self.counts = np.zeros((3, members), dtype=np.int64)
         self.stalls = np.zeros((members, 5))
-        self.before, self.step = x.copy(), np.zeros((members, 2))
+        self.before, self.step = x.copy(), np.zeros((members, 3))
         size = x[0].size
         self._slopes = np.empty((members, len(scheme.nodes) + 2, size))
         self._terms = np.empty((members, 0, size))
         self._known = np.zeros(members, dtype=bool)  # whose terms are those of the last step
-        every = np.arange(members)
-        self.velocity = self._velocities(field, every, x, np.full(members, start))
+        every, self.times = np.arange(members), np.full(members, start)
+        self.velocity = self._velocities(field, every, x, self.times)
 
     @property
     def t(self) -> np.ndarray:
@@ -110,11 +113,15 @@ class ReplicaFlow:
         every = len(members) == len(self.x)
         return self._field if every else self._field.of_members(members)
 
-    def restart(self, members: np.ndarray) -> None:
-        """Evaluate the velocities of some systems again: the model has jumped."""
+    def restart(self, members: np.ndarray, times: np.ndarray | None = None) -> None:
+        """Evaluate the velocities of some systems again, as where the model has jumped.
+
+        At the times on their clocks, or at those given.
+        """
         part = self._part(members)
-        times = self._start + self.t[members]
-        self.velocity[members] = self._velocities(part, members, self.x[members], times)
+        self.times[members] = self._start + self.t[members] if times is None else times
+        found = self._velocities(part, members, self.x[members], self.times[members])
+        self.velocity[members] = found
 
     @np.errstate(**UNHEARD)
     def advance(self, members: np.ndarray, target: float) -> np.ndarray:
@@ -142,7 +149,8 @@ class ReplicaFlow:
         self.counts[1, members] += (codes != LOST) & ~done
         ahead = members[done]
         self.before[ahead], self.x[ahead], self.velocity[ahead] = x[done], new[done], velocity[done]
-        self.step[ahead] = np.stack([elapsed[done], dt[done]], axis=1)
+        self.step[ahead] = np.stack([elapsed[done], dt[done], self.times[ahead]], axis=1)
+        self.times[ahead] = self._start + elapsed[done] + dt[done]
         return codes
 
     def _attempt(self, members: np.ndarray, x: np.ndarray, velocity: np.ndarray, elapsed, dt):
@@ -187,7 +195,7 @@ class ReplicaFlow:
         new = members[~self._known[members]]
         if new.size:
             self._interpolate(new)
-        start, dt = self.step[members].T
+        start, dt, _ = self.step[members].T
         s = ((elapsed - start) / dt)[:, None]
         change = polynomial(list(self._terms[members].swapaxes(0, 1)), s)
         found = self.before[members] + change.reshape(self.x[members].shape)
@@ -197,7 +205,7 @@ class ReplicaFlow:
         """The terms of `dense_output.Interpolant` for the last steps of some systems."""
         table: Any = self.scheme.dense
         part, x, own = self._part(members), self.before[members], self._slopes[members]
-        (elapsed, dt), every = self.step[members].T, np.arange(len(members))
+        (elapsed, dt, _), every = self.step[members].T, np.arange(len(members))
         known = np.concatenate(
             [own, np.empty((len(members), len(table.stages), own.shape[2]))], axis=1
         )
@@ -220,19 +228,19 @@ class ReplicaFlow:
     def repeat(self, members: np.ndarray) -> None:
         """Take the last steps of some systems again, from where they began."""
         if members.size:
-            x, (elapsed, dt) = self.before[members], self.step[members].T.copy()
+            x, (elapsed, dt, first) = self.before[members], self.step[members].T.copy()
             part, counts = self._part(members), self.counts.copy()
-            velocity = self._velocities(part, members, x, self._start + elapsed)
+            velocity = self._velocities(part, members, x, first)
             self._attempt(members, x, velocity, elapsed, dt)
             self.counts[:] = counts
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _clock_of(row):
     return Clock(row[0], row[1], row[2], int(row[3]), int(row[4]), row[5], row[6])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _write(clock, row):
     row[0], row[1], row[2] = clock.t, clock.start, clock.step
     row[3], row[4], row[5], row[6] = (
