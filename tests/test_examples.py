@@ -1,4 +1,4 @@
-"""Examples say what they show, and each has one place in the gallery, `make examples` and the README.
+"""Examples say what they show; each has a place in the gallery, `make examples` and the README.
 
 What they compute is checked by running them: `make examples`, `make docs`.
 """

@@ -42,7 +42,8 @@ HEADER = """Gallery
 =======
 
 Each example has one idea and shows it beside what theory says. All are run when these pages are
-built, which fails if a verdict does. ``make examples`` runs them all, ``python examples/NAME.py`` one.
+built, which fails if a verdict does. ``make examples`` runs them all, and
+``python examples/NAME.py`` one.
 """
 
 CONF = {
