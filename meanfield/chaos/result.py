@@ -155,7 +155,8 @@ class Study(Result):
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         one = isinstance(name, str) and name in names
-        known = measurements_on(self.law.final.geometry)
+        final: Any = self.law.final
+        known = measurements_on(final.geometry)
         measurable = isinstance(name, str) and known is not None and name in known.distances
         advice = f'It is measured if distances=["{name}"] asks for it.' if measurable else ""
         fitting("name", name, f"one of {', '.join(names)}", one, advice=advice)
