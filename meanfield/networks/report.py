@@ -168,7 +168,7 @@ def report(
     title : str, optional
         Heading of the page.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
