@@ -6,7 +6,7 @@ import socket
 import struct
 import sys
 import time
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,7 +17,7 @@ from meanfield.app.cli import main
 pytest.importorskip("tornado", reason="the extra [explore] is not installed")
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from meanfield.core.errors import MeanfieldError
 from meanfield.explore import connections, drawings, server
@@ -153,8 +153,9 @@ def test_a_page_that_sends_too_many_scenes_is_closed(monkeypatch):
 
     async def visit(address):
         async with connected(address) as (flooding, _), connected(address) as (other, _):
-            for version in range(200):
-                await flooding.write_message(json.dumps({"version": version, "scene": CHEAP}))
+            with suppress(WebSocketClosedError):
+                for version in range(200):
+                    await flooding.write_message(json.dumps({"version": version, "scene": CHEAP}))
             while await flooding.read_message() is not None:
                 pass
             await other.write_message(json.dumps({"version": 0, "scene": CHEAP}))
