@@ -170,8 +170,8 @@ class Store:
             identity = digest(self._identity)
         except (TypeError, ValueError) as error:  # as of an integer that Python does not print
             raise CheckpointError(
-                f"{error}: no sweep with it can be resumed. Leave store out, or write it as a "
-                "Python function."
+                f"{error}: no sweep with it can be resumed. Leave store out, or hold the numbers, "
+                "arrays and Python functions that it is made of."
             ) from error
         self._first = json.dumps({"identity": identity, "versions": versions()}).encode()
         try:
