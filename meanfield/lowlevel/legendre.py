@@ -41,6 +41,15 @@ def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
     return np.sqrt(squares)
 
 
+def values_at_the_pole(degree: int, dimension: int) -> np.ndarray:
+    """p_l(1) = sqrt(dim H_l) for the order 0 and l = 0, ..., `degree`; at most 1e300."""
+    l, d = np.arange(2.0, degree + 1), dimension
+    ratios = (2 * l + d - 2) / (2 * l + d - 4) * ((l + d - 3) / l)
+    with np.errstate(over="ignore"):
+        sizes = np.cumprod(np.append([1.0, np.sqrt(d)], np.sqrt(ratios)))
+    return np.minimum(sizes[: degree + 1], 1e300)
+
+
 def racah(k: int, x: np.ndarray) -> np.ndarray:
     """Racah's harmonics C_km = Y_km / sqrt(2k + 1) at unit vectors (..., 3): complex (..., k + 1).
 

@@ -79,9 +79,16 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self, attraction: Any, normaliser: Any, members: int, modes: int, pairs: bool = False
+        self,
+        attraction: Any,
+        normaliser: Any,
+        members: int,
+        modes: int,
+        pairs: bool = False,
+        band: int | None = None,
     ):
-        self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
+        self.degree = attraction.shape[1] - 1
+        self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
