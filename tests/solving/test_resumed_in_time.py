@@ -110,7 +110,9 @@ def test_a_run_is_resumed_after_any_step(name, tmp_path):
 
 
 @pytest.mark.bits
-@pytest.mark.parametrize("name", ["replicas", "replicas, betas", "replicas, R^d", "circle, members"])
+@pytest.mark.parametrize(
+    "name", ["replicas", "replicas, betas", "replicas, R^d", "circle, members"]
+)
 def test_a_member_sees_the_times_that_it_sees_alone(name):
     model, state, _ = CASES[name]
     options = {"t_eval": np.linspace(*SPAN, 6), "progress": False}
