@@ -20,6 +20,8 @@ SET_HANDLER = 304  # place in the table of numpy's C functions
 WORD = types.uint64
 
 STATE = np.array([1], dtype=np.int64)  # of a linear congruential generator
+ROOMS = "spaces", "engines", "models", "steppers", "dynamics", "lowlevel.legendre"
+TABLES = tuple(f"meanfield.{room}" for room in ROOMS)
 KEPT = []  # as long as the process lives: arrays may be freed late
 
 
@@ -114,9 +116,9 @@ def _set_handler(capsule):
 
 
 def forget():
-    """Clear what functions of the package keep."""
+    """Clear the tables that functions of the package keep."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("meanfield."):
+        if name.startswith(TABLES):
             for kept in vars(module).values():
                 if isinstance(kept, functools._lru_cache_wrapper):
                     kept.cache_clear()
