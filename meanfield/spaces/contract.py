@@ -213,6 +213,14 @@ class Geometry(Kind, family=True):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
+    def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values (..., N) at the points `judged`; 0 where rounding errors hide their sign."""
+        return values[..., self.judged]
+
+    def negative_mass(self, values: np.ndarray) -> np.ndarray:
+        """int max(-f, 0) dsigma of functions by their values (..., N)."""
+        return np.maximum(-values, 0.0) @ self.weights
+
     @property
     def real_modes(self) -> np.ndarray:
         """Which coefficients of real functions are real, (modes,)."""

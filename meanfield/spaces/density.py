@@ -234,8 +234,16 @@ class Density(State):
 
     @property
     def minimum(self) -> np.ndarray:
-        """Smallest value on the grid; slightly negative values are truncation error."""
-        return self.values[..., self.geometry.judged].min(axis=-1)
+        """Smallest value on the grid; slightly negative values are truncation error.
+
+        Values of axisymmetric densities that are rounding errors count as 0, see `Zonal`.
+        """
+        return self.geometry.judged_values(self.coefficients, self.values).min(axis=-1)
+
+    @property
+    def negative_mass(self) -> np.ndarray:
+        """int max(-mu, 0) dsigma, shape (*ensemble,): 0 but for errors. Of slices the largest."""
+        return self.geometry.negative_mass(self.values)
 
     @cached_property
     def spectral_tail(self) -> np.ndarray:
