@@ -386,7 +386,7 @@ class DensityMotion(Motion, moves=Density):
             return f"The final density {self.why_wrong(state, t, failure)}"
         return self._doubt_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
 
-    @np.errstate(over="ignore")  # of rates and 1/kappa
+    @np.errstate(over="ignore", invalid="ignore")  # of rates and 1/kappa
     def is_wrong(
         self, state: Density, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
@@ -400,10 +400,9 @@ class DensityMotion(Motion, moves=Density):
         series = state.coefficients.reshape(degrees.size, -1)
         wrong = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
-            mine, own = np.flatnonzero(degrees == degree), state
-            if state.shape:
-                space = state.geometry.with_degree(degree)
-                own = type(state).computed(state.geometry.resample(series[mine], degree), space)
+            mine, space = np.flatnonzero(degrees == degree), state.geometry.with_degree(degree)
+            rows = state.geometry.resample(series[mine], degree) if state.shape else series[0]
+            own = type(state).computed(rows, space)  # whose values are not kept
             lowest, highest = own.minimum, own.values.max(axis=-1)
             found = (lowest < -COMPUTED * highest) | (own.negative_mass > most)
             if thoroughly or self.like.dimension > 3:
@@ -415,6 +414,7 @@ class DensityMotion(Motion, moves=Density):
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
         """Why values of a density are wrong, in words that follow the noun, and what helps."""
         dt, rtol = failure.dt, failure.rtol
+        state = type(state).computed(state.coefficients, state.geometry)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
         size = float(_sizes(state).max())
         told = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"

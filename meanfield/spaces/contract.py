@@ -213,6 +213,11 @@ class Geometry(Kind, family=True):
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
 
+    @property
+    def next_degree(self) -> int:
+        """A degree whose grid is somewhat finer, so that errors of quadrature are others."""
+        return self.degree + 1 + self.degree // 8
+
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values (..., N) at the points `judged`; 0 where rounding errors hide their sign."""
         return values[..., self.judged]

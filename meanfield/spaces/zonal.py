@@ -127,6 +127,11 @@ class Zonal(Geometry):
         hidden = np.abs(values) <= size / np.sqrt(self.weights)
         return np.where(hidden, 0.0, values)[..., self.judged]
 
+    @property
+    def next_degree(self) -> int:
+        degree = super().next_degree
+        return self.degree if _overflows(self.dimension, degree) else degree
+
     @cached_property
     def _sizes(self) -> np.ndarray:
         """p_l(1) = sqrt(dim H_l)."""
@@ -166,7 +171,7 @@ class Zonal(Geometry):
         mirrored[:, 0] *= -1
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
-            change = np.abs(np.asarray(f(other.copy())) - values).max(initial=0)
+            change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
             if not change <= 1e-9 * np.abs(values).max(initial=0):
                 raise ValueError(
                     "f must be symmetric about the axis e_d, a function of the last coordinate: "
