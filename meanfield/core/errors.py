@@ -27,3 +27,7 @@ class SlowWarning(UserWarning):
 
 class StorageWarning(UserWarning):
     """A checkpoint or compiled code could not be kept, locked or trusted; the run went on."""
+
+
+class ShortenedWarning(UserWarning):
+    """A text is longer than a network takes: its first tokens are replayed, and no others."""

@@ -89,10 +89,42 @@ class Layout:
 
         self.at = at
 
+    def filled(self, **values: Any) -> "Record":
+        """A record with these numbers; of arrays and records it has the addresses."""
+        record = np.zeros(1, self.dtype)
+        if set(values) != set(self.dtype.names or ()):
+            raise ValueError(f"A record has fields {self.dtype.names}, not {tuple(values)}.")
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = value.ctypes.data
+            record[name] = value.address if isinstance(value, Record) else value
+        return Record(record, values)
+
     def block(self, first: str, last: str) -> slice:
         """The places of neighbouring fields among the 8-byte words of a record."""
         names = self.dtype.names or ()
         return slice(names.index(first), names.index(last) + 1)
+
+
+class Record:
+    """A record for compiled code, with the arrays whose addresses are in it.
+
+    Attributes
+    ----------
+    address : int
+        Where it lies.
+    """
+
+    def __init__(self, record: np.ndarray, values: dict[str, Any]):
+        self._record, self._values = record, values
+        self.address: int = record.ctypes.data
+
+    def __getattr__(self, name: str) -> Any:
+        """The number or the array of a field."""
+        try:
+            return self.__dict__["_values"][name]
+        except KeyError:
+            raise AttributeError(name) from None
 
 
 @intrinsic

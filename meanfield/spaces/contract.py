@@ -20,6 +20,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..lowlevel.records import Record
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
 from .density import Density
@@ -106,6 +107,11 @@ class Transport:
         addresses = [buffer.ctypes.data for buffer in buffers]
         self._context = np.array([*numbers, *addresses], dtype=np.int64)
         self.address, self.context = compiled.address, self._context.ctypes.data
+
+    def _enter_record(self, compiled: Any, record: Record) -> None:
+        """Let compiled code find numbers and arrays in a record."""
+        self.compiled, self._record = compiled, record
+        self.address, self.context = compiled.address, record.address
 
     def check(self) -> None:
         """Raise what went wrong in calls that compiled code made."""

@@ -17,10 +17,12 @@ from ..lowlevel.legendre import (
     analyse,
     fold,
     recurrence,
+    rules_at,
     synthesise,
     unfold,
     values_at_the_pole,
 )
+from ..lowlevel.records import Layout
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
 from .contract import Transport, bands_of
@@ -151,48 +153,75 @@ class QuotientTransport(Transport):
             attraction, normaliser, members, modes, pairs, _band(attraction, dimension)
         )
         self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
-        rungs, arrays = rules.pairs(0), rules.rules()
-        width = arrays[0].size
-        buffers = [
-            *self.tables,
-            recurrence(modes + 1, 0, dimension),
-            *(rules.x, rules.weights / rules.sines_squared, rules.sines_squared),
-            *arrays,
-            *(aligned(3, 4, width), aligned(8, width), aligned(8, rungs)),
-            *(aligned(4 * rungs), self.speed),
-        ]
-        numbers = (self.degree, self.band, rules.x.size, len(attraction), dimension, rungs)
-        self._enter(_quotient, (self._apart, *numbers), buffers)
+        steps, records, half = rules.pairs(0), rules.rules(), rules.x.size
+        record = QUOTIENT.filled(
+            apart=self._apart,
+            degree=self.degree,
+            band=self.band,
+            half=half,
+            width=records.width,
+            tables=len(attraction),
+            dimension=dimension,
+            pairs=steps,
+            attraction=self.tables[0],
+            normaliser=self.tables[1],
+            ones=np.ones(modes),
+            e=recurrence(modes + 1, 0, dimension),
+            x=rules.x,
+            weights=rules.weights / rules.sines_squared,
+            sines_squared=rules.sines_squared,
+            rules=records,
+            sums=aligned(3, 4, records.width),
+            products=aligned(8, records.width),
+            folded=aligned(8, steps),
+            series=aligned(4 * steps),
+            speed=self.speed,
+        )
+        self._enter_record(_quotient, record)
+
+
+QUOTIENT = Layout(
+    "QuotientTransport",
+    dict.fromkeys(
+        (
+            *("apart", "degree", "band", "half", "width", "tables", "dimension", "pairs"),
+            *("attraction", "normaliser", "ones"),  # (tables, degree + 1), the last (degree + 1,)
+            "e",  # (degree + 3,), see `legendre.recurrence`
+            *("x", "weights", "sines_squared"),  # (half,), the weights divided by sin^2
+            "rules",  # a record of RULES
+            "sums",  # (3, 4, width)
+            *("products", "folded", "series"),  # (8, width), (8, pairs), (4 pairs,)
+            "speed",
+        ),
+        int,
+    ),
+)
+_quotient_at = QUOTIENT.at
 
 
 @CompiledFunction
 def _quotient(context, member, source, target):
-    c, apart = integer_array(context + 8, (23,)), integer_array(context, (1,))[0]
-    degree, band, half, tables, d, pairs = c[0], c[1], c[2], c[3], c[4], c[5]
-    modes = degree + 1
+    own = _quotient_at(context)
+    degree, band, half, tables = own.degree, own.band, own.half, own.tables
+    d, pairs, width, modes = own.dimension, own.pairs, own.width, degree + 1
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
-    moving = float_array(source + apart, (modes,))
+    moving = float_array(source + own.apart, (modes,))
     table = member if tables > 1 else 0
-    attraction = float_array(c[6], (tables, modes))[table]
-    e, x = float_array(c[8], (degree + 3,)), float_array(c[9], (half,))
-    weights, sines = float_array(c[10], (half,)), float_array(c[11], (half,))
-    width = (half + LANES - 1) // LANES * LANES
-    rules = (
-        *(float_array(c[12], (width,)), float_array(c[13], (1, width))),
-        *(float_array(c[14], (5, pairs)), integer_array(c[15], (1,))),
-        *(integer_array(c[16], (2,)), float_array(c[17], (2, width))),
-    )
-    sums, products = float_array(c[18], (3, 4, width)), float_array(c[19], (8, width))
-    folded, series = float_array(c[20], (4, pairs)), float_array(c[21], (4 * pairs,))
+    attraction = float_array(own.attraction, (tables, modes))[table]
+    e, x = float_array(own.e, (degree + 3,)), float_array(own.x, (half,))
+    weights, sines = float_array(own.weights, (half,)), float_array(own.sines_squared, (half,))
+    rules, ones = rules_at(own.rules), float_array(own.ones, (modes,))
+    sums, products = float_array(own.sums, (3, 4, width)), float_array(own.products, (8, width))
+    folded, series = float_array(own.folded, (4, pairs)), float_array(own.series, (4 * pairs,))
 
-    _sum(density, np.ones(modes), rules, series, folded, sums[0])
+    _sum(density, ones, rules, series, folded, sums[0])
     _sum_slope(moving, attraction, band, e, d, rules, series, folded, sums[1])
-    normaliser = float_array(c[7], (tables, modes))[table]
+    normaliser = float_array(own.normaliser, (tables, modes))[table]
     _sum(moving, normaliser, rules, series, folded, sums[2])
     speed = _multiply(sums, x, weights, sines, products)
-    highest = float_array(c[22], (1,))
+    highest = float_array(own.speed, (1,))
     highest[0] = max(highest[0], speed)
-    found = float_array(c[20], (pairs, 8))
+    found = float_array(own.folded, (pairs, 8))
     analyse(0, rules, products, found, pairs)
     unfold(0, rules, found, pairs, series)
     result[0] = 0.0

@@ -56,6 +56,7 @@ SCHEME = {
     "entries": int,  # (entry_count, 5) summands of the weights
     "entry_count": int,
     "stability": float,
+    "joined": int,  # whether the error is by both estimates, see `Scheme`
 }
 MEMORY = {
     "u": int,  # (2, members, modes) the state before and after a step
@@ -225,7 +226,9 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
             second = norm(row, row.stage, row.metric)
     if not is_modal:
         _copy(modes, slopes + last * size, new_slope, zero)
-    if row.rows > last + 1 and error > 0:
+    if row.joined:
+        error = math.sqrt(error * error + second * second)
+    elif row.rows > last + 1 and error > 0:
         error *= error / math.sqrt(error * error + 0.01 * second * second)
     before, after = norm(row, u, row.metric), norm(row, new, row.metric)
     return error / (after if after > before else before), tail

@@ -124,6 +124,7 @@ class Rows:
             "node_count": table.nodes.size,
             "entry_count": len(table.entries),
             "stability": table.stability,
+            "joined": table.joined,
             "weighed_step": np.nan,
             "rate": np.nan,
         }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import Circle, StorageError
-from meanfield.core.files import read_numbers
+from meanfield.core.arrays import read_numbers
 
 CIRCLE = Circle(degree=8)
 
