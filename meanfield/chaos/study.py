@@ -105,7 +105,7 @@ def propagation_of_chaos(
         is finished, and serves studies of more sizes or replicas too, and where batches are run.
         The numbers do not depend on either.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------

@@ -22,7 +22,7 @@ class UnresolvedWarning(UserWarning):
 
 
 class SlowWarning(UserWarning):
-    """A run takes many more steps than it would with an option that the message names."""
+    """A run, or a sweep, takes much longer than it would with what the message names."""
 
 
 class StorageWarning(UserWarning):

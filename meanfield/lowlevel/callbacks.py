@@ -87,10 +87,18 @@ class CompiledFunction:
     ----------
     function : callable
         ``f(context, member, source, target)``, in the part of Python that numba compiles.
+    announced : str, optional
+        See `compilation.njit`.
     """
 
-    def __init__(self, function: Callable):
-        self._compiled = njit(cache=True, error_model="numpy")(function)
+    def __init__(self, function: Callable, announced: str | None = None):
+        options = {"cache": True, "announced": announced, "error_model": "numpy"}
+        self._compiled = njit(**options)(function)
+
+    @classmethod
+    def announced(cls, what: str) -> Callable:
+        """The decorator for a function that takes more than a second to compile."""
+        return lambda function: cls(function, what)
 
     @property
     def address(self) -> int:

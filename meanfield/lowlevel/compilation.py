@@ -77,8 +77,18 @@ WITHIN: dict[str, Any] = {"nogil": True, "forceinline": True, **INNER}
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
-def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Any:
-    """`numba.njit`, a decorator; with `cache` the compiled code is kept by `CodeCache`."""
+def njit(
+    function: Callable | None = None,
+    *,
+    cache: bool = False,
+    announced: str | None = None,
+    **options: Any,
+) -> Any:
+    """`numba.njit`, a decorator; with `cache` the compiled code is kept by `CodeCache`.
+
+    `announced` is what `listening` says while it compiles, in place of the name of the function:
+    for the few that take more than a second.
+    """
 
     def compiled(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
@@ -86,6 +96,7 @@ def njit(function: Callable | None = None, *, cache: bool = False, **options: An
             return dispatcher
         if cache:
             dispatcher._cache = CodeCache(function)
+        dispatcher.announced = announced or function.__name__
         if options.get("pipeline_class") is PartCompiler:
             dispatcher.__class__ = PartDispatcher
         return dispatcher
@@ -136,7 +147,8 @@ class _Listener(event.Listener):
     def on_start(self, started):
         self._depth += 1
         if self._depth == 1:
-            self._callback(started.data["dispatcher"].py_func.__name__)
+            dispatcher = started.data["dispatcher"]
+            self._callback(getattr(dispatcher, "announced", dispatcher.py_func.__name__))
 
     def on_end(self, _ended):
         if self._depth == 0:  # it began before anybody listened, in another thread
@@ -153,9 +165,9 @@ def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
     Parameters
     ----------
     callback : callable
-        Called with the name of a function when its compilation begins, and with None when it
-        ends. Functions that are compiled as parts of another one, and those read from the cache
-        on disk, are not announced.
+        Called when a compilation begins, with the name of the function or what it is announced
+        as, and with None when it ends. Functions that are compiled as parts of another one, and
+        those read from the cache on disk, are not announced.
     """
     with event.install_listener("numba:compile", _Listener(callback)):
         yield

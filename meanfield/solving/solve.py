@@ -140,7 +140,7 @@ def solve(
         Largest number of attempted steps. An ensemble is cut short, at the last output that all
         members have reached, as soon as one of them has tried as many.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How velocities of tokens are summed; by default Automatic().
     merge : float, optional

@@ -140,7 +140,7 @@ def _slopes(degree: int) -> np.ndarray:
     return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
 
 
-@CompiledFunction
+@CompiledFunction.announced("transport on S^2, about 5 s")
 def _transport(context, member, source, target):
     own = _transport_at(context)
     degree, band, half, pairs = own.degree, own.band, own.half, own.pairs

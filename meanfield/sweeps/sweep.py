@@ -68,7 +68,7 @@ def sweep(
         fewer of large systems, and so few that each worker has four batches. A point that fails,
         or ends early, is run again alone.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
