@@ -15,14 +15,17 @@ BENCH = failed=; for script in benchmarks/[!_]*.py; do \
     done; test -z "$$failed" || { echo "These failed:$$failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-explore test-site test-long attack lint format typecheck validate bench bench-small docs dist pictures clean
+.PHONY: help demo examples test test-explore test-site test-long attack lint format typecheck validate bench bench-small docs dist pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
+demo: $(VENV)/installed  ## install, and do the main job in about a minute: figures and a table in out/
 	@$(BIN)/python examples/demo.py
+
+examples: $(VENV)/installed  ## run all examples, about ten minutes: figures and a table of verdicts in out/
+	@$(BIN)/python examples/run_all.py
 
 test: $(VENV)/installed-test  ## install what the tests need and run the whole suite
 	@echo "Running the tests ..."

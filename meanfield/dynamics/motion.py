@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.checks import common_shape, fitting
 from ..core.errors import MeanfieldError
+from ..core.kinds import refuse_abstract
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
@@ -139,6 +140,10 @@ class Motion(ABC):
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
     by_place: ClassVar[frozenset[str]] = frozenset()
+
+    def __new__(cls, *_given: Any, **_named: Any) -> Self:
+        refuse_abstract(cls)
+        return super().__new__(cls)
 
     def __init_subclass__(cls, moves: type[State] | None = None, **options: Any):
         super().__init_subclass__(**options)

@@ -5,7 +5,7 @@ dictionaries name -> (dimensions, values), which is what goes into files; then t
 datasets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import path_of
+from ..core.checks import boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading
-from ..core.kinds import build, describe
+from ..core.kinds import build, describe, with_hints
 from ..dynamics.observables import MOMENTS, measure_all
 from ..models.transformer import Transformer
 from ..spaces import Geometry
@@ -217,7 +217,15 @@ class Solution(Result):
         Computed at the first call; the formulas stand at `measure` in the module of `dynamics` of
         each state.
         """
-        return _dataset(observable_arrays(self), self)
+        return _dataset(self._measured, self)
+
+    @cached_property
+    def _measured(self) -> Arrays:
+        """`observable_arrays`, with a bar where they take long."""
+        from ..solving.progress import Progress
+
+        with Progress("measuring", None) as bar:
+            return observable_arrays(self, lambda part: bar.show(part, "measuring"))
 
     @property
     def tangents(self) -> "Tangents":
@@ -238,10 +246,20 @@ class Solution(Result):
 
     # Elsewhere -----------------------------------------------------------------------------
 
-    def to_xarray(self) -> "xr.Dataset":
-        """States and observables as one labelled dataset: densities are put on a common grid."""
+    @with_hints
+    def to_xarray(self, *, observables: bool = True) -> "xr.Dataset":
+        """States and observables as one labelled dataset: densities are put on a common grid.
+
+        Parameters
+        ----------
+        observables : bool
+            Whether observables are in it. Energies and speeds of many tokens may take as long as a
+            step for each saved time; what `Solution.observables` has measured is not measured
+            again.
+        """
         state: Any = type(self.final)
-        dataset = _dataset(observable_arrays(self) | state.stacked(self.states), self)
+        measured = self._measured if boolean("observables", observables) else times_of(self)
+        dataset = _dataset(measured | state.stacked(self.states), self)
         dataset.attrs = {
             "title": f"{state.__name__} under {self.model!r}",
             "status": self.status,
@@ -253,7 +271,7 @@ class Solution(Result):
         """What is kept: states, and what was measured, as arrays."""
         state: Any = type(self.final)
         long: dict[str, np.ndarray] = {}
-        held, measured = state.stacked(self.states), observable_arrays(self)
+        held, measured = state.stacked(self.states), self._measured
         arrays = measured | held
         stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
@@ -357,12 +375,19 @@ def words(name: str, state: Any) -> dict[str, str]:
     return {**found, "units": UNITS[name]} if name in UNITS else found
 
 
-def observable_arrays(solution: Solution) -> Arrays:
-    """What is measured at every time, unless a file kept it."""
+def times_of(solution: Solution) -> Arrays:
+    """The times, and the parameters that tell members apart."""
+    return {"t": (("t",), solution.t), **_parameters(solution)}
+
+
+def observable_arrays(
+    solution: Solution, tell: Callable[[float], None] = lambda _part: None
+) -> Arrays:
+    """What is measured at every time, unless a file kept it; `tell` hears which part is done."""
     observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed
-    table = measure_all(solution.model, solution.states, solution.t)
+    table = measure_all(solution.model, solution.states, solution.t, tell)
     arrays: Arrays = {}
     for name, values in table.items():
         dims = axes_of(name, values.shape[1:], solution.shape)
@@ -372,8 +397,7 @@ def observable_arrays(solution: Solution) -> Arrays:
             arrays[name] = dims, values
     if "moment" in table:
         arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
-    arrays["t"] = ("t",), solution.t
-    return arrays | observed | _parameters(solution)
+    return arrays | observed | times_of(solution)
 
 
 def axes_of(name: str, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
@@ -404,7 +428,8 @@ def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
 
     state = type(solution.final)
     variables = {
-        name: (dims, values, words(name, state)) for name, (dims, values) in arrays.items()
+        name: (dims, np.array(values), words(name, state))
+        for name, (dims, values) in arrays.items()
     }
     coordinates = (*AXES, *solution.parameters)
     coords = {name: variables.pop(name) for name in coordinates if name in variables}

@@ -94,7 +94,7 @@ class Density(State):
 
     @classmethod
     def computed(cls, coefficients: Any, space: "Geometry") -> Self:
-        density = cls.__new__(cls)
+        density = object.__new__(cls)
         density._set(geometry=space, coefficients=np.array(coefficients, space.dtype, order="C"))
         return density
 
