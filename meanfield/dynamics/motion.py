@@ -413,7 +413,17 @@ class Motion(ABC):
         """Why a run from this state is not resolved from the start; None if it is."""
         return None
 
-    def beyond_doubt(self, state: Any) -> np.ndarray:
+    def is_wrong(
+        self, state: Any, t: float, rtol: float, *, thoroughly: bool = False
+    ) -> np.ndarray:
+        """Which members, in C order, are seen not to be resolved in this state, at t."""
+        return np.zeros(math.prod(state.shape), dtype=bool)
+
+    def why_wrong(self, state: Any, t: float, failure: Failure) -> str:
+        """Why a state in which one `is_wrong` is, in words that follow the noun."""
+        return "is not resolved."
+
+    def beyond_doubt(self, state: Any, t: float, rtol: float) -> np.ndarray:
         """Of which members, in C order, `doubt` is known to be None if they end with this state.
 
         Their `stats` are empty, and there is no `remark`.
