@@ -190,6 +190,7 @@ def test_the_metric_is_that_of_the_inverse_laplacian():
 BETAS = np.array([-30.0, -1.0, -1e-9, 0.0, 1e-300, 80.0, *np.linspace(0.3, 6, 30)])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [USA, SA], ids=lambda drift: drift.__name__)
 @pytest.mark.parametrize("space", [Circle(16), Circle(70), Sphere(9), Zonal(5, 12)], ids=repr)
 def test_members_apart_have_the_equation_of_each_alone_in_every_bit(space, drift):
