@@ -50,7 +50,7 @@ def run_of(drift, d: int, kappa: float, start) -> mf.Solution:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="the highest dimensions only")
     few = parser.parse_args().quick
     report = Report(["drift", "d", "kappa", "quantity"])
