@@ -23,6 +23,7 @@ KINDS = "biufcSU"  # plain numbers and words
 MEMBERS = 100_000
 SMALL, RATIO = 2**26, 200  # bytes; beyond them, how much larger than the file its arrays may be
 PIECE = 2**20
+PER_BYTE = 5  # floats that take as much memory as a byte of a table while it is read: its words
 PICKLED = "it holds Python objects, which are pickled: a pickle can run any code, and is not read"
 
 
@@ -222,6 +223,7 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
         with ArrayFile(path) as file:
             return file[_key(file, key)]
     try:
+        check_memory(f"the numbers of {path.name}", (PER_BYTE * path.stat().st_size,), "its rows")
         return _numbers(path.read_text(encoding="utf-8-sig"))
     except Exception as error:
         raise _refused(str(path), error) from error

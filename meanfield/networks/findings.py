@@ -286,7 +286,7 @@ def of_outliers(trace: "Trace") -> list[Finding]:
             whole, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
             them = "it" if len(tokens) == 1 else "them"
             text += f" Without {them} the mean cosine goes from {without}, else from {whole}."
-        said.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else text)
+        said.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else f"T{text[1:]}")
     if not said:
         return []
     said.append("Directions are compared, so that lengths count in no other number of this page.")

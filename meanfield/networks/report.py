@@ -53,7 +53,7 @@ LARGEST = 1e6  # n^2 d up to which one is fitted in fewer
 TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
 FLOW = "Layers are softmax attention of the theory (SA) with noise"
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
-LINE = 40  # characters of a word
+LINE, NOTES = 40, 3  # characters of a word; texts that were cut and are named
 LISTED = 13  # layers of which each number is written out
 
 
@@ -220,11 +220,12 @@ def report(
             findings.append(finding)
     states = trace.hidden[0]
     many = f"{min(sizes)} to {max(sizes)}" if len(sizes) > SHOWN else ", ".join(map(str, sizes))
+    more = f"So are {len(trace.notes) - NOTES} more. " if len(trace.notes) > NOTES else ""
     facts = (
         f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: "
         f"{counted(len(states) - 1, 'layer')} of {states.shape[2]} dimensions; "
         f"{counted(len(trace.hidden), 'text')} of {many} tokens. "
-        f"{''.join(f'{note} ' for note in trace.notes)}"
+        f"{''.join(f'{note} ' for note in trace.notes[:NOTES])}{more}"
         f"Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
@@ -268,7 +269,7 @@ def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding
         said = f"It was not fitted: {n} tokens in {d} dimensions take too long."
         return None, Finding(topic, OPEN, f"{said} `fit` does it.")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(over="ignore"):  # far from any fit
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
             return (_in_many_dimensions if d >= MANY else _in_few_dimensions)(trace, rng)
     except (MeanfieldError, ValueError, np.linalg.LinAlgError) as error:

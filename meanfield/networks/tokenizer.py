@@ -21,7 +21,7 @@ from ..core.files import regular_file
 
 PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
-MEMORY, TIMES = 2 * 2**30, 40  # bytes of its process, and so many more for each of the file
+MEMORY, TIMES = 2**30, 20  # bytes of its process, and so many more for each of the file
 SECONDS, RATE = 8.0, 1e5  # of the processor, and one more for so many bytes of a text
 WAIT = 10  # times as long by the clock, on a busy machine
 
@@ -39,7 +39,7 @@ class Tokenizer:
     ImportError
         Without the package tokenizers.
     StorageError
-        For a file that it cannot read, or not within 2 GB of memory and 8 s.
+        For a file that it cannot read, or not within 1 GB of memory and 8 s.
     """
 
     def __init__(self, path: Path):

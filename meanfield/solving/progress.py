@@ -4,12 +4,15 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 from ..core.checks import boolean
 from ..lowlevel.compilation import listening
 
+_STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
 BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 REMAINING = f"{BAR}<{{remaining}}"
 FORESEEN = 0.02  # the part of the whole from which on the time left is more than a guess
@@ -94,8 +97,13 @@ class Interruption:
     """
 
     def __init__(self):
-        self.requested = False
+        self._requested = False
         self._previous: Any = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether Ctrl-C was pressed, or what `stopped_when` was given says so."""
+        return self._requested or _STOPPED.get()()
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -107,12 +115,25 @@ class Interruption:
             signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, *_) -> None:
-        if self.requested:
+        if self._requested:
             raise KeyboardInterrupt
         self._request()
 
     def _request(self) -> None:
-        self.requested = True
+        self._requested = True
         around = getattr(self._previous, "__self__", None)
         if isinstance(around, Interruption):
             around._request()
+
+
+@contextmanager
+def stopped_when(stopped: Callable[[], bool]) -> Iterator[None]:
+    """Runs and curves of this thread end as after Ctrl-C once `stopped()` is true.
+
+    Signals reach the main thread only; this is for threads that work for somebody who may leave.
+    """
+    token = _STOPPED.set(stopped)
+    try:
+        yield
+    finally:
+        _STOPPED.reset(token)

@@ -220,6 +220,19 @@ class Geometry(Kind, family=True):
         return slice(None)
 
     @property
+    def next_degree(self) -> int:
+        """A degree whose grid is somewhat finer, so that errors of quadrature are others."""
+        return self.degree + 1 + self.degree // 8
+
+    def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values (..., N) at the points `judged`; 0 where rounding errors hide their sign."""
+        return values[..., self.judged]
+
+    def negative_mass(self, values: np.ndarray) -> np.ndarray:
+        """int max(-f, 0) dsigma of functions by their values (..., N)."""
+        return np.maximum(-values, 0.0) @ self.weights
+
+    @property
     def real_modes(self) -> np.ndarray:
         """Which coefficients of real functions are real, (modes,)."""
         return self.parseval == 1

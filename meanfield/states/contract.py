@@ -105,7 +105,7 @@ class State(Start):
         for name in cls.held:
             if given[name] is not None:
                 given[name] = np.array(given[name], dtype=float, order="C")
-        state = cls.__new__(cls)
+        state = object.__new__(cls)
         state._set(**given)
         return state
 

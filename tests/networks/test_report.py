@@ -166,7 +166,7 @@ def test_a_token_that_is_unlike_the_others_is_named_with_what_it_changes():
     (finding,) = of_outliers(mf.networks.Trace([h], [words]))
     lengths = np.linalg.norm(h, axis=-1)
     most = (lengths / np.median(lengths, axis=1)[:, None]).max()
-    long = f"token 3 (w3) is up to {most:.3g} times as long as the median token (layers 2 and 3)"
+    long = f"Token 3 (w3) is up to {most:.3g} times as long as the median token (layers 2 and 3)"
     assert finding.text.startswith(long)
     assert "token 7 (w7) points elsewhere" in finding.text and "(layers 1 to 3)" in finding.text
     kept, mean = np.delete(h, [3, 7], axis=1), mf.networks.MeanCosine().value

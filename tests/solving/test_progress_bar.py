@@ -2,12 +2,13 @@
 
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
 
 import meanfield as mf
-from meanfield.solving.progress import Progress
+from meanfield.solving.progress import Progress, stopped_when
 
 KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
 START = mf.Circle(16).von_mises(0.3, 1.0)
@@ -68,3 +69,22 @@ def test_a_run_that_is_over_before_the_bar_is_due_leaves_nothing_behind(capfd, m
     mf.solve(KURAMOTO, START, (0, 0.1), callback=compiled_on_the_way())
     written = capfd.readouterr().err
     assert "compiling <lambda> ..." in written and written.rsplit("\r", 1)[-1].strip() == ""
+
+
+def test_what_runs_in_a_thread_is_stopped_by_whoever_it_works_for():
+    """As by Ctrl-C, of which threads do not hear; and only within the block."""
+    model, circle = mf.Transformer(mf.Kuramoto(), kappa=1.0), mf.Circle(16)
+
+    def work():
+        asked = []
+        with stopped_when(lambda: bool(asked.append(0)) or len(asked) > 3):
+            run = mf.solve(model, circle.von_mises(0, 1), (0, 50), progress=False)
+        return run, mf.solve(model, circle.von_mises(0, 1), (0, 0.1), progress=False)
+
+    with ThreadPoolExecutor(1) as pool:
+        stopped, other = pool.submit(work).result()
+    assert stopped.status == "interrupted" and stopped.t[-1] < 50
+    assert other.status == "finished"
+    with stopped_when(lambda: True):
+        found = mf.branches(mf.USA(4.0), circle, kappa=(0.3, 0.6), progress=False)
+    assert "interrupted" in " ".join(found.doubts).lower()
