@@ -365,8 +365,8 @@ class Growth:
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
         if curve.basis.laplacian:
             ways.append((scale * place)[:-1])  # from the uniform state
-        sizes = [size for size in map(np.linalg.norm, ways) if size > LEAST]
-        return float(min([AMPLITUDE, *(size / NEARER for size in sizes)]))
+        sizes = np.array([np.linalg.norm(way) for way in ways])
+        return min(AMPLITUDE, float(sizes[sizes > LEAST].min(initial=np.inf)) / NEARER)
 
     def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
         """The degree by which a branch is known that leaves another one."""

@@ -443,11 +443,11 @@ class Search(NamedTuple):
             return
         done = len(growth.found)
         for state in clustered_states(curve, onset):
-            if growth.passes(state.curve, state.z):
+            if growth.passes(state.curve, state.z) or not (state.lower or state.stable):
                 continue
             if self.degrees is None and self.secondary:
                 yield from growth.through(state.curve, state.z, state.degree)
-            elif state.free_energy < 0 or np.isnan(state.free_energy):
+            elif state.lower or np.isnan(state.free_energy):
                 growth.missing.append(APART.format(onset=onset, degree=state.degree))
                 growth.lower.append(state.free_energy)
         if self.secondary:

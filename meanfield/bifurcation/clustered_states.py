@@ -1,4 +1,4 @@
-"""States other than the uniform one to which clustered densities lead.
+"""States other than the uniform one to which densities that cluster lead.
 
 The order of a transition is not decided next to the onset: where another state has a lower free
 energy at the onset kappa_c, or is stable there, the uniform state gives way to it. For a fixed
@@ -23,7 +23,7 @@ LOWER = -1e-12  # of a free energy
 
 
 class Clustered(NamedTuple):
-    """A state that is not uniform, and has a lower free energy or is stable.
+    """A state that is not uniform.
 
     Attributes
     ----------
@@ -41,6 +41,17 @@ class Clustered(NamedTuple):
     z: np.ndarray
     degree: int
     free_energy: float
+
+    @property
+    def lower(self) -> bool:
+        """Whether its free energy is lower than that of the uniform state."""
+        return self.free_energy < LOWER
+
+    @property
+    def stable(self) -> bool:
+        """Whether every perturbation decays."""
+        equation, kappa = self.curve.at(float(self.z[-1]))
+        return is_stable(equation, self.z[:-1], kappa)
 
 
 def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered]:
@@ -71,5 +82,4 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
                 continue
             known.append(first)
             energy = finer.free_energy(finer.mean(z[:-1], kappa))
-            if energy < LOWER or is_stable(finer, z[:-1], kappa):
-                yield Clustered(here, z, int(basis.degrees[i]), energy)
+            yield Clustered(here, z, int(basis.degrees[i]), energy)

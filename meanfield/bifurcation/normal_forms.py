@@ -216,12 +216,12 @@ def rays(equation: Equation, degree: int, other: int) -> list[Ray]:
         for slope, found in zip(SLOPES, samples, strict=True)
     ]
     polynomial = np.polynomial.Polynomial.fit(SLOPES, forms, power).convert().coef
-    scale = np.abs(polynomial).max()
+    scale = float(np.abs(polynomial).max())
     if scale <= VANISHES:
         return []
     found = []
-    for root in np.polynomial.Polynomial(np.where(np.abs(polynomial) > VANISHES * scale,
-                                                  polynomial, 0.0)).trim().roots():  # fmt: skip
+    coefficients = np.where(np.abs(polynomial) > VANISHES * scale, polynomial, 0.0)
+    for root in np.roots(np.trim_zeros(coefficients, "b")[::-1]).astype(complex):
         if abs(root.imag) > REAL * abs(root) or abs(root) < REAL:
             continue
         v, square, cube, second = terms(float(root.real))
