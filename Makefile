@@ -9,16 +9,23 @@ QUICK ?=
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+BENCH = failed=; for script in benchmarks/[!_]*.py; do \
+    echo "$$script" >&2; $(BIN)/python "$$script" $(if $(filter bench-small,$@),--small) || \
+        failed="$$failed $$script"; \
+    done; test -z "$$failed" || { echo "These failed:$$failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-explore test-site test-long attack lint format typecheck validate bench docs dist pictures clean
+.PHONY: help demo examples test test-explore test-site test-long attack lint format typecheck validate bench bench-small docs dist pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/installed  ## install, solve the bundled experiments, write out/
+demo: $(VENV)/installed  ## install, and do the main job in about a minute: figures and a table in out/
 	@$(BIN)/python examples/demo.py
+
+examples: $(VENV)/installed  ## run all examples, about ten minutes: figures and a table of verdicts in out/
+	@$(BIN)/python examples/run_all.py
 
 test: $(VENV)/installed-test  ## install what the tests need and run the whole suite
 	@echo "Running the tests ..."
@@ -51,7 +58,10 @@ validate: $(VENV)/installed-test  ## check every claim, write out/validation/rep
 	@$(BIN)/python validation/_run.py $(if $(filter-out 0,$(QUICK)),--quick) $(VALIDATE_ARGS)
 
 bench: $(VENV)/installed-bench  ## time the solver beside other packages
-	@for script in benchmarks/[!_]*.py; do $(BIN)/python "$$script" || exit 1; done
+	@$(BENCH)
+
+bench-small: $(VENV)/installed-test  ## whether all benchmarks work: small sizes, times mean nothing
+	@$(BENCH)
 
 dist: $(VENV)/installed-dist  ## sdist and wheel of the tag that is checked out, in dist/
 	@$(BIN)/python -m build

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.lowlevel.batched_fft import ROW, radices, transform, twiddles
-from meanfield.lowlevel.legendre import BLOCK, analyse, synthesise
+from meanfield.lowlevel.legendre import BLOCK, analyse, rules_at, synthesise
 from meanfield.lowlevel.simd import LANES, aligned
 from meanfield.spaces.sphere_transport import SphereTransport
 
@@ -20,22 +20,25 @@ __all__ = ["transforms"]
 def transforms(transport: SphereTransport, evaluations: int) -> Callable[[], None]:
     """A run of the transforms of so many evaluations, in a compiled loop."""
     latitudes, n = transport.latitudes, transport.length
-    degree, band, fields = (int(transport._context[i]) for i in (0, 1, 4))
+    record = transport._record
+    degree, band, fields = record.degree, record.band, record.fields
     pairs, rows = latitudes.pairs(0), aligned(8, latitudes.x.size)
     folded, found = aligned(4, pairs), aligned(pairs, 8)
     factors = radices(n)
     arrays = aligned(fields, n, ROW // 8), aligned(fields, n, ROW // 8), aligned(n, ROW // 8)
     plan = (*arrays, np.array(factors), twiddles(factors))
+    rules = latitudes.rules()
 
     def run() -> None:
-        _repeat(latitudes.rules(), folded, found, rows, plan, degree, band, evaluations)
+        _repeat(rules.address, folded, found, rows, plan, degree, band, evaluations)
 
     return run
 
 
 @njit(cache=True)
-def _repeat(rules, folded, found, rows, plan, degree, band, evaluations):
-    spectra, values, scratch, factors, table = plan
+def _repeat(address, folded, found, rows, plan, degree, band, evaluations):
+    spectra, values, scratch, factors, turns = plan
+    rules, table = rules_at(address), turns.ctypes.data
     for _ in range(evaluations):
         for m in range(degree + 1):
             synthesise(m, rules, folded, _steps_of(degree + 1 - m, BLOCK), rows[:4])

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from _small import SMALL
 
 __all__ = ["fastest", "median", "rounds"]
 
@@ -20,6 +21,7 @@ def fastest(
     takes no further turn. Nothing is run beforehand. With `time.process_time` for a clock, of
     runs on one thread, seconds that other processes had the core do not count.
     """
+    repeats = 1 if SMALL else repeats
     best, spent = [float("inf")] * len(runs), [0.0] * len(runs)
     for _ in range(repeats):
         for i, run in enumerate(runs):
@@ -40,6 +42,7 @@ def rounds(
     seconds. Ratios within a round, of which the median is taken, suffer least from a machine that
     is faster at one time than at another. Nothing is run beforehand.
     """
+    least, budget = (1, 0.0) if SMALL else (least, budget)
     found: list[list[float]] = []
     while len(found) < least or np.sum(found) < budget:
         times = [clock()]

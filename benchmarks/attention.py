@@ -1,6 +1,6 @@
 """A time step of a density under attention with matrices: a table in Markdown.
 
-    python benchmarks/attention.py
+    python benchmarks/attention.py [--small]
 
 For each kind of weights with random Q, K, V, one head and beta |Q^T K| = 5: microseconds of a step
 of Krogstad's scheme with constant parameters, and in brackets how many steps of SA(5), a zonal
@@ -13,6 +13,7 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
@@ -24,11 +25,12 @@ from meanfield.steppers.clock import started
 from meanfield.steppers.stepper import FIXED_STEP
 
 WEIGHTS = (Softmax(), Unnormalised(), L2(), Sigmoid(), Sinkhorn())
-DEGREES = {mf.Circle: (64, 256), mf.Sphere: (15, 31, 63)}
+DEGREES = {mf.Circle: sized((64, 256), (16,)), mf.Sphere: sized((15, 31, 63), (15,))}
 REPEATS, BUDGET, DT, STAGES = 9, 6.0, 1e-6, 4
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     names = ["SA(5)", *(type(w).__name__ for w in WEIGHTS), "dense sums"]
     print(f"| space | {' | '.join(names)} |\n|{'---|' * (len(names) + 1)}")
     for space, degrees in DEGREES.items():

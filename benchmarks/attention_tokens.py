@@ -1,6 +1,6 @@
 """One velocity of tokens under attention with matrices: a table in Markdown.
 
-    python benchmarks/attention_tokens.py
+    python benchmarks/attention_tokens.py [--small]
 
 Milliseconds by modes with random Q, K, V, one head and beta |Q^T K| = 5, for each kind of weights,
 beside SA(5), a zonal drift, by its modes, and beside softmax by all pairs, up to 10^4 tokens; and
@@ -15,6 +15,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import time
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
@@ -22,10 +23,12 @@ from meanfield.engines import AttentionModes, AttentionSums, CircleModes, Sphere
 from meanfield.models.weights import L2, Softmax, Unnormalised
 
 WEIGHTS = (Softmax(), Unnormalised(), L2())
-SIZES, PAIRS, REPEATS, BUDGET = (10**3, 10**4, 10**5, 10**6), 10**4, 7, 6.0
+SIZES, PAIRS = sized(((10**3, 10**4, 10**5, 10**6), 10**4), ((100, 200), 100))
+REPEATS, BUDGET = 7, 6.0
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     names = ["space", "n", "SA(5)", *(type(w).__name__ for w in WEIGHTS), "all pairs"]
     print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}")
     for d, zonal in ((2, CircleModes), (3, SphereModes)):

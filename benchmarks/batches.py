@@ -1,6 +1,6 @@
 """What a sweep over a configuration gains from solving points together.
 
-    python benchmarks/batches.py [--repeats 3]
+    python benchmarks/batches.py [--repeats 3] [--small]
 
 1000 densities of the circle under USA, to t = 1; 200 sets of 20 tokens of S^2 under SA, to t = 2,
 in steps of their own; 200 noisy ones, 4 replicas of 50 points, in 40 steps: milliseconds of a
@@ -8,16 +8,17 @@ point, alone (batch=1) and as `sweep` chooses. In this process in processor time
 in wall time, which needs two free cores. The least of all repeats is shown. Takes two minutes.
 """
 
-import argparse
 import time
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
+from _small import parser, sized
 
 import meanfield as mf
 from meanfield.sweeps.executors import processes
 
+KAPPAS, BETAS, SETS, NOISY_SETS = sized((50, 20, 200, 50), (3, 2, 4, 3))
 UNIFORM = {"kind": "Uniform", "n": 20, "d": 3, "rng": 1}
 SA = {"kind": "SA", "beta": 1.0}
 DENSITIES = (
@@ -27,7 +28,7 @@ DENSITIES = (
         "initial": {"kind": "Fourier", "cos": [0.3, 0.1]},
         "solve": {"t_span": [0.0, 1.0], "t_eval": [0.0, 1.0]},
     },
-    {"model.kappa": np.linspace(1, 8, 50), "model.drift.beta": np.linspace(0.2, 3, 20)},
+    {"model.kappa": np.linspace(1, 8, KAPPAS), "model.drift.beta": np.linspace(0.2, 3, BETAS)},
     {},
 )
 TOKENS = (
@@ -36,7 +37,7 @@ TOKENS = (
         "initial": {"kind": "Tokens", "x": UNIFORM},
         "solve": {"t_span": [0.0, 2.0], "t_eval": [0.0, 1.0, 2.0]},
     },
-    {"model.drift.beta": np.linspace(0.2, 9, 200)},
+    {"model.drift.beta": np.linspace(0.2, 9, SETS)},
     {},
 )
 NOISY = (
@@ -45,10 +46,10 @@ NOISY = (
         "initial": {"kind": "Tokens", "x": UNIFORM},
         "solve": {"t_span": [0.0, 2.0], "t_eval": [0.0, 1.0, 2.0], "dt": 0.05, "rng": 2},
     },
-    {"model.drift.beta": np.linspace(0.2, 9, 50)},
+    {"model.drift.beta": np.linspace(0.2, 9, NOISY_SETS)},
     {"rng": 1, "replicas": 4},
 )
-CASES = {"1000 densities": DENSITIES, "200 sets of tokens": TOKENS, "200 noisy sets": NOISY}
+CASES = {"densities": DENSITIES, "sets of tokens": TOKENS, "noisy sets": NOISY}
 
 
 def seconds(case: Any, batch: int | None, executor: Executor | None) -> float:
@@ -60,9 +61,9 @@ def seconds(case: Any, batch: int | None, executor: Executor | None) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    repeats = parser.parse_args().repeats
+    options = parser(__doc__)
+    options.add_argument("--repeats", type=int, default=sized(3, 1))
+    repeats = options.parse_args().repeats
     with processes(2) as two:
         for name, case in CASES.items():
             for where, executor in {"here": None, "two processes": two}.items():
@@ -73,8 +74,8 @@ def main() -> None:
                 points *= case[2].get("replicas", 1)
                 alone, together = 1e3 * np.min(found, axis=0) / points
                 print(
-                    f"{name:20} {where:15} {alone:6.2f} ms alone, {together:6.2f} ms together: "
-                    f"{alone / together:.1f} times as fast"
+                    f"{points:4} {name:15} {where:15} {alone:6.2f} ms alone, "
+                    f"{together:6.2f} ms together: {alone / together:.1f} times as fast"
                 )
 
 

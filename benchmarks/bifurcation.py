@@ -1,6 +1,6 @@
 """How fast branches and phase diagrams are, beside their linear algebra alone: tables in Markdown.
 
-    python benchmarks/bifurcation.py
+    python benchmarks/bifurcation.py [--small]
 
 branch   200 points of a branch on the circle, with growth rates and special points located
 plane    the phase diagram of USA on the circle, beta in (0, 10], and how many digits it holds
@@ -19,21 +19,24 @@ import sys
 from collections.abc import Callable
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 from scipy.special import iv
 
 import meanfield as mf
 
 REPEATS, BUDGET = 5, 20.0
+POINTS, LARGEST, BETAS = sized((200, 10.0, (3.0, 5.0, 7.0, 9.0)), (10, 4.0, (3.0,)))
 CASES = [  # drift, range of kappa
     (mf.Kuramoto(), (1.5, 40.0)),
     (mf.USA(2.0), (1.0, 5.0)),
     (mf.USA(4.0), (0.3, 0.6)),
     (mf.SA(3.0), (1.0, 6.0)),
-]
+][: sized(4, 1)]
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     print("\n## A branch of 200 points on the circle, ms\n")
     print("| drift | points | special points | moments | meanfield | linear algebra | ratio |")
     print("|---|---|---|---|---|---|---|")
@@ -46,7 +49,7 @@ def main() -> None:
 
 
 def branch(drift: mf.Kuramoto | mf.USA | mf.SA, span: tuple[float, float]) -> None:
-    step = step_of_200_points(drift, span)
+    step = step_of_a_branch(drift, span)
 
     def run() -> mf.Diagram:
         return mf.branches(drift, mf.Circle(16), span, degrees=[1], max_step=step, progress=False)
@@ -61,20 +64,20 @@ def branch(drift: mf.Kuramoto | mf.USA | mf.SA, span: tuple[float, float]) -> No
     print(f"| {drift!r} | {cells} | {ours / least:.1f} |", flush=True)
 
 
-def step_of_200_points(drift, span: tuple[float, float]) -> float:
-    """The longest step with which the branch has at least 200 points."""
+def step_of_a_branch(drift, span: tuple[float, float]) -> float:
+    """The longest step with which the branch has at least `POINTS` points."""
     step = 0.1
     while True:
         found = mf.branches(drift, mf.Circle(16), span, degrees=[1], max_step=step,
                             stability=False, progress=False)  # fmt: skip
-        if (found.data.branch > 0).sum() >= 200:
+        if (found.data.branch > 0).sum() >= POINTS:
             return step
         step *= 0.9
 
 
 def plane() -> None:
     def run() -> mf.PhaseDiagram:
-        return mf.phase_diagram(mf.USA, mf.Circle(16), (0.01, 10.0), progress=False)
+        return mf.phase_diagram(mf.USA, mf.Circle(16), (0.01, LARGEST), progress=False)
 
     with Counted() as counted:
         found = run()
@@ -87,7 +90,7 @@ def plane() -> None:
 def error_of(plane: mf.PhaseDiagram) -> float:
     """Against b/I_1(b), and against folds and transitions on branches at single beta, relative."""
     worst = 0.0
-    for beta in (3.0, 5.0, 7.0, 9.0):
+    for beta in BETAS:
         critical = beta / iv(1, beta)
         found = mf.branches(mf.USA(beta), mf.Circle(16), (0.7 * critical, 1.05 * critical),
                             degrees=[1], stability=False, progress=False)  # fmt: skip

@@ -1,6 +1,6 @@
 """One velocity of tokens that see what comes before: a table in Markdown.
 
-    python benchmarks/causal_tokens.py
+    python benchmarks/causal_tokens.py [--small]
 
 Milliseconds by modes beside all pairs j <= i, which are compiled too and visit each pair once, and
 beside modes without a mask; the exponent of n is fitted to the times by modes. Pairs are measured
@@ -16,18 +16,22 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import time
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
 from meanfield.engines import Direct, Modes
 
-SIZES, PAIRS, REPEATS, BUDGET = (10**4, 10**5, 10**6), 10**5, 7, 4.0
+SIZES, PAIRS = sized(((10**4, 10**5, 10**6), 10**5), ((500, 1000), 500))
+REPEATS, BUDGET = 7, 4.0
 DRIFTS = (mf.USA(4.0), mf.SA(4.0), mf.SA(50.0))
 MEAN = mf.Causal("mean")
-WINDOW, WINDOWED = 1000, (10**4, 3 * 10**4, 10**5)  # tokens in a window, and in all
+# Tokens in a window, and in all:
+WINDOW, WINDOWED = sized((1000, (10**4, 3 * 10**4, 10**5)), (100, (500, 1000)))
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     print("| space | drift | n | modes | pairs | pairs / modes | without a mask | exponent |")
     print("|---|---|---|---|---|---|---|---|")
     for d, space in ((2, "circle"), (3, "$S^2$")):

@@ -1,6 +1,6 @@
 """How fast `meanfield` is on the circle: tables in Markdown.
 
-    python benchmarks/circle.py [--json FILE] [--parts steps precision cold] [--repeats 7]
+    python benchmarks/circle.py [--json FILE] [--parts steps precision cold] [--repeats 7] [--small]
 
 steps      seconds per step against the raw FFTs of a step, for several degrees and a batch,
            with FFTW's plans by ESTIMATE, which the package uses, and by MEASURE
@@ -12,7 +12,6 @@ Everything runs on one core. Times are the best of several repeats; other load o
 shows all the same. All baselines keep the modes up to --degree throughout; meanfield chooses.
 """
 
-import argparse
 import importlib.metadata
 import json
 import os
@@ -35,6 +34,7 @@ import numpy as np
 from _baselines import Solver, available
 from _equation import BETA, KAPPA, T_END, initial, relative_error
 from _floor import step_table
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
@@ -96,7 +96,7 @@ def precision(degree: int, repeats: int) -> dict[str, list]:
     for solver in solvers:
         print(f"preparing {solver.name} ...", file=sys.stderr)
         points = []
-        for setting in solver.settings:
+        for setting in solver.settings[: sized(None, 2)]:
             runs.append(solver.prepare(setting))
             points.append({"setting": setting, "error": relative_error(runs[-1]())})
         measured.append({"solver": solver.name, "kind": solver.kind, "points": points})
@@ -192,14 +192,13 @@ def print_cold(times: list[float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there too")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="by default all")
-    parser.add_argument("--repeats", type=int, default=7, help="runs a time is the best of")
-    parser.add_argument("--degree", type=int, default=128, help="modes of the baselines")
-    options = parser.parse_args()
+    known = parser(__doc__)
+    known.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there too")
+    known.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="by default all")
+    known.add_argument("--repeats", type=int, default=7, help="runs a time is the best of")
+    degree = sized(128, 24)
+    known.add_argument("--degree", type=int, default=degree, help="modes of the baselines")
+    options = known.parse_args()
 
     results: dict = {"environment": environment()}
     print(", ".join(f"{name} {version}" for name, version in results["environment"].items()), "\n")
@@ -210,7 +209,7 @@ def main() -> None:
         results["precision"] = precision(options.degree, options.repeats)
         print_precision(results["precision"])
     if "cold" in options.parts:
-        results["cold"] = cold_start(5)
+        results["cold"] = cold_start(sized(5, 1))
         print_cold(results["cold"])
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))

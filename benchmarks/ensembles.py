@@ -1,6 +1,6 @@
 """What an ensemble of densities costs beside a loop over its members, and what two threads save.
 
-    python benchmarks/ensembles.py [--repeats 5] [--pairs 10000]
+    python benchmarks/ensembles.py [--repeats 5] [--pairs 10000] [--small]
 
 Random pairs of beta in 0.5 to 6 and kappa in 0.3 to 8, USA on the circle, from 1 + 0.1 cos theta.
 20 pairs to T = 2 as an ensemble and in a loop; 1000 pairs on two threads and in a loop; 1000 equal
@@ -9,13 +9,13 @@ threads; and to the stationary state that the flow reaches, in two processes of 
 `examples/many_pairs.py`. The least of all repeats is shown. Takes about six minutes.
 """
 
-import argparse
 import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
@@ -23,7 +23,8 @@ import meanfield as mf
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import many_pairs
 
-CHUNK = 100  # pairs of one point of the sweep
+CHUNK = sized(100, 2)  # pairs of one point of the sweep
+FEW, MANY, PAIRS = sized((20, 1000, 10_000), (3, 4, 4))
 START = mf.Circle(16).density(lambda x: 1 + 0.1 * np.cos(x))
 
 
@@ -58,14 +59,15 @@ def compare(name: str, beta: np.ndarray, kappa: np.ndarray, threads: int, repeat
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=10_000)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--pairs", type=int, default=PAIRS)
+    arguments = options.parse_args()
     repeats, pairs = arguments.repeats, arguments.pairs
-    compare("20 random pairs", *many_pairs.random_pairs(20), 1, repeats)
-    compare("1000 random pairs, two threads", *many_pairs.random_pairs(1000), 2, min(repeats, 2))
-    compare("1000 cheap members", np.ones(1000), np.linspace(2, 3, 1000), 1, min(repeats, 3))
+    compare(f"{FEW} random pairs", *many_pairs.random_pairs(FEW), 1, repeats)
+    many = many_pairs.random_pairs(MANY)
+    compare(f"{MANY} random pairs, two threads", *many, 2, min(repeats, 2))
+    compare(f"{MANY} cheap members", np.ones(MANY), np.linspace(2, 3, MANY), 1, min(repeats, 3))
     began = time.perf_counter()
     ensemble(*many_pairs.random_pairs(pairs), threads=2)
     print(f"{pairs} pairs to t = 2, two threads: {time.perf_counter() - began:.1f} s", flush=True)

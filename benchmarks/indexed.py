@@ -1,6 +1,6 @@
 """What a step of indexed densities costs, beside that of one density: a table in Markdown.
 
-    python benchmarks/indexed.py
+    python benchmarks/indexed.py [--small]
 
 Causal runs of P positions at a fixed degree K and fixed steps of Krogstad's scheme, and the run of
 a single density without mask on the same steps. A step is four evaluations of N for each slice,
@@ -20,12 +20,13 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from _small import parser, sized
 from _timing import median, rounds
 
 import meanfield as mf
 
 ROUNDS, BUDGET, DT = 5, 1.5, 1e-5
-STEPS, LEAST = 2000, 12  # n of one density, and of many positions
+STEPS, LEAST = sized((2000, 12), (20, 2))  # n of one density, and of many positions
 CASES = {
     "circle, K = 32": (mf.Circle(32), lambda s, x: 1 + 0.5 * np.cos(x - s), (16, 64, 256)),
     "circle, K = 128": (mf.Circle(128), lambda s, x: 1 + 0.5 * np.cos(x - s), (16, 64, 256)),
@@ -34,9 +35,11 @@ CASES = {
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     print("| space | drift | P | µs a step | of one density | over P times that |")
     print("|---|---|---|---|---|---|")
     for name, (space, f, counts) in CASES.items():
+        counts = counts[: sized(None, 1)]
         for drift in (mf.USA(2.0), mf.SA(2.0)):
             single = space.density(lambda *x, f=f: f(0.5, *x))
             many = [space.indexed(f, mf.Positions(order=count)) for count in counts]

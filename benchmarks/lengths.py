@@ -1,6 +1,6 @@
 """Which lengths of real transforms are fast when FFTW plans by ESTIMATE.
 
-    python benchmarks/lengths.py [--longest 16384]
+    python benchmarks/lengths.py [--longest 16384] [--small]
 
 Prints the even lengths without prime factors beyond 5 that no longer length beats: the tuple
 FAST of `lowlevel.fourier`. One inverse transform of two rows and one forward transform are
@@ -8,16 +8,16 @@ timed together, as a time step takes them; best of several rounds, so that other
 machine matters little. Takes about two minutes.
 """
 
-import argparse
 import time
 
 import numpy as np
+from _small import parser, sized
 from numba import njit
 
 from meanfield.lowlevel.callbacks import call
 from meanfield.lowlevel.fourier import RealTransform
 
-ROUNDS = 12
+ROUNDS = sized(12, 1)
 TIE = 1.02
 
 
@@ -55,9 +55,9 @@ def seconds(lengths: list[int]) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--longest", type=int, default=16384)
-    lengths = smooth_lengths(parser.parse_args().longest)
+    options = parser(__doc__)
+    options.add_argument("--longest", type=int, default=sized(16384, 64))
+    lengths = smooth_lengths(options.parse_args().longest)
     seconds(lengths[:2])
     times = seconds(lengths)
     best_beyond = np.minimum.accumulate(times[::-1])[::-1]

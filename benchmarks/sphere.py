@@ -1,6 +1,7 @@
 """How fast `meanfield` is on the 2-sphere: tables in Markdown.
 
     python benchmarks/sphere.py [--parts steps precision] [--degrees 31 63 127] [--repeats 7]
+                                [--small]
 
 steps      microseconds per step against the raw transforms of a step (the sums over degrees and the
            FFTs, as many and as large, and nothing else), degrees 31, 63, 127, 255
@@ -13,7 +14,6 @@ Everything runs on one core. Times are the best of several repeats; a run of mor
 is not repeated. With Dedalus, all takes about six minutes.
 """
 
-import argparse
 import os
 import platform
 import sys
@@ -25,6 +25,7 @@ os.environ["DUCC0_NUM_THREADS"] = "1"
 
 import numpy as np
 from _ducc import DuccTransport
+from _small import parser, sized
 from _sphere_equation import MODEL, T_END, exact, relative_error, start
 from _sphere_floor import transforms
 from _timing import fastest
@@ -36,6 +37,7 @@ from meanfield.steppers import SCHEMES, Krogstad, Rules, Scheme, Stepper
 from meanfield.steppers.clock import Clock
 
 PARTS = ("steps", "precision")
+TOLERANCES = sized((1e-6, 1e-7, 1e-8), (1e-6,))
 LONG = 5.0  # seconds; runs that take longer are not repeated
 Run = Callable[[], np.ndarray]
 
@@ -46,7 +48,7 @@ Run = Callable[[], np.ndarray]
 def print_steps(repeats: int) -> None:
     print("\n## Microseconds per step\n")
     print("| degree | latitudes | longitudes | step | transforms | ratio |\n|" + " --- |" * 6)
-    for degree in (31, 63, 127, 255):
+    for degree in sized((31, 63, 127, 255), (31,)):
         evolution = DensityEvolution(MODEL, mf.Sphere(degree))
         steps = max(1, 8000 // degree**2)
         run = _steps(evolution, start(degree), steps)
@@ -115,7 +117,7 @@ def _meanfield(degree: int) -> Iterator[tuple[str, str, Run]]:
     density = start(degree)
     evolution = DensityEvolution(MODEL, density.geometry)
     for scheme in SCHEMES:
-        for rtol in (1e-6, 1e-7, 1e-8):
+        for rtol in TOLERANCES:
 
             def run(scheme=scheme, rtol=rtol) -> np.ndarray:
                 stepper = _stepper(scheme, evolution, density)
@@ -129,7 +131,7 @@ def _meanfield(degree: int) -> Iterator[tuple[str, str, Run]]:
 
 def _scipy(degree: int) -> Iterator[tuple[str, str, Run]]:
     ducc, y0 = DuccTransport(degree, MODEL), start(degree).coefficients.copy().view(float)
-    for rtol in (1e-6, 1e-7, 1e-8):
+    for rtol in TOLERANCES:
 
         def run(rtol=rtol) -> np.ndarray:
             options = {"method": "DOP853", "rtol": rtol, "atol": rtol}
@@ -141,7 +143,7 @@ def _scipy(degree: int) -> Iterator[tuple[str, str, Run]]:
 def _dedalus(degree: int) -> Iterator[tuple[str, str, Run]]:
     from _dedalus_sphere import SCHEME, prepare, steps_to_reach_1e_8
 
-    steps = steps_to_reach_1e_8(degree)
+    steps = sized(steps_to_reach_1e_8(degree), 50)
     yield f"Dedalus, {SCHEME}", f"{steps} steps", prepare(degree, steps)
 
 
@@ -159,11 +161,11 @@ def _missing() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--degrees", nargs="+", type=int, default=[31, 63, 127])
-    parser.add_argument("--repeats", type=int, default=7)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options.add_argument("--degrees", nargs="+", type=int, default=sized([31, 63, 127], [31]))
+    options.add_argument("--repeats", type=int, default=7)
+    arguments = options.parse_args()
     print(f"machine {platform.processor() or platform.machine()}, numpy {np.__version__}")
     began = time.perf_counter()
     if "steps" in arguments.parts:

@@ -1,6 +1,6 @@
 """What a sweep costs beyond the function that it calls, and what more workers save.
 
-    python benchmarks/sweeps.py [--repeats 5]
+    python benchmarks/sweeps.py [--repeats 5] [--small]
 
 Overhead: seconds a point of a function that does nothing, of 500 points, with a store and without.
 Workers: seconds of 40 points that compute for 0.1 s each, with one worker and with two, which need
@@ -9,7 +9,6 @@ scheduler and two workers on this machine, each a process of one thread. Workers
 everything before. The least of all repeats is shown. Takes about three minutes.
 """
 
-import argparse
 import socket
 import subprocess
 import sys
@@ -20,12 +19,13 @@ from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
 from meanfield.sweeps.executors import processes
 
-MANY, FEW, SECONDS = 500, 40, 0.1
+MANY, FEW, SECONDS = sized((500, 40, 0.1), (5, 4, 0.01))
 
 
 def nothing(i: int) -> int:
@@ -78,9 +78,9 @@ def dask_client(workers: int) -> Iterator:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+    options = parser(__doc__)
+    options.add_argument("--repeats", type=int, default=5)
+    repeats = options.parse_args().repeats
     with (
         tempfile.TemporaryDirectory() as folder,
         processes(1) as one,

@@ -1,6 +1,6 @@
 """How fast `meanfield` moves tokens: tables in Markdown.
 
-    python benchmarks/tokens.py [--parts direct modes small run noise] [--repeats 7]
+    python benchmarks/tokens.py [--parts direct modes small run noise] [--repeats 7] [--small]
 
 direct  one velocity by all pairs under SA, against the same by PyTorch (fused attention), NumPy
         (the n x n array) and KeOps, those that are installed; one thread, and two
@@ -14,7 +14,6 @@ Times on one thread are processor time, so that other load does not count, those
 time; best of several repeats. All takes about four minutes.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -26,6 +25,7 @@ from pathlib import Path
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _small import parser, sized
 from _timing import fastest
 from _token_baselines import missing, velocities
 from _token_floor import circle_floor, sphere_floor
@@ -37,9 +37,12 @@ from meanfield.steppers import DormandPrince
 from meanfield.steppers.flow import ExplicitFlow
 
 PARTS = ("direct", "modes", "small", "run", "noise")
-BETA = 5.0
-SIZES = ((256, 64), (1024, 3), (1024, 64), (10_000, 3), (10_000, 64), (4096, 512))
-SYSTEMS = ((2000, 32, 8), (100_000, 5, 2))
+BETA, KAPPA = 5.0, 10.0
+WHOLE = ((256, 64), (1024, 3), (1024, 64), (10_000, 3), (10_000, 64), (4096, 512))
+SIZES = sized(WHOLE, ((32, 3), (32, 16)))
+SYSTEMS = sized(((2000, 32, 8), (100_000, 5, 2)), ((4, 8, 2),))
+MANY = sized((10**4, 10**5, 10**6, 10**7), (10**3, 2 * 10**3))
+RUNS, NOISY = sized(((10**5, 10**6), 10**6), ((10**3,), 10**3))
 HARMONICS = ((mf.USA, 2, 1e-10), (mf.SA, 2, 1e-10), (mf.USA, 3, 1e-8), (mf.SA, 3, 1e-8))
 LIBRARIES = ("PyTorch", "NumPy", "KeOps")
 ROWS = 8  # tokens whose velocities are compared with direct sums
@@ -124,7 +127,7 @@ def print_modes(repeats: int, largest: int) -> None:
     print(header("", "degree", "n", "ms", "floor", "ratio", "2 threads", "exponent", "error"))
     for kind, d, tolerance in HARMONICS:
         last = None
-        for n in [n for n in (10**4, 10**5, 10**6, 10**7) if n <= largest]:
+        for n in [n for n in MANY if n <= largest]:
             drift, (x, masses) = kind(BETA), arrays(n, d)
             seconds, floor, both, error, degree = modes_row(drift, x, masses, tolerance, repeats)
             exponent = "" if last is None else f"{np.log10(seconds / last):.2f}"
@@ -171,7 +174,7 @@ def print_run() -> None:
     print("\n## A whole run: SA on the circle, t in (0, 2), rtol = 1e-6\n")
     names = ("n", "s", "steps", "rejected", "velocities", "ms each", "run / velocities", "memory")
     print(header(*names))
-    for n in (10**5, 10**6):
+    for n in RUNS:
         script = Path(__file__).with_name("_token_run.py")
         command = [sys.executable, str(script), str(n)]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -186,7 +189,7 @@ def print_run() -> None:
 
 
 def print_noise(repeats: int) -> None:
-    print("\n## One step with noise, ms: SA, kappa = 10, a million tokens\n")
+    print(f"\n## One step with noise, ms: SA, kappa = {KAPPA:g}, {NOISY:.0e} tokens\n")
     print(header("d", "step", "four velocities", "random numbers", "their moves", "rest"))
     for d in (2, 3):
         step, *parts = noise_seconds(d, repeats)
@@ -196,15 +199,15 @@ def print_noise(repeats: int) -> None:
 
 def noise_seconds(d: int, repeats: int) -> list[float]:
     """Of a step, of its velocities, of drawing its random numbers, of moving tokens by them."""
-    tokens, rng = mf.Tokens.uniform(10**6, d, rng=0), np.random.default_rng(1)
-    motion = TokenMotion(mf.Transformer(mf.SA(BETA), kappa=10.0), tokens)
+    tokens, rng = mf.Tokens.uniform(NOISY, d, rng=0), np.random.default_rng(1)
+    motion = TokenMotion(mf.Transformer(mf.SA(BETA), KAPPA), tokens)
     y, noise = motion.coordinates(tokens), motion.model.noise
-    s, normals = 1e-3 / 2 / motion.kappa, noise.increments(y.shape, rng)
+    strength, normals = np.full(1, 1e-3 / 2 / KAPPA), noise.increments(y.shape, rng)
     runs = [
         lambda: motion.strang(y, 0.0, 1e-3, rng),
         lambda: motion.velocity(y, 0.0),
         lambda: noise.increments(y.shape, rng),
-        lambda: noise.moved(y, s, normals),
+        lambda: noise.moved(y, strength, normals),
     ]
     for run in runs:
         run()
@@ -213,11 +216,11 @@ def noise_seconds(d: int, repeats: int) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--largest", type=int, default=10**7, help="tokens in `modes`")
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options.add_argument("--repeats", type=int, default=7)
+    options.add_argument("--largest", type=int, default=MANY[-1], help="tokens in `modes`")
+    arguments = options.parse_args()
     load = ", ".join(f"{number:.1f}" for number in os.getloadavg())
     print(f"machine {platform.processor() or platform.machine()}, numpy {np.__version__}")
     print(f"load {load} on {os.cpu_count()} cores")

@@ -1,6 +1,6 @@
 """How fast distances are, beside POT: tables in Markdown.
 
-    python benchmarks/transport.py
+    python benchmarks/transport.py [--small]
 
 circle    W_2 of n and n random atoms on the circle, against `ot.wasserstein_circle` at its default
           accuracy and at 1e-12, and the floor, which is to sort both sets
@@ -16,15 +16,17 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import ot
+from _small import parser, sized
 from _timing import fastest
 
 import meanfield as mf
 
-SIZES = (10**3, 10**4, 10**5, 10**6)
+SIZES, ON_SPHERE = sized(((10**3, 10**4, 10**5, 10**6), (500, 1000, 2000)), ((100,), (50,)))
 REPEATS, BUDGET = 7, 8.0
 
 
 def main() -> None:
+    parser(__doc__).parse_args()
     print("\n## The circle: W_2 of n and n atoms, ms\n")
     print("| n | meanfield | sorting | POT | POT, eps = 1e-12 | ratio | error of POT |")
     print("|---|---|---|---|---|---|---|")
@@ -38,7 +40,7 @@ def main() -> None:
     print("\n## S^2: W_2 of n and n atoms, costs included, ms\n")
     print("| n | meanfield | POT | ratio | difference |")
     print("|---|---|---|---|---|")
-    for n in (500, 1000, 2000):
+    for n in ON_SPHERE:
         sphere(n)
 
 

@@ -1,6 +1,6 @@
 """The chapters of the gallery, in the order of the survey, and their examples.
 
-Every example is in one chapter: `demo.py` runs them in this order, and the documentation shows them
+Every example is in one chapter: `run_all.py` runs them in this order, the documentation shows them
 so. What else is in this folder belongs to an example, or to all of them.
 """
 

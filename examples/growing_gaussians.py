@@ -83,7 +83,7 @@ def draw(runs: dict[str, mf.Solution], T: float):
         ax.axvline(T, color=theme.PALETTE[0], lw=0.8, dashes=(4, 3))
         ax.text(T + 0.08, 2e4, "$T$", color=theme.PALETTE[0])
         ax.set(xlabel="time $t$", ylabel=r"$\mathrm{tr}\, S$", xlim=(0, SHOWN), ylim=(0.5, 1e5))
-        ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.35))
+        page.legend(loc="outside lower center", ncols=3)
     return page
 
 

@@ -13,7 +13,7 @@ __all__ = ["FailedVerdict", "Row", "folder", "in_words", "print_table", "run_alo
 
 FORMULA = re.compile(r":math:`([^`]+)`|\.\. math::(.+?)(?=\n\n)", re.DOTALL)
 
-WIDTHS = (52, 14, 14, 9)
+WIDTHS = (52, 13, 13, 8)  # the first at most
 HEAD = ("quantity", "measured", "predicted", "error")
 
 
@@ -68,31 +68,37 @@ class Row:
         return f"{'FAILS' if self.fails else 'holds'}  ({allowed}{unit})"
 
     def __str__(self) -> str:
+        return self.line(WIDTHS[0])
+
+    def line(self, width: int) -> str:
+        """The row of a table whose first column has this width."""
         error = "" if self.error is None else f"{self.error:.1e}"
         cells = (self.quantity, _number(self.measured), _number(self.predicted), error)
-        return f"{_line(cells)}  {self.verdict}"
+        return f"{_line(cells, width)}  {self.verdict}"
 
 
 def _number(value: float | str) -> str:
     if isinstance(value, str):
         return value
-    return f"{value:d}" if isinstance(value, int) else f"{value:.9g}"
+    return f"{value:d}" if isinstance(value, int) else f"{value:.7g}"
 
 
-def _line(cells: Iterable[str]) -> str:
+def _line(cells: Iterable[str], width: int) -> str:
     first, *others = cells
-    return f"{first:<{WIDTHS[0]}}" + "".join(
+    return f"{first:<{width}}" + "".join(
         f" {cell:>{width}}" for cell, width in zip(others, WIDTHS[1:], strict=True)
     )
 
 
 def print_table(sections: dict[str, list[Row]]) -> None:
     """One table for all experiments, a section for each."""
-    print(f"{_line(HEAD)}  verdict")
+    longest = max((len(row.quantity) for rows in sections.values() for row in rows), default=0)
+    width = min(max(longest, len(HEAD[0])), WIDTHS[0])
+    print(f"{_line(HEAD, width)}  verdict")
     for title, rows in sections.items():
         print(f"\n{title}")
         for row in rows:
-            print(row)
+            print(row.line(width))
 
 
 def title(text: str) -> str:

@@ -29,6 +29,7 @@ from .chaos import propagation_of_chaos as propagation_of_chaos
 from .core.errors import CheckpointError as CheckpointError
 from .core.errors import ConfigError as ConfigError
 from .core.errors import MeanfieldError as MeanfieldError
+from .core.errors import ShortenedWarning as ShortenedWarning
 from .core.errors import SlowWarning as SlowWarning
 from .core.errors import StorageError as StorageError
 from .core.errors import StorageWarning as StorageWarning

@@ -1,6 +1,6 @@
-"""Examples say what they show, and each has one place in the gallery, the demo and the README.
+"""Examples say what they show; each has a place in the gallery, `make examples` and the README.
 
-What they compute is checked by running them: `make demo`, `make docs`.
+What they compute is checked by running them: `make examples`, `make docs`.
 """
 
 import ast
@@ -48,8 +48,8 @@ def test_every_example_is_in_one_chapter():
     assert sorted(PLACED) == [path.stem for path in SCRIPTS if is_example(path)]
 
 
-def test_the_demo_runs_the_examples_of_all_chapters_and_has_no_list_of_its_own():
-    source = " ".join((EXAMPLES / "demo.py").read_text(encoding="utf-8").split())
+def test_all_chapters_are_run_from_one_list():
+    source = " ".join((EXAMPLES / "run_all.py").read_text(encoding="utf-8").split())
     every = "import_module(name) for chapter in CHAPTERS for name in chapter.examples"
     assert f"EXPERIMENTS = tuple({every})" in source
 

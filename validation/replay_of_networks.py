@@ -44,7 +44,26 @@ CONFIGS = {
         "n_layer": 3,
         "n_head": 4,
     },
+    "DistilBERT": {
+        "model_type": "distilbert",
+        "vocab_size": 50,
+        "dim": 64,
+        "n_layers": 3,
+        "n_heads": 4,
+        "hidden_dim": 96,
+        "max_position_embeddings": 64,
+    },
     "Llama": SIZES | {"model_type": "llama", "num_key_value_heads": 2, "rms_norm_eps": 1e-6},
+    "Mistral": SIZES | {"model_type": "mistral", "num_key_value_heads": 2, "sliding_window": 40},
+    "Qwen2": SIZES | {"model_type": "qwen2", "num_key_value_heads": 2, "rope_theta": 1e6},
+    "Qwen2, windows": SIZES
+    | {
+        "model_type": "qwen2",
+        "num_key_value_heads": 2,
+        "use_sliding_window": True,
+        "sliding_window": 40,
+        "max_window_layers": 1,
+    },
 }
 BIASED = {"attention_bias": True, "mlp_bias": True}
 

@@ -23,6 +23,7 @@ EXAMPLES = DOCS.parent / "examples"
 SOURCES = DOCS / "_build" / "chapters"
 GALLERY = DOCS / "gallery"
 WIDTH = 1480  # pixels: twice the width of a page
+THUMBNAIL = (800, 560)  # pixels: twice what a card has
 MOVIES_FOLDER = GALLERY / "movies"
 PLAYED = "controls autoplay loop muted playsinline"
 SHARED = {".py", ".toml", ".npz"}
@@ -42,7 +43,8 @@ HEADER = """Gallery
 =======
 
 Each example has one idea and shows it beside what theory says. All are run when these pages are
-built, which fails if a verdict does. ``make demo`` runs them all, ``python examples/NAME.py`` one.
+built, which fails if a verdict does. ``make examples`` runs them all, and
+``python examples/NAME.py`` one.
 """
 
 CONF = {
@@ -53,6 +55,7 @@ CONF = {
     "within_subsection_order": "gallery.place",
     "image_scrapers": ("gallery.scrape",),
     "reset_argv": "gallery.arguments",
+    "thumbnail_size": THUMBNAIL,
     "notebook_extensions": set(),
     "download_all_examples": False,
     "show_signature": False,
@@ -169,7 +172,7 @@ def movie(path: Path, alt: str) -> str:
 
 def thumbnails(_app) -> None:
     """Make the thumbnail of a tall figure from its upper part, which sphinx-gallery shows small."""
-    width, height = 400, 280
+    width, height = THUMBNAIL
     for path in GALLERY.glob("*/images/sphx_glr_*_001.png"):
         with Image.open(path) as image:
             tall = image.height * width > image.width * height

@@ -11,6 +11,7 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 LOADED = {("script", "src"), ("img", "src"), ("video", "src"), ("source", "src"), ("link", "href")}
+ELSEWHERE = {"http", "https", "mailto", "data"}  # what a link may lead to beyond the site
 LOADING = {"stylesheet", "icon", "preload", "modulepreload"}
 
 
@@ -52,6 +53,8 @@ def check(app, exception) -> None:
                 )
         for target in dict.fromkeys(page.targets):
             url = urlsplit(target)
+            if url.scheme not in ELSEWHERE | {""}:
+                logger.warning("%s links to %s: no browser opens that", name, target)
             if url.scheme or url.netloc:
                 continue
             there = (path.parent / unquote(url.path)).resolve() if url.path else path

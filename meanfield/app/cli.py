@@ -275,6 +275,7 @@ def plot(
     from ..core.files import check_writable
     from ..results.files import load
 
+    found: Any = load(result)  # whether it is there is said first
     if (figure is None) == (output is None):
         raise MeanfieldError(
             f"expected one file to draw in; got {'none' if figure is None else 'two'}. "
@@ -288,7 +289,6 @@ def plot(
     for name, value in {"--kind": kind, "--times": times}.items():
         if movie and value is not None:
             raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
-    found: Any = load(result)
     drawn = [] if kind is None else [kind]
     asked: dict[str, Any] = {"times": times, "title": title}
     asked = {name: value for name, value in asked.items() if value is not None}
@@ -369,11 +369,14 @@ def probe(
 
     Exit code: 0, or 2 if the input is wrong.
     """
-    from ..core.files import check_writable
+    from ..core.files import NUMBER_FORMATS, check_writable
     from ..networks import load, read_trace, report
+    from ..networks.load import checked_folder
 
+    if not source.exists() and source.suffix in NUMBER_FORMATS:
+        raise MeanfieldError(f"there is no file {source}; looked for {source.absolute()}")
     if not source.exists():
-        raise MeanfieldError(f"there is no such folder or file; looked for {source.absolute()}")
+        checked_folder(source)  # raises, and says what to give
     if source.is_dir() and not texts:
         raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
     if source.is_file() and texts:
@@ -387,15 +390,16 @@ def probe(
         net = load(source) if texts else None
         for path in texts:
             _check_text(net, path)
-        found = report(
-            read_trace(source) if net is None else net,
-            list(texts) or None,
-            draws=draws,
-            fit=not no_fit,
-            rng=rng,
-            title=f"What of the mean-field theory is in {source.resolve().name}",
-            progress=False if quiet else None,
-        )
+        with plain_warnings():
+            found = report(
+                read_trace(source) if net is None else net,
+                list(texts) or None,
+                draws=draws,
+                fit=not no_fit,
+                rng=rng,
+                title=f"What of the mean-field theory is in {source.resolve().name}",
+                progress=False if quiet else None,
+            )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
         named = str(error) if str(source) in str(error) else f"{source}: {error}"
         raise MeanfieldError(named) from error
@@ -412,6 +416,7 @@ def probe(
 
 def _check_text(net: Any, path: Path) -> None:
     """MeanfieldError, by the file, for a text that is not there or that the network refuses."""
+    from ..core.checks import counted
     from ..networks.report import FEWEST
 
     if not path.is_file():
@@ -419,13 +424,15 @@ def _check_text(net: Any, path: Path) -> None:
             f"--text takes the name of a file with a text; there is no file {path}"
         )
     try:
-        ids, _ = net.encoded(path)
+        ids = net.encoded(path).ids
     except ValueError as error:
         raise MeanfieldError(
             str(error) if str(path) in str(error) else f"{path}: {error}"
         ) from error
     if len(ids) < FEWEST:
-        raise MeanfieldError(f"{path} has {len(ids)} tokens; a report needs {FEWEST} or more.")
+        raise MeanfieldError(
+            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST} or more."
+        )
 
 
 @main.command()
@@ -500,7 +507,7 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
 @main.command()
 @click.argument("words", metavar="[WORD]...", nargs=-1)
 def literature(words: tuple[str, ...]) -> None:
-    """What the literature says, and what we found: the rows with WORD, or a list of all.
+    """Show statements of the literature beside what was found: those with WORD, or a list of all.
 
     WORD is the key of a row, survey:theorem-5 or theorem-5, or stands anywhere in it; several words
     stand next to each other. A key begins with the name of its source: the list ends with these.

@@ -20,7 +20,13 @@ from typing import Any
 import click
 
 from ..core.checks import path_of
-from ..core.errors import MeanfieldError, SlowWarning, StorageWarning, UnresolvedWarning
+from ..core.errors import (
+    MeanfieldError,
+    ShortenedWarning,
+    SlowWarning,
+    StorageWarning,
+    UnresolvedWarning,
+)
 
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 
@@ -82,6 +88,13 @@ class Commands(click.Group):
         more = IMPORT | {"expose_value": False, "is_eager": True, "callback": import_more}
         command.params.append(click.Option(["--import", "modules"], **more))
         super().add_command(command, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first sentence of each command, whole, on as many lines as it needs."""
+        rows = [(name, command.get_short_help_str(limit=1000))
+                for name, command in self.commands.items() if not command.hidden]  # fmt: skip
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -149,7 +162,7 @@ def plain_warnings() -> Iterator[list[str]]:
         click.echo(f"warning: {message}", err=True)
 
     with warnings.catch_warnings():
-        for category in (UnresolvedWarning, StorageWarning, SlowWarning):
+        for category in (UnresolvedWarning, StorageWarning, SlowWarning, ShortenedWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield shown

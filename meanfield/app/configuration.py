@@ -217,7 +217,7 @@ def run_config(
     resume : bool
         Continue from the checkpoints beside `out`, if there are any.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------

@@ -125,7 +125,7 @@ def branches(
         Continue from the checkpoint if it exists: the result is that of an unbroken call, to the
         last bit. `max_points` may differ.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
@@ -607,7 +607,7 @@ class Following(Progress):
     span : (float, float)
         Its range: the ends of the bar, which is logarithmic where both are positive.
     enabled : bool, optional
-        None shows the bar on a terminal only, after one second.
+        None shows the bar on a terminal and in a notebook, after one second.
     """
 
     def __init__(self, name: str, span: tuple[float, float], enabled: bool | None):

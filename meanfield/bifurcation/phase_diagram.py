@@ -419,7 +419,7 @@ def phase_diagram(
         As for `sweep`: where diagrams at `places` are found under such a noise, which is then done
         first, and is no part of the checkpoint. The result does not depend on it.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from ..core.checks import fitting, real
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
+from .measurements import measurements_on
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -154,7 +155,11 @@ class Study(Result):
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         one = isinstance(name, str) and name in names
-        fitting("name", name, f"one of {', '.join(names)}", one)
+        final: Any = self.law.final
+        known = measurements_on(final.geometry)
+        measurable = isinstance(name, str) and known is not None and name in known.distances
+        advice = f'It is measured if distances=["{name}"] asks for it.' if measurable else ""
+        fitting("name", name, f"one of {', '.join(names)}", one, advice=advice)
         return self._selected(name, t).transpose("n", "replica").values
 
     def _selected(self, name: str, t: float | None) -> "xr.DataArray":

@@ -98,6 +98,11 @@ def as_given(value: Any, most: int = 200) -> str:
     return f"{text[:most]}...{shape}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things in words: 1 token, 5 tokens."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def finite_array(what: str, values: Any) -> np.ndarray:
     """`real_array`, with a ValueError for numbers that are not finite."""
     array = real_array(what, values)

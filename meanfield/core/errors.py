@@ -22,8 +22,12 @@ class UnresolvedWarning(UserWarning):
 
 
 class SlowWarning(UserWarning):
-    """A run takes many more steps than it would with an option that the message names."""
+    """A run, or a sweep, takes much longer than it would with what the message names."""
 
 
 class StorageWarning(UserWarning):
     """A checkpoint or compiled code could not be kept, locked or trusted; the run went on."""
+
+
+class ShortenedWarning(UserWarning):
+    """A text is longer than a network takes: its first tokens are replayed, and no others."""

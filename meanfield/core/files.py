@@ -1,8 +1,9 @@
-"""Files: written whole or not at all, held by one run at a time, and arrays of numbers read."""
+"""Files: written whole or not at all, held by one run at a time, and read if they are files."""
 
 import errno
 import fcntl
 import hashlib
+import math
 import os
 import re
 import secrets
@@ -14,9 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-
-from .checks import path_of
 from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
@@ -221,64 +219,28 @@ def checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# Arrays of numbers -------------------------------------------------------------------------------
-
-
-def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
-    """The array in a .npy file, one of a .npz file, or the numbers of a .csv file.
-
-    Parameters
-    ----------
-    path : path
-    key : str, optional
-        Name of the array in a .npz file, which may be left out if it holds one only.
+def regular_file(path: Path, largest: float = math.inf) -> int:
+    """The size of a file in bytes; nothing of it is read.
 
     Raises
     ------
     StorageError
-        If there is no such file or array, or the file cannot be read as numbers.
-
-    Notes
-    -----
-    One header line is allowed in .csv, which is separated by commas.
+        If there is none, or something else, a pipe or a device, of which no end is known; and if it
+        has more bytes than `largest`.
     """
-    path = path_of("path", path)
-    if not path.is_file():
-        raise StorageError(f"The file {path} does not exist (looked in {Path.cwd()}).")
-    if path.suffix not in NUMBER_FORMATS:
-        raise StorageError(f"Numbers are read from {', '.join(NUMBER_FORMATS)}; got {path}.")
-    if key is not None and path.suffix != ".npz":
-        raise StorageError(f"Only .npz files hold named arrays; leave key out for {path}.")
     try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        if path.suffix == ".npz":
-            return _named(path, key)
-        return _numbers(path.read_text(encoding="utf-8-sig"))
-    except Exception as error:  # whatever numpy finds in a damaged file
-        raise StorageError(f"{path} could not be read as numbers: {error}") from error
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"{path} cannot be read: {reason}.") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise StorageError(f"{path} must be a file; it is {_kind_of(found.st_mode)}.")
+    if found.st_size > largest:
+        raise StorageError(f"{path} must have at most {largest:.0f} bytes; it has {found.st_size}.")
+    return found.st_size
 
 
-def _named(path: Path, key: str | None) -> np.ndarray:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-        if key is None and len(arrays.files) == 1:
-            (key,) = arrays.files
-        if key not in arrays.files:
-            raise ValueError(
-                f"expected key to name one of the arrays in {path.name}: "
-                f"{', '.join(arrays.files)}; got {'no key' if key is None else repr(key)}"
-            )
-        return arrays[key]
-
-
-def _numbers(text: str) -> np.ndarray:
-    """The rows of a comma separated table, without its header if there is one."""
-    rows = [line.split(",") for line in text.splitlines() if line.strip()]
-    try:
-        [float(entry) for row in rows[:1] for entry in row]
-    except ValueError:
-        del rows[0]
-    if not rows:
-        raise ValueError("it has no numbers")
-    numbers = np.array([[float(entry) for entry in row] for row in rows])
-    return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+def _kind_of(mode: int) -> str:
+    """The kind of what is no file, in words."""
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")

@@ -1,37 +1,55 @@
 """Digests of what is computed with: equal digests mean the same computation.
 
 Names are not identity. Arrays count with every bit, functions with their code, constants, defaults,
-closures and the global names that they read, classes with their attributes, objects with what they
-hold. What belongs to this package or another library counts by its name: results record versions.
+closures, the global names that they read and the modules that they import, classes with their
+attributes, objects with all that they hold. What belongs to this package or another library counts
+by its name, see `libraries`. What a function reads from files or from the network does not count.
+
+The rule is a list of what can be read completely, see `contents`. All else is refused, with its
+name: an object of an extension module that has memory of its own, and code that finds other code
+by a name which it computes.
 """
 
 import builtins
+import dis
 import functools
 import hashlib
+import importlib
 import inspect
-import re
 import sys
 import types
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path, PurePath
+from importlib.util import resolve_name
 from typing import Any, ClassVar
 
 import numpy as np
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes, PurePath, type(...), range, slice)
-DESCRIPTORS = (
-    types.WrapperDescriptorType,
-    types.MethodDescriptorType,
-    types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    type(inspect.FrameInfo.filename),  # of a named tuple
+from .contents import (
+    ATOMS,
+    Bag,
+    Bits,
+    Entry,
+    Part,
+    Unreadable,
+    contents_of,
+    full_name,
+    is_listed,
+    named,
+    words,
 )
-WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
+from .libraries import PACKAGE, file_of_extension, name_in_library, of_library
+
+NOT_READ = "has no contents that can be told from others"
+COMMON = (tuple, dict, list, np.ndarray)
 EMPTY_CELL = ("empty cell",)
+PICKLING = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
+GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}  # instructions
+FINDERS = (eval, exec, globals, __import__, importlib.import_module)  # of what no code names
+FINDING = {"import_module", "exec_module", "load_module", "run_module", "run_path"}  # attributes
+WRITE_IMPORTS = "expected names, and import statements"
 
 
 def digest(value: Any) -> str:
@@ -40,149 +58,313 @@ def digest(value: Any) -> str:
     Parameters
     ----------
     value : object
-        Plain data, arrays, kinds, functions, and objects made of these. An object may say itself
-        what counts, by a method ``identity()``.
+        Plain data, arrays, kinds, functions, and objects made of these. Classes of this package,
+        and those derived from them, may say what counts by a method ``identity()``.
 
     Raises
     ------
     TypeError
-        For what has no contents that can be read, such as a compiled function of a library whose
-        name is unknown, an open file or a lock.
+        For what cannot be read completely, such as an open file, a lock, or a compiled function
+        that no library holds by its name. The message says what it is, and where it stands.
     """
-    reader = _Reader()
-    reader.read(value)
-    return reader.hash.hexdigest()
+    return hashlib.sha256(_Reader().read(value)).hexdigest()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are one object, or have equal digests."""
+    if one is other:
+        return True
+    try:
+        return digest(one) == digest(other)
+    except TypeError:
+        return False
 
 
 class _Reader:
-    """Feeds a hash; what is being read already, as a function that calls itself, is named only."""
+    """Digests of values, by those of their parts.
 
-    def __init__(self):
-        self.hash = hashlib.sha256()
-        self._open: list[Any] = []
+    What is being read already, as a function that calls itself, is told by how many levels lie
+    between, so that a digest does not depend on where reading began. Digests that refer to nothing
+    above are kept.
+    """
 
-    def read(self, value: Any) -> None:
-        if isinstance(value, PLAIN):
-            self._write(type(value).__name__, repr(value))
-        elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
-            self._write("array", f"{value.shape}{value.dtype.str}")
-            self.hash.update(np.ascontiguousarray(value).tobytes())
-        elif isinstance(value, np.generic):
-            self._write(value.dtype.str, repr(value.item()))
-        elif any(value is other for other in self._open):
-            self._write("again", str(len(self._open)))
+    def __init__(self) -> None:
+        self._levels: dict[int, int] = {}  # of what is being read
+        self._path: list[str] = []
+        self._uppermost = 0  # the level that was referred to
+        self._known: dict[int, tuple[Any, bytes]] = {}
+
+    def read(self, value: Any, at: str = "") -> bytes:
+        cls, key, level = type(value), id(value), len(self._levels)
+        if atom := ATOMS.get(cls):
+            return cls.__name__.encode() + b":" + atom(value)
+        if cls is Bits:
+            return value
+        if key in self._known:
+            return self._known[key][1]
+        if key in self._levels:
+            self._uppermost = min(self._uppermost, self._levels[key])
+            return b"again:%d" % (level - self._levels[key])
+        above, self._uppermost = self._uppermost, level
+        self._levels[key] = level
+        self._path.append(at)
+        found = b"#" + self._digest(value)
+        self._path.pop()
+        del self._levels[key]
+        if self._uppermost >= level and cls not in (Bag, Entry):
+            self._known[key] = value, found
+        self._uppermost = min(above, self._uppermost)
+        return found
+
+    def _digest(self, value: Any) -> bytes:
+        try:
+            found = [self.read(part, label) for label, part in _parts(value)]
+        except Unreadable as error:
+            where = "".join(self._path).lstrip(".")
+            title = _title(value)
+            reason = str(error) or NOT_READ
+            raise TypeError(f"{f'{where}, {title},' if where else title} {reason}") from None
+        except RecursionError:
+            raise TypeError(f"{_title(value)} {NOT_READ}: it is nested too deeply") from None
+        if isinstance(value, Bag):
+            found.sort()
+        whole = hashlib.sha256(full_name(type(value)).encode())
+        for part in found:
+            whole.update(b"%d:" % len(part))
+            whole.update(part)
+        return whole.digest()
+
+
+def _title(value: Any) -> str:
+    """A value in words, without asking it anything."""
+    if isinstance(value, types.FunctionType | type):
+        return full_name(value)
+    if isinstance(value, types.BuiltinFunctionType):
+        return f"the built-in {value.__qualname__}"
+    name = full_name(type(value)).removeprefix("builtins.")
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _parts(value: Any) -> Iterable[Part]:
+    """What a value consists of."""
+    cls = type(value)
+    if cls is Bag:
+        return (("", part) for part in value)
+    if cls is Entry:
+        key, entry = value
+        return ("", key), (f".{key}" if isinstance(key, str) else f"[{_title(key)}]", entry)
+    if cls in COMMON:
+        return contents_of(value)
+    if cls is types.CodeType:
+        return _code(value)
+    if any(value is function for function in FINDERS):
+        raise Unreadable(f"finds what no code names; {WRITE_IMPORTS}")
+    if found := name_in_library(value):
+        return words("library", *found)
+    if extension := file_of_extension(value):
+        name, file = extension
+        return *words("extension", name), ("", Bits(hashlib.sha256(file.read_bytes()).digest()))
+    if isinstance(value, types.ModuleType):
+        return _module(value)
+    if isinstance(value, type):
+        return _class(value)
+    if cls is types.FunctionType:
+        return _function(value)
+    if cls is types.BuiltinFunctionType:
+        return _method(value)
+    if _says_itself(cls):
+        return ("", cls), ("", value.identity())
+    return _object(value)
+
+
+# Objects ---------------------------------------------------------------------------------------
+
+
+def _says_itself(cls: type) -> bool:
+    """Whether a class of this package, perhaps a base, has a method that says what counts."""
+    ours = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
+    return any(callable(entries.get("identity")) for entries in ours)
+
+
+def _object(value: Any) -> Iterator[Part]:
+    """Class, contents and attributes; objects of libraries as they are pickled, if they say how."""
+    cls = type(value)
+    if not is_listed(cls) and of_library(cls.__module__) and _is_pickled_by_python(cls):
+        yield from _pickled(value)
+        return
+    yield "", cls
+    yield from contents_of(value)
+    if not is_listed(cls) and hasattr(value, "__dict__"):
+        held = vars(value).copy()  # to which another thread may add what it computes
+        kept = {n: v for n, v in held.items() if not (is_cached(cls, n) and _is_computed(value, n))}
+        yield "", named(kept)
+
+
+def _is_pickled_by_python(cls: type) -> bool:
+    found = (getattr(cls, name, None) for name in PICKLING)
+    return any(isinstance(one, types.FunctionType) for one in found)
+
+
+def _pickled(value: Any) -> Iterator[Part]:
+    """What makes an object again."""
+    try:
+        found = value.__reduce_ex__(4)
+    except Exception:
+        raise Unreadable from None
+    if isinstance(found, str):
+        if getattr(sys.modules.get(type(value).__module__), found, None) is not value:
+            raise Unreadable
+        found = type(value).__module__, found
+    yield from words("pickled")
+    yield from (("", list(part) if isinstance(part, Iterator) else part) for part in found)
+
+
+def is_cached(cls: type, name: str) -> bool:
+    """Whether an attribute is what a property computed, and kept."""
+    return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
+
+
+def _is_computed(value: Any, name: str) -> bool:
+    """Whether a property gives what is kept by its name, which may have been assigned."""
+    function = inspect.getattr_static(type(value), name).func
+    if _is_of_library(function):
+        return True
+    try:
+        return digest(function(value)) == digest(vars(value)[name])
+    except Exception as error:
+        raise Unreadable(f"keeps what its property {name} computes, but {error}") from error
+
+
+def _method(value: types.BuiltinFunctionType) -> Iterator[Part]:
+    """A method of a built-in object."""
+    if value.__self__ is None or isinstance(value.__self__, types.ModuleType):
+        raise Unreadable
+    yield from words("method", value.__name__)
+    yield "", value.__self__
+
+
+# Functions -------------------------------------------------------------------------------------
+
+
+def _function(function: types.FunctionType) -> Iterator[Part]:
+    code = function.__code__
+    yield "", code
+    if not _is_of_library(function):
+        for chain in sorted(_globals(code)):
+            yield from _global(chain, function.__globals__)
+        package = function.__globals__.get("__package__") or ""
+        for level, name, wanted in sorted(_imports(code)):
+            yield from _imported("." * level + name, wanted, package)
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    yield from ((f".{name}", _held(cell)) for name, cell in cells)
+    yield "", (function.__defaults__, function.__kwdefaults__)
+    yield "", named(vars(function))
+
+
+def _is_of_library(function: Any) -> bool:
+    """Whether a library defines it; a wrapper has the name of what it wraps."""
+    return of_library(getattr(function, "__globals__", {}).get("__name__"))
+
+
+def _held(cell: types.CellType) -> Any:
+    """What a variable of an enclosing function holds, which may not be set yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return EMPTY_CELL
+
+
+def _code(code: types.CodeType) -> Iterator[Part]:
+    """Instructions and constants, functions defined inside among them."""
+    yield "", (code.co_code, code.co_exceptiontable, code.co_flags)
+    yield "", (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
+    yield "", (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    yield from (("", constant) for constant in code.co_consts)
+
+
+def _with_inner(code: types.CodeType) -> list[types.CodeType]:
+    """Code, and that of functions and classes inside."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return [code, *(each for one in inner for each in _with_inner(one))]
+
+
+def _instructions(code: types.CodeType) -> list[dis.Instruction]:
+    """Those that do something."""
+    found = dis.get_instructions(code)
+    return [one for one in found if one.opname not in ("CACHE", "EXTENDED_ARG")]
+
+
+@functools.lru_cache(maxsize=1000)
+def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
+    """Global names that are read, each with the attributes that are read of it."""
+    found: set[tuple[str, ...]] = set()
+    chain: list[str] = []
+    for one in _with_inner(code):
+        for instruction in _instructions(one):
+            name = instruction.argval
+            if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                if name in FINDING:
+                    raise Unreadable(f"imports by {name}; {WRITE_IMPORTS}")
+                if chain:
+                    chain.append(name)
+                continue
+            if chain:
+                found.add(tuple(chain))
+            chain = [name] if instruction.opname in GLOBALS else []
+    return frozenset(found)
+
+
+def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
+    """What a global name stands for; of a module of one's own the part that is named."""
+    name, *attributes = chain
+    if name not in names and getattr(builtins, name, None) not in FINDERS:
+        return
+    value = names[name] if name in names else getattr(builtins, name)
+    while attributes and _is_own_module(value) and attributes[0] in vars(value):
+        name = f"{name}.{attributes[0]}"
+        value = vars(value)[attributes.pop(0)]
+    yield from words(name)
+    yield f".{name}", value
+
+
+@functools.lru_cache(maxsize=1000)
+def _imports(code: types.CodeType) -> frozenset[tuple[int, str, tuple[str, ...]]]:
+    """Modules that are imported: level, name, and what is imported from each."""
+    found = set()
+    for one in _with_inner(code):
+        instructions = _instructions(one)
+        for i, instruction in enumerate(instructions):
+            if instruction.opname == "IMPORT_NAME":
+                level, wanted = (before.argval for before in instructions[i - 2 : i])
+                found.add((level, instruction.argval, tuple(wanted or ())))
+    return frozenset(found)
+
+
+def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator[Part]:
+    """A module that a function imports, or what it imports from it."""
+    yield from words("import", name)
+    if found := FINDING.intersection(wanted):
+        raise Unreadable(f"imports by {', '.join(found)}; {WRITE_IMPORTS}")
+    try:
+        name = resolve_name(name, package)
+        if of_library(name):
+            return
+        module = importlib.import_module(name)
+    except ImportError:
+        yield from words("missing")
+        return
+    except Exception as error:
+        raise Unreadable(f"imports {name}, which raises {error!r}") from error
+    for one in wanted:
+        if hasattr(module, one):
+            yield f".{one}", getattr(module, one)
         else:
-            self._open.append(value)
-            self._contents(value)
-            self._open.pop()
+            yield from _imported(f"{name}.{one}", ())
+    if not wanted:
+        yield f".{name}", (sys.modules[name.split(".")[0]], module)
 
-    def _write(self, *words: str) -> None:
-        for word in words:
-            self.hash.update(f"{len(word)}:{word}".encode())
 
-    def _listed(self, name: str, entries: Any) -> None:
-        entries = list(entries)
-        self._write(name, str(len(entries)))
-        for entry in entries:
-            self.read(entry)
-
-    def _contents(self, value: Any) -> None:
-        if isinstance(value, types.ModuleType):
-            self._module(value)
-        elif isinstance(value, type):
-            self._class(value)
-        elif (  # no class method, as numpy's polynomials have, that makes x -> x
-            callable(identity := getattr(value, "identity", None))
-            and getattr(identity, "__self__", value) is value
-        ):
-            self.read(type(value))
-            self.read(identity())
-        elif isinstance(value, Mapping):
-            pairs = sorted(value.items(), key=lambda pair: repr(pair[0]))
-            self._listed("mapping", (entry for pair in pairs for entry in pair))
-        elif isinstance(value, set | frozenset):
-            self._listed("set", sorted(value, key=repr))
-        elif isinstance(value, Sequence | np.ndarray):
-            self._listed("sequence", value)
-        elif isinstance(value, types.FunctionType):
-            self._function(value)
-        elif isinstance(value, functools.partial):
-            self._listed("partial", (value.func, value.args, value.keywords))
-        elif isinstance(value, types.MethodType):
-            self._listed("method", (value.__func__, value.__self__))
-        elif isinstance(value, types.BuiltinFunctionType | np.ufunc):
-            self._write("builtin", getattr(value, "__module__", None) or "", value.__name__)
-            self.read(getattr(value, "__self__", None))
-        elif isinstance(value, DESCRIPTORS):
-            self._write("descriptor", repr(value))
-        elif isinstance(value, property):
-            self._listed("property", (value.fget, value.fset, value.fdel))
-        elif isinstance(value, staticmethod | classmethod):
-            self._listed(type(value).__name__, (value.__func__,))
-        elif isinstance(value, functools.cached_property):
-            self._listed("cached property", (value.func,))
-        elif isinstance(value, re.Pattern):
-            self._listed("pattern", (value.pattern, value.flags))
-        elif isinstance(value, np.random.Generator):
-            self._listed("generator", [value.bit_generator.state])
-        elif callable(python := getattr(value, "py_func", None)):  # compiled by numba
-            self.read(python)
-        elif hasattr(value, "__dict__"):
-            self.read(type(value))
-            own = vars(value).copy()  # to which another thread may add what it computes
-            kept = {n: v for n, v in own.items() if not is_cached(type(value), n)}
-            self.read(kept)
-        else:
-            raise TypeError(f"{value!r} has no contents that can be told from others")
-
-    def _function(self, function: types.FunctionType) -> None:
-        if of_library(function.__module__):
-            self._write("library", function.__module__, function.__qualname__)
-        else:
-            self._code(function.__code__, function.__globals__)
-        closure = map(_held, function.__closure__ or ())
-        defaults = [function.__defaults__, function.__kwdefaults__]
-        self._listed("given", [*defaults, *closure, vars(function)])
-
-    def _code(self, code: types.CodeType, names: Mapping[str, Any]) -> None:
-        """Instructions and constants, functions defined inside, and the globals that are read."""
-        self._write("code", code.co_code.hex(), " ".join(code.co_names), " ".join(code.co_varnames))
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                self._code(constant, names)
-            else:
-                self.read(constant)
-        self._globals(code.co_names, names)
-
-    def _globals(self, wanted: Iterable[str], names: Mapping[str, Any]) -> bool:
-        """Those of the wanted names that there are, in modules of one's own among them too."""
-        found = [name for name in wanted if name in names]
-        for name in found:
-            self._write("global", name)
-            value = names[name]
-            if _is_own_module(value) and not any(value is other for other in self._open):
-                self._open.append(value)
-                if not self._globals(wanted, vars(value)):
-                    self._module(value)
-                self._open.pop()
-            else:
-                self.read(value)
-        return bool(found)
-
-    def _module(self, module: types.ModuleType) -> None:
-        """Its name; the file of one of one's own too."""
-        self._write("module", module.__name__)
-        if _is_own_module(module):
-            if not getattr(module, "__file__", None):
-                raise TypeError(f"{module!r} has no contents that can be told from others")
-            self.hash.update(Path(str(module.__file__)).read_bytes())
-
-    def _class(self, cls: type) -> None:
-        """Its name; where the class is not of this package or another library, all it defines."""
-        self._write("class", cls.__module__, cls.__qualname__)
-        for base in cls.__mro__[:-1]:
-            if base.__flags__ & WRITTEN and not of_library(base.__module__):
-                self.read({n: v for n, v in vars(base).items() if _is_defined(n, v)})
+# Classes and modules ---------------------------------------------------------------------------
 
 
 @dataclass
@@ -195,11 +377,27 @@ class _Plain(ABC):
 MADE = {  # by Python
     *vars(_Plain),
     *vars(Enum("_", [])),
+    "__slots__",
     "__orig_bases__",
     "__parameters__",
+    "__type_params__",
     "__classdictcell__",
 }
 ANNOTATIONS = {"__annotate__", "__annotate_func__"}  # functions of Python 3.14 that compute them
+OF_MODULES = {*vars(types.ModuleType("_")), "__builtins__", "__cached__", "__file__", "__path__"}
+
+
+def _class(cls: type) -> Iterator[Part]:
+    """All that a class defines that no library holds, and its bases of this kind."""
+    yield from words("class", cls.__module__, cls.__qualname__)
+    if type(cls) is not type:
+        yield "", type(cls)
+    if issubclass(cls, Enum):
+        yield "", named({name: member._value_ for name, member in cls.__members__.items()})
+    for base in cls.__mro__[1:-1]:
+        yield "", base
+    defined = {name: entry for name, entry in vars(cls).items() if _is_defined(name, entry)}
+    yield "", named(defined)
 
 
 def _is_defined(name: str, value: Any) -> bool:
@@ -207,32 +405,11 @@ def _is_defined(name: str, value: Any) -> bool:
     return name not in ANNOTATIONS and (name not in MADE or inspect.isfunction(value))
 
 
-def _held(cell: types.CellType) -> Any:
-    """What a variable of an enclosing function holds, which may not be set yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return EMPTY_CELL
+def _module(module: types.ModuleType) -> Iterator[Part]:
+    """All that a module of one's own holds."""
+    yield from words("module", module.__name__)
+    yield "", named({name: v for name, v in vars(module).items() if name not in OF_MODULES})
 
 
 def _is_own_module(value: Any) -> bool:
-    if not isinstance(value, types.ModuleType) or value is builtins:
-        return False
-    return not of_library(value.__name__)
-
-
-def is_cached(cls: type, name: str) -> bool:
-    """Whether an attribute is what a property computed, and kept."""
-    return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
-
-
-@functools.cache
-def of_library(module: str | None) -> bool:
-    """Whether a module is of this package, the standard library or another installed one.
-
-    Results record their versions, so that names tell what they do.
-    """
-    root = (module or "").split(".")[0]
-    if root == __name__.split(".")[0] or root in sys.stdlib_module_names - {"__main__", "builtins"}:
-        return True
-    return "site-packages" in (getattr(sys.modules.get(root), "__file__", None) or "")
+    return isinstance(value, types.ModuleType) and not of_library(value.__name__)

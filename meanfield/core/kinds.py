@@ -58,7 +58,8 @@ from .forms import (
     shown,
     without_name,
 )
-from .identity import digest, is_cached, of_library
+from .identity import digest, is_cached, same
+from .libraries import of_library
 
 SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable)
@@ -213,13 +214,17 @@ class Kind(ABC):
 
     def identity(self) -> Any:
         """What `digest` reads of it: the parameters, and what else tells what it computes."""
-        return self.described
+        own = not of_library(type(self).__module__)  # whose attributes may say more
+        return {**self.__getstate__(), **self.described} if own else self.described
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and digest(self) == digest(other)
+        return type(other) is type(self) and same(self, other)
 
     def __hash__(self) -> int:
-        return hash(digest(self))
+        try:
+            return hash(digest(self))
+        except TypeError:  # for what it holds: then it equals itself only
+            return id(self)
 
     def __repr__(self) -> str:
         given = [
@@ -303,7 +308,7 @@ class Parameter:
         if self.required or self.default is None or value is None:
             return value is None and self.default is None
         kept = self.form.check("default", self.default)
-        return type(kept) is type(value) and digest(kept) == digest(value)
+        return type(kept) is type(value) and same(kept, value)
 
 
 def signature_of(target: Any) -> inspect.Signature:

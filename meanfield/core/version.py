@@ -1,8 +1,10 @@
-"""The version of the package: the tag of the commit from which it was installed."""
+"""Versions: that of the package is the tag of the commit from which it was installed."""
 
 from importlib import metadata
 
-__all__ = ["__version__", "version_of"]
+__all__ = ["LIBRARIES", "__version__", "version_of"]
+
+LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # in results
 
 
 def version_of(package: str) -> str | None:

@@ -502,6 +502,13 @@ def _combine(i, decay, weights, columns, u, slopes, target):
 
 
 @njit(**STEP)
+def _copy(source, target):
+    for row in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            target[row, k] = source[row, k]
+
+
+@njit(**STEP)
 def _turn(equation, basis, columns, rows, result):
     """Rows in the basis of sums, or back; as they are without one."""
     for row in range(len(rows)):
@@ -528,7 +535,7 @@ def _advance(equation, table, work, steps, strengths, excess, u, before, slopes)
             _turn(equation, basis, basis.forth, slope, slopes[0])
         else:
             slopes[0] = slopes[stages]
-        before[:] = u
+        _copy(u, before)
         start = before
         if modal:
             _turn(equation, basis, basis.forth, u, first)
@@ -551,7 +558,7 @@ def _advance(equation, table, work, steps, strengths, excess, u, before, slopes)
                 _turn(equation, basis, basis.forth, slope, slopes[i + 1])
             else:
                 _slope(equation, strength, excess[n, i + 1], at, stage, slopes[i + 1])
-        u[:] = stage
+        _copy(stage, u)
 
 
 @njit(cache=True, error_model="numpy")
@@ -571,7 +578,8 @@ def _record(equation, table, work, steps, strengths, excess, all_stages, all_slo
             _combine(i, work.decay[0], work.weights[0], columns, first[0], all_slopes[n], sums[0])
             _turn(equation, basis, basis.back, sums, slope)
             if i == stages - 1:
-                u[:] = slope[0]
+                for k in range(u.size):
+                    u[k] = slope[0, k]
             else:
                 all_stages[n, i + 1] = slope[0]
 
@@ -663,4 +671,5 @@ def _pull_back(
                     if moves[p]:
                         gradient[p] += _paired(equation, p, pulled[i + 1], changed)
         _turn(equation, dual, dual.back, sums, given[1:])
-        l[:] = given[1]
+        for k in range(size):
+            l[k] = given[1, k]

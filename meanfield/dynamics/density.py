@@ -297,6 +297,12 @@ class DensityMotion(Motion, moves=Density):
         return DensityEvolution(model, geometry, shape, self.inside, fields, **options)
 
     @property
+    def autonomous(self) -> bool:
+        model = self.model
+        steady = model.drift.autonomous and model.normalisation.autonomous
+        return steady and not model.smooth_noise
+
+    @property
     def alike(self) -> bool:
         return self.plain.is_zonal and self.model.steady_noise
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
+from ..lowlevel.compilation import IN_ANY_ORDER, INNER, WITHIN, njit
 from ..models import ZonalDrift
 from .contract import ThreadPool
 from .harmonics import PART, HarmonicEngine, Transforms, parts_of
@@ -192,7 +192,9 @@ def _power_moments(x, masses, moments, first, last):
         total[:] = 0
         for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
             size = _directions(x[r], begin, real, imaginary)
-            re[:size], im[:size] = masses[r, begin : begin + size], 0.0
+            im[:size] = 0.0
+            for i in range(size):
+                re[i] = masses[r, begin + i]
             _add_moments(real[:size], imaginary[:size], re[:size], im[:size], total)
 
 
@@ -201,14 +203,14 @@ def _series_values(x, series, found, first, last):
     """Fill values (R, r, n) of some parts: Re sum_k series_rk z^k."""
     parts = parts_of(x)
     real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
-    re, im = np.empty(BLOCK), np.empty(BLOCK)
+    im = np.empty(BLOCK)
     for task in range(first, last):
         r, part = task // parts, task % parts
         for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
             size = _directions(x[r], begin, real, imaginary)
             for c in range(series.shape[1]):
-                _real_parts(real[:size], imaginary[:size], series[r, c], re[:size], im[:size])
-                found[r, c, begin : begin + size] = re[:size]
+                values = found[r, c, begin : begin + size]
+                _real_parts(real[:size], imaginary[:size], series[r, c], values, im[:size])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -220,24 +222,23 @@ def _velocities(x, slopes, levels, velocity, level, first, last):
     """
     parts = parts_of(x)
     real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
-    re, im, speed = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    im, speed = np.empty(BLOCK), np.empty(BLOCK)
     for task in range(first, last):
         r, part = task // parts, task % parts
         for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
             size = _directions(x[r], begin, real, imaginary)
-            _real_parts(real[:size], imaginary[:size], slopes[r], re[:size], im[:size])
-            speed[:size] = re[:size]
+            _real_parts(real[:size], imaginary[:size], slopes[r], speed[:size], im[:size])
             if levels.size > 0:
-                _real_parts(real[:size], imaginary[:size], levels[r], re[:size], im[:size])
-                level[r, begin : begin + size] = re[:size]
+                values = level[r, begin : begin + size]
+                _real_parts(real[:size], imaginary[:size], levels[r], values, im[:size])
                 for i in range(size):
-                    speed[i] /= re[i]
+                    speed[i] /= values[i]
             for i in range(size):
                 velocity[r, begin + i, 0] = -speed[i] * imaginary[i]
                 velocity[r, begin + i, 1] = speed[i] * real[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _directions(x, begin, real, imaginary):
     """Write z of the tokens of one block, and say how many they are."""
     size = min(BLOCK, len(x) - begin)
@@ -265,7 +266,9 @@ def _add_moments(real, imaginary, re, im, total):
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _real_parts(real, imaginary, series, re, im):
     """re = Re sum_k series_k z^k, by Horner's rule."""
-    re[:], im[:] = series[-1].real, series[-1].imag
+    last = series[-1]
+    for i in range(real.size):
+        re[i], im[i] = last.real, last.imag
     for k in range(series.size - 2, -1, -1):
         c = series[k]
         for i in range(real.size):

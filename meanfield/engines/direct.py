@@ -27,6 +27,7 @@ from .exponential_pairs import (
     BLOCK,
     block_pair,
     columns_of,
+    more_than_three,
     pairs_in_blocks,
     pairs_of_blocks,
     rounds_of,
@@ -166,14 +167,15 @@ class DirectSums(Engine):
             kernels = [exponential_kernel(b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
         sums, threads = np.zeros_like(columns), self._threads_for(columns)
+        more = more_than_three(columns)
         if columns.shape[2] <= SMALL:
-            threads.share(partial(sums_of, columns, beta, sums), len(columns))
+            threads.share(partial(sums_of, columns, beta, sums, more), len(columns))
             return sums
         blocks = -(-columns.shape[2] // BLOCK)
         for system in zip(columns, beta, sums, strict=True):
-            threads.share(partial(pairs_in_blocks, *system), blocks)
+            threads.share(partial(pairs_in_blocks, *system, more), blocks)
             for turn in range(rounds_of(blocks)):
-                threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
+                threads.share(partial(pairs_of_blocks, *system, turn, more), (blocks + 1) // 2)
         return sums
 
     def _renew_faint(self, columns, beta, sums):

@@ -292,7 +292,8 @@ def _divide(columns, changes, found, levels, whole, vectors):
                     u, part = columns[r, c, begin:end], found[a, r, c, begin:end]
                     target = vectors[a, r, begin:end, c]
                     if whole:
-                        target[:] = part
+                        for i in range(part.size):
+                            target[i] = part[i]
                     elif a == 0:
                         for i in range(u.size):
                             target[i] = part[i] - along[i] * u[i]

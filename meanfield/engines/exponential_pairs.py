@@ -15,7 +15,7 @@ circle, and the loops are unrolled.
 
 import numpy as np
 
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, jitable, njit
 from ..lowlevel.simd import exponential
 
 BLOCK = 256
@@ -50,32 +50,51 @@ def _fill(x, masses, columns):
                     columns[r, c, i] = x[r, i, c] / lengths[i - begin]
 
 
-@njit(cache=True, nogil=True)
-def sums_of(columns, beta, sums, first, last):
+# The loops that follow are compiled for three rows of coordinates, where `more` is None, or for any
+# number of them, where it is True: numba leaves out the branch that is not taken.
+
+
+def more_than_three(columns: np.ndarray) -> bool | None:
+    """`more` for columns (..., rows + 1, n)."""
+    return None if columns.shape[-2] == 4 else True
+
+
+@njit(cache=True, nogil=True, announced="sums over pairs of tokens, about 2 s")
+def sums_of(columns, beta, sums, more, first, last):
     """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
     blocks = -(-columns.shape[2] // BLOCK)
     for r in range(first, last):
-        pairs_in_blocks(columns[r], beta[r], sums[r], 0, blocks)
+        _add_inside(columns[r], beta[r], sums[r], more, 0, blocks)
         for turn in range(rounds_of(blocks)):
-            pairs_of_blocks(columns[r], beta[r], sums[r], turn, 0, (blocks + 1) // 2)
+            _add_between(columns[r], beta[r], sums[r], turn, more, 0, (blocks + 1) // 2)
 
 
 @njit(cache=True, nogil=True)
-def pairs_in_blocks(columns, beta, sums, first, last):
+def pairs_in_blocks(columns, beta, sums, more, first, last):
     """Add the pairs within a block, for some blocks of a system."""
+    _add_inside(columns, beta, sums, more, first, last)
+
+
+@njit(cache=True, nogil=True)
+def pairs_of_blocks(columns, beta, sums, turn, more, first, last):
+    """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+    _add_between(columns, beta, sums, turn, more, first, last)
+
+
+@njit(**WITHIN)
+def _add_inside(columns, beta, sums, more, first, last):
     n, scratch, offset = columns.shape[1], np.empty(BLOCK), min(0.0, 2 * beta)
     for block in range(first, last):
         begin, end = block * BLOCK, min(n, (block + 1) * BLOCK)
-        if columns.shape[0] == 4:
+        if more is None:
             _pairs_inside_3d(columns, beta, offset, sums, begin, end)
         else:
             for i in range(begin, end):
                 _pull(columns, beta, offset, i, begin, end, sums, i, scratch)
 
 
-@njit(cache=True, nogil=True)
-def pairs_of_blocks(columns, beta, sums, turn, first, last):
-    """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+@njit(**WITHIN)
+def _add_between(columns, beta, sums, turn, more, first, last):
     n, scratch, offset = columns.shape[1], np.empty(BLOCK), min(0.0, 2 * beta)
     for number in range(first, last):
         one, other = block_pair(-(-n // BLOCK), turn, number)
@@ -83,7 +102,7 @@ def pairs_of_blocks(columns, beta, sums, turn, first, last):
             continue
         rows = (one * BLOCK, (one + 1) * BLOCK)
         begin, end = other * BLOCK, min(n, (other + 1) * BLOCK)
-        if columns.shape[0] == 4:
+        if more is None:
             _pairs_between_3d(columns, beta, offset, sums, rows, begin, end)
         else:
             _pairs_between(columns, beta, offset, sums, rows, begin, end, scratch)
@@ -110,7 +129,7 @@ def single_sums(columns, beta, tokens, sums, first, last):
 
 
 @njit(cache=True, nogil=True)
-def seen_sums(columns, beta, sums, first, last):
+def seen_sums(columns, beta, sums, more, first, last):
     """Add the sums over the tokens j <= i, for some blocks of systems; beta is one number.
 
     Blocks are numbered through all systems, from both ends of each in turn, as later ones take
@@ -125,7 +144,7 @@ def seen_sums(columns, beta, sums, first, last):
             begin = other * BLOCK
             for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
                 end = min(begin + BLOCK, i + 1)
-                if columns.shape[1] == 4:
+                if more is None:
                     _seen_3d(columns[r], beta, offset, sums[r], i, begin, end)
                 else:
                     _pull(columns[r], beta, offset, i, begin, end, sums[r], i, scratch)
@@ -247,13 +266,13 @@ def _pairs_between(columns, beta, offset, sums, rows, begin, end, kernel):
 # collects is summed in the order of the rounds, whichever thread computes it.
 
 
-@njit(cache=True, nogil=True)
+@jitable
 def rounds_of(blocks):
     """The number of rounds for so many blocks; each has up to blocks/2 pairs."""
     return blocks - 1 + blocks % 2
 
 
-@njit(cache=True, nogil=True)
+@jitable
 def block_pair(blocks, turn, number):
     """The two blocks of a pair of a round, or (-1, -1) where a block is left over.
 

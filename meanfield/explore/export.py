@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pprint import pformat
 from typing import Any
@@ -22,7 +22,14 @@ SCRIPT = '''"""What `meanfield explore` showed; its link was {link}."""
 {body}'''
 
 
-def exported(scene: Scene, name: str, own: Own | None = None) -> tuple[str, bytes]:
+def is_figure(name: str) -> bool:
+    """Whether a file is a figure, for which a run is computed; texts are written at once."""
+    return name.rpartition(".")[2] in FORMATS
+
+
+def exported(
+    scene: Scene, name: str, own: Own | None = None, stopped: Callable[[], bool] = lambda: False
+) -> tuple[str, bytes]:
     """The type and the content of a file of the scene.
 
     Parameters
@@ -31,11 +38,13 @@ def exported(scene: Scene, name: str, own: Own | None = None) -> tuple[str, byte
     name : str
         density.toml, tokens.toml, explored.py, or density or tokens with .png or .svg.
     own : Own, optional
+    stopped : callable
+        Asked after every step of the run of a figure: whether nobody wants the rest.
 
     Raises
     ------
     MeanfieldError
-        If there is no such file, or the scene has not what would be in it.
+        If there is no such file, the scene has not what would be in it, or the run was stopped.
     """
     stem, _, ending = name.partition(".")
     known = (*TABLE_OF, "explored.py", *(f"{f}.{e}" for f in FIGURES for e in FORMATS))
@@ -47,12 +56,23 @@ def exported(scene: Scene, name: str, own: Own | None = None) -> tuple[str, byte
         raise MeanfieldError(f"{name}: this scene has no {stem}; it has {' and '.join(tables)}.")
     if ending == "toml":
         return "application/toml", toml_text(tables[stem]).encode()
-    return FORMATS[ending], figure(scene, stem, ending, own)
+    return FORMATS[ending], figure(scene, stem, ending, own, stopped)
 
 
-def figure(scene: Scene, layer: str, ending: str, own: Own | None = None) -> bytes:
+def figure(
+    scene: Scene, layer: str, ending: str, own: Own | None, stopped: Callable[[], bool]
+) -> bytes:
     """The overview of the run of a layer, as `Solution.plot` draws it."""
-    run = scene.configurations(own)[layer].run(out=None, progress=False)
+
+    def look(*_: Any) -> bool:
+        return stopped()
+
+    run = scene.configurations(own)[layer].run(out=None, progress=False, callback=look)
+    if stopped():
+        raise MeanfieldError(
+            f"{layer}.{ending} was stopped at t = {run.t[-1]:g}: `meanfield solve {layer}.toml`, "
+            "with the configuration that is exported, takes as long as it needs."
+        )
     buffer = BytesIO()
     run.plot().savefig(buffer, format=ending, dpi=200)
     return buffer.getvalue()

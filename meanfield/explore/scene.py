@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ..app.configuration import parse_config, read_config
 from ..app.tasks import Configuration, Run
-from ..core.checks import fitting, path_of, real
+from ..core.checks import as_given, fitting, path_of, real
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.forms import Index, Leaf
 from ..core.kinds import Kind, build, describe
@@ -27,6 +28,7 @@ RTOL = 1e-6
 MOST_TOKENS = 1000
 STEPS = 120  # of tokens with noise, in the time kappa_1
 MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
+LONGEST_TEXT = 200  # characters of a parameter
 
 
 def within(low: float, high: float, beyond: str = "") -> Leaf:
@@ -118,6 +120,10 @@ class Scene(Kind, family=True):
         ConfigError
             One line for each problem: the name, what was expected and what came.
         """
+        for name, text in texts.items():
+            few = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
+            wanted = f"of at most {LONGEST_TEXT} characters"
+            fitting(as_given(name, 40), text, wanted, few, ConfigError)
         return build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
@@ -232,11 +238,10 @@ class Scene(Kind, family=True):
 
 def _read(text: str) -> Any:
     """A number where the text is one; 1e999 is not, though it is read as infinity."""
-    for number in (int, float):
-        try:
-            found = number(text)
-        except ValueError:
-            continue
+    with suppress(ValueError):
+        return int(text)
+    with suppress(ValueError):
+        found = float(text)
         return text if math.isinf(found) and "inf" not in text.lower() else found
     return text
 

@@ -6,34 +6,41 @@ It needs tornado, which the extra ``[explore]`` brings.
 import asyncio
 import contextlib
 import json
+import logging
+import os
 import re
 import socket
+import sys
+import threading
+import time
 import warnings
 import webbrowser
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import tornado.httpserver
-import tornado.ioloop
 import tornado.web
 import tornado.websocket
 
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import REFUSED
 from ..core.kinds import describe, parameters_of
-from .export import exported
+from .connections import Doors, Listening, Sparing
+from .drawings import DRAWINGS, FAIR, Drawing, Drawings
+from .export import exported, is_figure
 from .frames import DRAWN
-from .scene import SPACES, Own, Scene
+from .outbox import Outbox
+from .scene import LONGEST_TEXT, SPACES, Own, Scene
 from .sessions import NONE, Session, Studio
 
 PAGE = Path(__file__).parent / "page"
 FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
-MOST_SOCKETS = 64
-MOST_BYTES = 16384  # of a message from a page
-LONGEST = 200  # characters of a parameter
-MOST_WAITING = 4  # exports at the same time
+MOST_BYTES = 16384  # of a message from a page, and of the headers of a request
+A_SECOND, AT_ONCE = 50, 500  # scenes that a page may send; its sliders send 25 a second
+IDLE = 30.0  # seconds after which a connection is closed that says nothing
+UNREAD = 2**18  # bytes for a page in the buffer of the system
+PATIENCE = 1.0  # seconds for which threads may go on after Ctrl-C
 LOCAL = ("127.0.0.1", "localhost", "::1")
 HEADERS = {
     "Content-Security-Policy": (
@@ -86,56 +93,71 @@ class Socket(tornado.websocket.WebSocketHandler):
     """The connection of an open page; those of pages from elsewhere are refused by tornado."""
 
     session: Session | None = None
+    outbox: Outbox | None = None
 
-    def initialize(self, studio: Studio, sockets: "set[Socket]") -> None:
-        self.studio, self.sockets = studio, sockets
+    def initialize(self, studio: Studio, doors: Doors, greeting: str) -> None:
+        self.studio, self.doors, self.greeting = studio, doors, greeting
+        self.left, self.refilled = float(AT_ONCE), time.monotonic()
 
     def open(self, *_: str, **__: str) -> None:
-        if len(self.sockets) >= MOST_SOCKETS:
-            self.close(1013, f"{MOST_SOCKETS} pages are open already")
-            return
-        self.sockets.add(self)
-        loop = tornado.ioloop.IOLoop.current()
+        stream: Any = self.ws_connection.stream if self.ws_connection else None
+        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD)
+        self.doors.became_a_page(stream, self)
+        self.outbox = outbox = Outbox(self._write)
+        self.delivery = asyncio.create_task(outbox.deliver())
 
         def send(message: Any, version: int) -> None:
-            loop.add_callback(self._write, message, version)
+            text = message if isinstance(message, bytes) else _json(message)
+            outbox.put(text, lambda: version != NONE and session.is_past(version))
 
-        self._write(hello(self.studio.own), NONE)
-        self.session = self.studio.open(send)
+        outbox.put(self.greeting, lambda: False)
+        self.session = session = self.studio.open(send, outbox.wait)
 
-    def _write(self, message: Any, version: int) -> None:
-        """Write what is not of an earlier scene by now."""
-        past = self.session is not None and version != NONE and self.session.is_past(version)
-        if past or self.ws_connection is None:
-            return
-        binary = isinstance(message, bytes)
+    async def _write(self, message: str | bytes) -> None:
         with contextlib.suppress(tornado.websocket.WebSocketClosedError):
-            self.write_message(message if binary else _json(message), binary=binary)
+            await self.write_message(message, binary=isinstance(message, bytes))
 
     def on_message(self, message: str | bytes) -> None:
+        if not self._may_send():
+            self.close(1008, f"more than {A_SECOND} scenes a second")
+            return
         try:
             told = json.loads(message)
             version, texts = told["version"], told["scene"]
-            fits = type(version) is int and version >= 0 and isinstance(texts, dict)
-            fits = fits and all(isinstance(t, str) and len(t) < LONGEST for t in texts.values())
-        except (ValueError, KeyError, TypeError, RecursionError):
+            fits = type(version) is int and 0 <= version < 2**53 and isinstance(texts, dict)
+            texts_fit = all(isinstance(t, str) and len(t) < LONGEST_TEXT for t in texts.values())
+            fits = fits and texts_fit
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             fits = False
         if not fits or self.session is None:
             self.close(1003, "expected a version and a scene")
             return
+        self.doors.was_used(self)
         self.session.show(version, texts)
 
+    def _may_send(self) -> bool:
+        """Take one from the scenes that the page may send; they become more as time passes."""
+        now = time.monotonic()
+        self.left = min(self.left + A_SECOND * (now - self.refilled), AT_ONCE) - 1
+        self.refilled = now
+        return self.left >= 0
+
     def on_close(self) -> None:
-        self.sockets.discard(self)
+        self.doors.left(self)
+        if self.outbox is not None:
+            self.outbox.close()
+            self.delivery.cancel()
         if self.session is not None:
             self.session.close()
 
 
 class Export(tornado.web.RequestHandler):
-    """Files of a scene, which the link gives."""
+    """Files of a scene, which the link gives; texts do not wait for figures."""
 
-    def initialize(self, studio: Studio, pool: ThreadPoolExecutor, waiting: list[str]) -> None:
-        self.studio, self.pool, self.waiting = studio, pool, waiting
+    drawing: Drawing | None = None
+
+    def initialize(self, studio: Studio, doors: Doors, drawings: Drawings) -> None:
+        self.studio, self.doors, self.drawings = studio, doors, drawings
 
     def set_default_headers(self) -> None:
         for name, value in HEADERS.items():
@@ -145,27 +167,31 @@ class Export(tornado.web.RequestHandler):
         if self.request.headers.get("Sec-Fetch-Site", "same-origin") == "cross-site":
             self.refuse(403, "Files are exported to this page only.")
             return
-        if len(self.waiting) >= MOST_WAITING:
-            self.refuse(503, f"{MOST_WAITING} files are being written: try again.")
-            return
         texts = {key: self.get_query_argument(key) for key in self.request.query_arguments}
-        self.waiting.append(name)
         try:
-            kind, content = await asyncio.get_running_loop().run_in_executor(
-                self.pool, self.written, name, texts
-            )
+            scene = Scene.of_texts(texts)
+            if not is_figure(name):
+                kind, content = exported(scene, name, self.studio.own)
+            else:
+                own = self.studio.own
+                drawing = await self.drawings.begin(lambda stop: exported(scene, name, own, stop))
+                if drawing is None:
+                    self.set_header("Retry-After", str(int(FAIR)))
+                    self.refuse(503, f"{DRAWINGS} figures are being drawn: try again.")
+                    return
+                self.drawing = drawing
+                self.doors.is_waiting(self.request.connection)
+                kind, content = await drawing.future
         except REFUSED as error:
             self.refuse(400, str(error))
             return
-        finally:
-            self.waiting.remove(name)
         self.set_header("Content-Type", kind)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         self.finish(content)
 
-    def written(self, name: str, texts: dict[str, str]) -> tuple[str, bytes]:
-        """The type and the content, in a thread."""
-        return exported(Scene.of_texts(texts), name, self.studio.own)
+    def on_connection_close(self) -> None:
+        if self.drawing is not None:
+            self.drawing.given_up = True
 
     def refuse(self, code: int, text: str) -> None:
         """Answer with a message."""
@@ -178,21 +204,26 @@ def _json(message: dict[str, Any]) -> str:
     return json.dumps(message, allow_nan=False)
 
 
-def application(studio: Studio, host: str) -> tornado.web.Application:
+def application(
+    studio: Studio, host: str, doors: Doors, drawings: Drawings
+) -> tornado.web.Application:
     """The application; bound to this machine, it answers to its own names only."""
-    sockets: set[Socket] = set()
     files = "|".join(map(re.escape, FILES))
     shared = {"path": str(PAGE), "default_filename": "index.html"}
-    exports = {"studio": studio, "pool": ThreadPoolExecutor(1, "export"), "waiting": []}
+    known = {"studio": studio, "doors": doors}
     handlers: list[Any] = [
-        ("/socket", Socket, {"studio": studio, "sockets": sockets}),
-        ("/export/([a-z]+[.][a-z]+)", Export, exports),
+        ("/socket", Socket, known | {"greeting": _json(hello(studio.own))}),
+        ("/export/([a-z]+[.][a-z]+)", Export, known | {"drawings": drawings}),
         ("/()", Page, shared),
         (f"/({files})", Page, shared),
     ]
     names = "|".join(re.escape(name) for name in (*LOCAL, "[::1]"))
     pattern = f"(?:{names})$" if host in LOCAL else ".*"
-    made = tornado.web.Application(websocket_max_message_size=MOST_BYTES)
+    made = tornado.web.Application(
+        websocket_max_message_size=MOST_BYTES,
+        websocket_ping_interval=IDLE,  # browsers answer; who does not is not there any more
+        websocket_ping_timeout=IDLE,
+    )
     made.add_handlers(pattern, handlers)
     return made
 
@@ -207,7 +238,6 @@ async def serving(
     MeanfieldError
         If the address cannot be bound.
     """
-    studio = Studio(own)
     try:
         family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.create_server(where[:2], family=family)
@@ -217,22 +247,52 @@ async def serving(
             "finds a port."
         ) from error
     listening.setblocking(False)
-    server = tornado.httpserver.HTTPServer(application(studio, host), max_body_size=MOST_BYTES)
-    server.add_socket(listening)
+    studio, doors, drawings = Studio(own), Doors(), Drawings()
+    server = tornado.httpserver.HTTPServer(
+        application(studio, host, doors, drawings),
+        max_body_size=MOST_BYTES,
+        max_header_size=MOST_BYTES,
+        idle_connection_timeout=IDLE,
+        body_timeout=IDLE,
+    )
     shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}/"
+    taking = Listening(listening, server, doors)
     try:
-        ready(f"http://{shown}:{listening.getsockname()[1]}/")
+        ready(address)
         await asyncio.Event().wait()
     finally:
-        server.stop()
+        taking.close()
         studio.close()
-        await server.close_all_connections()
+        drawings.end()
+        doors.close()
+        await asyncio.sleep(0.1)  # in which pages are told
+
+
+async def _serving_until_the_end(own: Own | None, host: str, port: int, ready: Any) -> None:
+    """Serve, and end the process even if busy threads leave this one no time."""
+    task = asyncio.create_task(serving(own, host, port, ready))
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        timer = threading.Timer(2 * PATIENCE, _end)
+        timer.daemon = True
+        timer.start()
+        task.cancel()
+        await asyncio.wait([task])
+        raise
+    task.result()
 
 
 def serve(
     own: Own | None, host: str, port: int, *, browser: bool, say: Callable[[str], None]
 ) -> None:
-    """Serve the page until Ctrl-C."""
+    """Serve the page until Ctrl-C, after which the process ends within seconds.
+
+    Compilation and the steps of curves cannot be stopped from outside. Their threads hold nothing
+    that has to be written; when they have not ended after `PATIENCE` seconds, they end with the
+    process.
+    """
 
     def ready(address: str) -> None:
         say(f"meanfield explorer: {address} (Ctrl-C ends it)")
@@ -240,5 +300,20 @@ def serve(
             webbrowser.open(address)
 
     warnings.simplefilter("ignore", UnresolvedWarning)  # the page says how each run ended
+    for name in ("tornado.access", "tornado.application", "tornado.general", "asyncio"):
+        logging.getLogger(name).addFilter(Sparing())
+    logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # not of what is refused
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serving(own, host, port, ready))
+        asyncio.run(_serving_until_the_end(own, host, port, ready))
+    ended = time.monotonic() + PATIENCE
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(ended - time.monotonic(), 0))
+            if thread.is_alive():
+                _end()
+
+
+def _end() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

@@ -1,7 +1,8 @@
 """Open pages and their work: each has one scene, and nothing of an earlier one is ever sent.
 
 A page numbers its scenes. What is computed for one is sent with its number, and is dropped when the
-page has gone on. There are few pages and few threads, whatever comes in.
+page has gone on. There are few pages and few threads, whatever comes in: of what a page asks for
+while the threads are busy, only the last is kept.
 """
 
 import json
@@ -12,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,18 +21,54 @@ import numpy as np
 from ..app.tasks import Configuration
 from ..core.errors import MeanfieldError
 from ..core.forms import REFUSED
+from ..solving.progress import stopped_when
 from .diagrams import branches_of, plane_of
 from .frames import Frame, play
 from .scene import Own, Scene
 
 MOST_SESSIONS = 8
 RUNS, DIAGRAMS = 2 * MOST_SESSIONS, 1  # threads: no page waits for the runs of another
+SCENES = 2  # threads that read scenes
 FLUSH = 0.05  # seconds between messages with frames
 SETTLED = 0.3  # seconds for which a scene stays before its diagrams are computed
 KEPT = 64  # diagrams
 NONE = -1  # the number of no scene
+LAYERS = ("density", "tokens")
 
 Message = dict[str, Any] | bytes
+
+
+class Latest:
+    """A place for one job in a pool of threads: a job that has not begun gives way to the next."""
+
+    def __init__(self, pool: ThreadPoolExecutor):
+        self._pool = pool
+        self._lock = threading.Lock()
+        self._job: Callable[[], None] | None = None
+        self._busy = False
+
+    def put(self, job: Callable[[], None] | None) -> None:
+        """Do this job after the one that is being done, in place of any other; None: no other."""
+        with self._lock:
+            self._job = job
+            begins, self._busy = job is not None and not self._busy, self._busy or job is not None
+        if begins:
+            self._submit()
+
+    def _submit(self) -> None:
+        with suppress(RuntimeError):  # the studio has closed
+            self._pool.submit(self._work)
+
+    def _work(self) -> None:
+        """Do one job; another one goes to the end of the queue of the pool, behind other places."""
+        with self._lock:
+            job, self._job = self._job, None
+        if job is not None:
+            job()
+        with self._lock:
+            self._busy = again = self._job is not None
+        if again:
+            self._submit()
 
 
 class Session:
@@ -41,24 +79,44 @@ class Session:
     studio : Studio
     send : callable
         Takes a message, a dict or bytes, and the number of its scene, from any thread.
+    wait : callable
+        Returns when the page has room for frames, or when what it is given says that they are not
+        wanted any more.
     """
 
-    def __init__(self, studio: "Studio", send: Callable[[Message, int], None]):
-        self._studio, self._send = studio, send
+    def __init__(
+        self,
+        studio: "Studio",
+        send: Callable[[Message, int], None],
+        wait: Callable[[Callable[[], bool]], None],
+    ):
+        self._studio, self._send, self._wait = studio, send, wait
         self._lock = threading.Lock()
         self._version = NONE
+        self._scenes, self._diagrams = Latest(studio.scenes), Latest(studio.diagrams)
+        self._runs = {layer: Latest(studio.runs) for layer in LAYERS}
+        self._curves: tuple = ()  # whose diagrams the page shows
         self.paused = False
 
     def show(self, version: int, texts: Mapping[str, str]) -> None:
-        """Go on to another scene, which the page has given this number."""
+        """Go on to another scene, which the page has given this number; returns at once."""
         with self._lock:
             self._version = version
         self._studio.wake(self)
+        self._scenes.put(partial(self._present, version, texts))
+
+    def _present(self, version: int, texts: Mapping[str, str]) -> None:
+        """Read a scene, and begin its runs, in a thread of the studio."""
+        if self.is_past(version):
+            return
         try:
             scene = Scene.of_texts(texts)
             configurations = scene.configurations(self._studio.own)
         except REFUSED as error:
             self.tell(version, {"type": "refused", "message": str(error)})
+            return
+        except Exception as error:  # a defect, which must not be silent in a thread
+            self.tell(version, {"type": "refused", "message": f"{type(error).__name__}: {error}"})
             return
         told = {
             "type": "accepted",
@@ -71,8 +129,8 @@ class Session:
         self.tell(version, told)
         for layer, config in configurations.items():
             coded = layer == "density" and scene.space == "Sphere"
-            self._studio.runs.submit(self._run, version, layer, config, coded)
-        self._studio.draw(self, version, scene)
+            self._runs[layer].put(partial(self._run, version, layer, config, coded))
+        self._draw(version, scene)
 
     def pause(self) -> None:
         """Stop all work, as another page needs the place."""
@@ -107,6 +165,7 @@ class Session:
 
         def flush() -> None:
             message = packed(version, layer, waiting, coded)
+            self._wait(lambda: self.is_past(version))
             with self._lock:
                 if version == self._version:
                     self._send(message, version)
@@ -131,6 +190,58 @@ class Session:
             flush()
         self.tell(version, ending)
 
+    # Diagrams ------------------------------------------------------------------------------
+
+    def _draw(self, version: int, scene: Scene) -> None:
+        """Send the diagrams of a scene: those that are known at once, others when it stays."""
+        beta = 0.0 if scene.drift == "Kuramoto" else scene.beta
+        wanted = {
+            ("plane", scene.space, scene.drift): plane_of,
+            ("branches", scene.space, scene.drift, beta): branches_of,
+        }
+        self._curves = tuple(wanted)
+        missing = {}
+        for key, compute in wanted.items():
+            found = self._studio.kept(key)
+            if found is None:
+                missing[key] = compute
+            else:
+                self.tell(version, {"type": "diagram", "name": key[0], "data": found})
+        if not missing:
+            self._diagrams.put(None)
+            return
+
+        settled = time.monotonic() + SETTLED
+
+        def work() -> None:
+            time.sleep(max(settled - time.monotonic(), 0))
+            for key, compute in missing.items():
+                if not self.is_past(version):
+                    self._compute(version, scene, key, compute)
+
+        self._diagrams.put(work)
+
+    def _compute(self, version: int, scene: Scene, key: tuple, compute: Callable) -> None:
+        """Compute a diagram, unless the page is closed or goes on to others meanwhile."""
+
+        def stopped() -> bool:
+            return self._version == NONE or key not in self._curves
+
+        began = time.monotonic()
+        told = {"type": "diagram", "name": key[0]}
+        try:
+            with stopped_when(stopped):
+                found = self._studio.kept(key) or compute(scene)
+        except (*REFUSED, MeanfieldError) as error:
+            self.tell(version, told | {"message": str(error)})
+            return
+        except Exception as error:  # a defect, which must not be silent in a thread
+            self.tell(version, told | {"message": f"{type(error).__name__}: {error}"})
+            return
+        if not stopped():
+            self._studio.keep(key, found)
+            self.tell(version, told | {"data": found, "seconds": time.monotonic() - began})
+
 
 class Studio:
     """The open pages, and the threads that work for them.
@@ -143,8 +254,9 @@ class Studio:
 
     def __init__(self, own: Own | None = None):
         self.own = own
+        self.scenes = ThreadPoolExecutor(SCENES, "scene")
         self.runs = ThreadPoolExecutor(RUNS, "run")
-        self._diagrams = ThreadPoolExecutor(DIAGRAMS, "diagram")
+        self.diagrams = ThreadPoolExecutor(DIAGRAMS, "diagram")
         self._sessions: OrderedDict[Session, None] = OrderedDict()  # those used last at the end
         self._kept: OrderedDict[tuple, dict[str, Any]] = OrderedDict()
         self._lock = threading.Lock()
@@ -155,9 +267,13 @@ class Studio:
         with self._lock:
             return list(self._sessions)
 
-    def open(self, send: Callable[[Message, int], None]) -> Session:
+    def open(
+        self,
+        send: Callable[[Message, int], None],
+        wait: Callable[[Callable[[], bool]], None] = lambda past: None,
+    ) -> Session:
         """A session for a page."""
-        session = Session(self, send)
+        session = Session(self, send, wait)
         self.wake(session)
         return session
 
@@ -181,56 +297,20 @@ class Studio:
         """Stop the work of all pages."""
         for session in self.sessions:
             session.close()
-        for pool in (self.runs, self._diagrams):
+        for pool in (self.scenes, self.runs, self.diagrams):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    # Diagrams ------------------------------------------------------------------------------
-
-    def draw(self, session: Session, version: int, scene: Scene) -> None:
-        """Send the diagrams of a scene: those that are known at once, others when it stays."""
-        beta = 0.0 if scene.drift == "Kuramoto" else scene.beta
-        wanted = {
-            "plane": ((scene.space, scene.drift), plane_of),
-            "branches": ((scene.space, scene.drift, beta), branches_of),
-        }
-        missing = {}
-        for name, (key, compute) in wanted.items():
-            found = self._kept.get((name, *key))
-            if found is None:
-                missing[name] = (key, compute)
-            else:
-                session.tell(version, {"type": "diagram", "name": name, "data": found})
-        if not missing:
-            return
-
-        def work() -> None:
-            for name, (key, compute) in missing.items():
-                if session.is_past(version):
-                    return
-                self._compute(session, version, scene, name, key, compute)
-
-        def later() -> None:
-            with suppress(RuntimeError):  # the studio has closed
-                self._diagrams.submit(work)
-
-        timer = threading.Timer(SETTLED, later)
-        timer.daemon = True
-        timer.start()
-
-    def _compute(self, session, version, scene, name, key, compute) -> None:
-        began = time.monotonic()
-        try:
-            found = self._kept.get((name, *key)) or compute(scene)
-        except (*REFUSED, MeanfieldError) as error:
-            session.tell(version, {"type": "diagram", "name": name, "message": str(error)})
-            return
+    def kept(self, key: tuple) -> dict[str, Any] | None:
+        """A diagram that was computed before."""
         with self._lock:
-            self._kept[name, *key] = found
+            return self._kept.get(key)
+
+    def keep(self, key: tuple, found: dict[str, Any]) -> None:
+        """Keep a diagram; beyond `KEPT` the oldest is forgotten."""
+        with self._lock:
+            self._kept[key] = found
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        seconds = time.monotonic() - began
-        told = {"type": "diagram", "name": name, "data": found, "seconds": seconds}
-        session.tell(version, told)
 
 
 def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:

@@ -11,6 +11,7 @@ ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5,
 import numpy as np
 
 from .compilation import INNER, njit
+from .records import numbers_at
 from .simd import LANES, load, store
 
 PLANE = 8 * LANES
@@ -51,9 +52,11 @@ def twiddles(factors: list[int]) -> np.ndarray:
     return np.concatenate(tables)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def transform(source, target, scratch, factors, table):
     """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
+
+    `table` is the address of the `twiddles` of the factors.
 
     The transform with the opposite sign has the same entries, that of j at n - j.
     """
@@ -63,7 +66,7 @@ def transform(source, target, scratch, factors, table):
     for i in range(factors.size):
         radix, place = factors[i], target if (factors.size - i) % 2 == 1 else scratch
         count = n // radix
-        w = table[begin : begin + 2 * n - 2 * count].reshape((count, 2 * radix - 2))
+        w = table + 8 * begin
         if radix == 8:
             _pass_8(source, place, count, stride, w)
         elif radix == 5:
@@ -89,16 +92,18 @@ def write_row(at, re, im):
 
 
 @njit(**INNER)
-def _turn(at, re, im, w, p, j):
-    """Store a value times e^{i angle}, the angle being that of entry j of row p."""
-    c, s = w[p, 2 * j - 2], w[p, 2 * j - 1]
+def _turn(at, re, im, turn):
+    """Store a value times e^{i angle}; cosine and sine of the angle are at the address `turn`."""
+    w = numbers_at(turn, 0, 0.0)
+    c, s = w[0], w[1]
     write_row(at, c * re - s * im, c * im + s * re)
 
 
 @njit(**INNER)
-def _pass_3(source, target, count, stride, w):
+def _pass_3(source, target, count, stride, turns):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
+        w = turns + 32 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 3 * p) * ROW
             x0, y0 = read_row(a)
@@ -107,21 +112,22 @@ def _pass_3(source, target, count, stride, w):
             sx, sy, dx, dy = x1 + x2, y1 + y2, SIN_3 * (x1 - x2), SIN_3 * (y1 - y2)
             ex, ey = x0 + COS_3 * sx, y0 + COS_3 * sy
             write_row(b, x0 + sx, y0 + sy)
-            _turn(b + near, ex - dy, ey + dx, w, p, 1)
-            _turn(b + 2 * near, ex + dy, ey - dx, w, p, 2)
+            _turn(b + near, ex - dy, ey + dx, w)
+            _turn(b + 2 * near, ex + dy, ey - dx, w + 16)
 
 
 @njit(**INNER)
-def _pass_4(source, target, count, stride, w):
+def _pass_4(source, target, count, stride, turns):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
+        w = turns + 48 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 4 * p) * ROW
             x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, far)
             write_row(b, x0, y0)
-            _turn(b + near, x1, y1, w, p, 1)
-            _turn(b + 2 * near, x2, y2, w, p, 2)
-            _turn(b + 3 * near, x3, y3, w, p, 3)
+            _turn(b + near, x1, y1, w)
+            _turn(b + 2 * near, x2, y2, w + 16)
+            _turn(b + 3 * near, x3, y3, w + 32)
 
 
 @njit(**INNER)
@@ -137,9 +143,10 @@ def _four(at, far):
 
 
 @njit(**INNER)
-def _pass_5(source, target, count, stride, w):
+def _pass_5(source, target, count, stride, turns):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
+        w = turns + 64 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 5 * p) * ROW
             x0, y0 = read_row(a)
@@ -152,18 +159,19 @@ def _pass_5(source, target, count, stride, w):
             write_row(b, x0 + sx + tx, y0 + sy + ty)
             ex, ey = x0 + COS_5 * sx + COS_5_TWICE * tx, y0 + COS_5 * sy + COS_5_TWICE * ty
             fx, fy = SIN_5 * dx + SIN_5_TWICE * ux, SIN_5 * dy + SIN_5_TWICE * uy
-            _turn(b + near, ex - fy, ey + fx, w, p, 1)
-            _turn(b + 4 * near, ex + fy, ey - fx, w, p, 4)
+            _turn(b + near, ex - fy, ey + fx, w)
+            _turn(b + 4 * near, ex + fy, ey - fx, w + 48)
             ex, ey = x0 + COS_5_TWICE * sx + COS_5 * tx, y0 + COS_5_TWICE * sy + COS_5 * ty
             fx, fy = SIN_5_TWICE * dx - SIN_5 * ux, SIN_5_TWICE * dy - SIN_5 * uy
-            _turn(b + 2 * near, ex - fy, ey + fx, w, p, 2)
-            _turn(b + 3 * near, ex + fy, ey - fx, w, p, 3)
+            _turn(b + 2 * near, ex - fy, ey + fx, w + 16)
+            _turn(b + 3 * near, ex + fy, ey - fx, w + 32)
 
 
 @njit(**INNER)
-def _pass_8(source, target, count, stride, w):
+def _pass_8(source, target, count, stride, turns):
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
+        w = turns + 112 * p
         for q in range(stride):
             a, b = source + (q + stride * p) * ROW, target + (q + stride * 8 * p) * ROW
             x0, y0, x1, y1, x2, y2, x3, y3 = _four(a, 2 * far)
@@ -171,10 +179,10 @@ def _pass_8(source, target, count, stride, w):
             u1, v1 = HALF_ROOT * (u1 - v1), HALF_ROOT * (v1 + u1)
             u3, v3 = HALF_ROOT * (u3 + v3), HALF_ROOT * (v3 - u3)
             write_row(b, x0 + u0, y0 + v0)
-            _turn(b + near, x1 + u1, y1 + v1, w, p, 1)
-            _turn(b + 2 * near, x2 - v2, y2 + u2, w, p, 2)
-            _turn(b + 3 * near, x3 - u3, y3 - v3, w, p, 3)
-            _turn(b + 4 * near, x0 - u0, y0 - v0, w, p, 4)
-            _turn(b + 5 * near, x1 - u1, y1 - v1, w, p, 5)
-            _turn(b + 6 * near, x2 + v2, y2 - u2, w, p, 6)
-            _turn(b + 7 * near, x3 + u3, y3 + v3, w, p, 7)
+            _turn(b + near, x1 + u1, y1 + v1, w)
+            _turn(b + 2 * near, x2 - v2, y2 + u2, w + 16)
+            _turn(b + 3 * near, x3 - u3, y3 - v3, w + 32)
+            _turn(b + 4 * near, x0 - u0, y0 - v0, w + 48)
+            _turn(b + 5 * near, x1 - u1, y1 - v1, w + 64)
+            _turn(b + 6 * near, x2 + v2, y2 - u2, w + 80)
+            _turn(b + 7 * near, x3 + u3, y3 + v3, w + 96)

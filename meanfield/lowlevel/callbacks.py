@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from .compilation import COMPILING, njit
+
+_WORD = ir.IntType(64)
 
 
 def _codegen(context, builder, _signature, arguments):
     """Call the function at the first argument, an address, with the others, all int64."""
-    word = ir.IntType(64)
-    kind = ir.FunctionType(ir.VoidType(), [word] * (len(arguments) - 1)).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [_WORD] * (len(arguments) - 1)).as_pointer()
     builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
     return context.get_dummy_value()
 
@@ -37,30 +40,42 @@ def evaluate(_typing, address, context, member, source, target):
     return types.void(*[types.int64] * 5), _codegen
 
 
-@intrinsic
-def _pointer(_typing, address):
-    def codegen(_context, builder, _signature, arguments):
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+def _array_of(dtype: types.Type):
+    """An intrinsic that makes arrays of numbers of this type from an address and a shape."""
 
-    return types.voidptr(types.int64), codegen
+    @intrinsic
+    def array(_typing, address, shape):
+        found = types.Array(dtype, len(shape), "C")
+
+        def codegen(context, builder, signature, arguments):
+            lengths = [
+                context.cast(builder, length, kind, types.intp)
+                for length, kind in zip(
+                    cgutils.unpack_tuple(builder, arguments[1], len(shape)), shape, strict=True
+                )
+            ]
+            item = ir.Constant(_WORD, dtype.bitwidth // 8)
+            strides = [item]
+            for length in reversed(lengths[1:]):
+                strides.insert(0, builder.mul(strides[0], length))
+            made = context.make_array(signature.return_type)(context, builder)
+            data = builder.inttoptr(arguments[0], made.data.type)
+            populate_array(made, data, lengths, strides, item, meminfo=None)
+            return made._getvalue()
+
+        return found(types.int64, shape), codegen
+
+    return array
 
 
-@njit(inline="always")
-def complex_array(address, shape):
-    """The complex128 array of this shape that starts at `address`."""
-    return carray(_pointer(address), shape, np.complex128)
+complex_array = _array_of(types.complex128)
+"""The complex128 array at an address, of a shape, in compiled code."""
 
+float_array = _array_of(types.float64)
+"""The float64 array at an address, of a shape, in compiled code."""
 
-@njit(inline="always")
-def float_array(address, shape):
-    """The float64 array of this shape that starts at `address`."""
-    return carray(_pointer(address), shape, np.float64)
-
-
-@njit(inline="always")
-def integer_array(address, shape):
-    """The int64 array of this shape that starts at `address`."""
-    return carray(_pointer(address), shape, np.int64)
+integer_array = _array_of(types.int64)
+"""The int64 array at an address, of a shape, in compiled code."""
 
 
 class CompiledFunction:
@@ -72,10 +87,18 @@ class CompiledFunction:
     ----------
     function : callable
         ``f(context, member, source, target)``, in the part of Python that numba compiles.
+    announced : str, optional
+        See `compilation.njit`.
     """
 
-    def __init__(self, function: Callable):
-        self._compiled = njit(cache=True, error_model="numpy")(function)
+    def __init__(self, function: Callable, announced: str | None = None):
+        options = {"cache": True, "announced": announced, "error_model": "numpy"}
+        self._compiled = njit(**options)(function)
+
+    @classmethod
+    def announced(cls, what: str) -> Callable:
+        """The decorator for a function that takes more than a second to compile."""
+        return lambda function: cls(function, what)
 
     @property
     def address(self) -> int:

@@ -177,7 +177,8 @@ def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -
     for name, value in sorted({**around.globals, **around.nonlocals}.items()):
         called = getattr(value, "py_func", None)
         if called is not None and called not in visited:
-            constants.append((name, _constants(called, visited)))
+            place = called.__module__, called.__qualname__, called.__code__.co_firstlineno
+            constants.append((name, place, _constants(called, visited)))
         elif _is_plain(value):
             constants.append((name, repr(value)))
         elif isinstance(value, np.ndarray):

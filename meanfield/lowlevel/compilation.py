@@ -6,40 +6,107 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+import numba.extending
 from numba.core import event
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher, cpu_target
 
 from .code_cache import CodeCache
 
-# Options of functions that only compiled code calls. They get no entry from Python: for arguments
-# such as tuples of arrays, compiling one takes as long as the function itself.
-INNER: dict[str, Any] = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Options of functions with one caller among several that do the work: they become a part of it
-# before it is compiled. Each level that is compiled on its own is optimised again with all below
-# it, so that a chain of five takes twice the time of one function. Not for those with `fastmath`.
-INLINED: dict[str, Any] = {**INNER, "inline": "always"}
+class Part(JITCodeLibrary):
+    """The code of a function that only compiled code calls: it is optimised within its callers.
+
+    numba optimises a function and makes machine code of it, and then does so again in each of its
+    callers, with all below. The first is left out here, since nobody calls that code.
+    """
+
+    class Codegen:
+        """Takes no environment, which only machine code has."""
+
+        @staticmethod
+        def set_env(*_) -> None: ...
+
+    @property
+    def codegen(self):
+        return self.Codegen
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        return 0
+
+
+class PartCompiler(Compiler):
+    """numba's compiler, for a `Part`."""
+
+    def define_pipelines(self):
+        if self.state.library is None:
+            code = cpu_target.target_context.codegen()
+            self.state.library = Part(code, self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class PartDispatcher(CPUDispatcher):
+    """A function that only compiled code calls: a call from Python would end the process."""
+
+    def __call__(self, *_, **__):
+        raise TypeError(f"{self.py_func.__qualname__} is called by compiled code alone.")
+
+
+# Options of functions that only compiled code calls. They get no entry from Python either: for
+# arguments such as tuples of arrays, compiling one takes as long as the function itself.
+INNER: dict[str, Any] = {
+    "pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True
+}  # fmt: skip
 
 # Options of functions with `fastmath` that compiled code calls: they become a part of the caller.
 # Compiled on its own too, such a function may round differently, and which of the two a process
 # runs depends on what it compiles and what it reads from the cache.
-WITHIN: dict[str, Any] = {"cache": True, "nogil": True, "forceinline": True}
+WITHIN: dict[str, Any] = {"nogil": True, "forceinline": True, **INNER}
 
 # What `fastmath` allows where sums may be taken in any order; nan and infinity keep their meaning.
 # No powers there: numba compiles `x**2` once in a process, with the options of who asks first.
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
-def njit(function: Callable | None = None, *, cache: bool = False, **options: Any) -> Any:
-    """`numba.njit`, a decorator; with `cache` the compiled code is kept by `CodeCache`."""
+def njit(
+    function: Callable | None = None,
+    *,
+    cache: bool = False,
+    announced: str | None = None,
+    **options: Any,
+) -> Any:
+    """`numba.njit`, a decorator; with `cache` the compiled code is kept by `CodeCache`.
+
+    `announced` is what `listening` says while it compiles, in place of the name of the function:
+    for the few that take more than a second.
+    """
 
     def compiled(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
-        if cache and hasattr(dispatcher, "_cache"):  # not where numba is switched off
+        if not isinstance(dispatcher, CPUDispatcher):  # numba is switched off
+            return dispatcher
+        if cache:
             dispatcher._cache = CodeCache(function)
+        dispatcher.announced = announced or function.__name__
+        if options.get("pipeline_class") is PartCompiler:
+            dispatcher.__class__ = PartDispatcher
         return dispatcher
 
     return compiled if function is None else compiled(function)
+
+
+def jitable(function: Callable) -> Callable:
+    """Let compiled code call a function, which stays one of plain Python: a decorator."""
+    return numba.extending.register_jitable(**INNER, error_model="numpy")(function)
 
 
 # Locks and forks -------------------------------------------------------------------------------
@@ -80,7 +147,8 @@ class _Listener(event.Listener):
     def on_start(self, started):
         self._depth += 1
         if self._depth == 1:
-            self._callback(started.data["dispatcher"].py_func.__name__)
+            dispatcher = started.data["dispatcher"]
+            self._callback(getattr(dispatcher, "announced", dispatcher.py_func.__name__))
 
     def on_end(self, _ended):
         if self._depth == 0:  # it began before anybody listened, in another thread
@@ -97,9 +165,9 @@ def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
     Parameters
     ----------
     callback : callable
-        Called with the name of a function when its compilation begins, and with None when it
-        ends. Functions that are compiled as parts of another one, and those read from the cache
-        on disk, are not announced.
+        Called when a compilation begins, with the name of the function or what it is announced
+        as, and with None when it ends. Functions that are compiled as parts of another one, and
+        those read from the cache on disk, are not announced.
     """
     with event.install_listener("numba:compile", _Listener(callback)):
         yield

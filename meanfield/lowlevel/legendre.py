@@ -21,9 +21,32 @@ from functools import lru_cache
 import numpy as np
 
 from .compilation import INNER, njit
+from .records import Layout, numbers_at
 from .simd import LANES, address_of, load, spread, store, sums_of
 
 BLOCK = 4  # pairs of degrees that `synthesise` takes in one pass over the latitudes
+
+RULES = Layout(
+    "LegendreRules",
+    {
+        "width": int,  # latitudes with x > 0, a multiple of LANES
+        "squares": int,  # address of x^2, (width,)
+        "start": int,  # of p_m, (orders, width): 0 where there is no latitude
+        "ladder": int,  # of the recurrence of all orders, (5, steps): see `ladder`
+        "steps": int,
+        "first": int,  # of the first latitude that an order does not pass over, (orders,)
+        "rungs": int,  # of where an order begins in the ladder
+        "work": int,  # of scratch memory, (2, width)
+    },
+)
+rules_at = RULES.at
+
+
+@njit(**INNER)
+def rung(rules, row, m):
+    """A row of the ladder, a, b, c, u or v, from where an order begins."""
+    begin = numbers_at(rules.rungs, m, 0)[0]
+    return numbers_at(rules.ladder, row * rules.steps + begin, 0.0)
 
 
 def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
@@ -39,6 +62,15 @@ def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
     if order == 0 and degree > 0:
         squares[1] = 1 / dimension
     return np.sqrt(squares)
+
+
+def values_at_the_pole(degree: int, dimension: int) -> np.ndarray:
+    """p_l(1) = sqrt(dim H_l) for the order 0 and l = 0, ..., `degree`; at most 1e300."""
+    l, d = np.arange(2.0, degree + 1), dimension
+    ratios = (2 * l + d - 2) / (2 * l + d - 4) * ((l + d - 3) / l)
+    with np.errstate(over="ignore"):
+        sizes = np.cumprod(np.append([1.0, np.sqrt(d)], np.sqrt(ratios)))
+    return np.minimum(sizes[: degree + 1], 1e300)
 
 
 def racah(k: int, x: np.ndarray) -> np.ndarray:
@@ -133,13 +165,12 @@ def fold(m, rules, coefficients, count, folded):
 
     Parameters
     ----------
-    m, rules : the order; see `Latitudes.rules`
+    m, rules : the order; a record, see `RULES`
     coefficients : `count` real and imaginary parts in turn
     folded : (4, size) result: real and imaginary parts for E, then for O; zeros are added up to
         a multiple of BLOCK, which is the number returned
     """
-    _, _, table, _, rungs, _ = rules
-    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
+    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
     even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     half = count // 2
     n = (half + count % 2 + BLOCK - 1) // BLOCK * BLOCK
@@ -163,8 +194,7 @@ def unfold(m, rules, folded, pairs, coefficients):
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
-    _, _, table, _, rungs, _ = rules
-    c, u, v = table[2][rungs[m] :], table[3][rungs[m] :], table[4][rungs[m] :]
+    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
     re, im, factor = 0.0, 0.0, 0.0
     for k in range(pairs):
         row = folded[k]
@@ -180,19 +210,19 @@ def synthesise(m, rules, folded, n, sums):
 
     Parameters
     ----------
-    m, rules : the order; see `Latitudes.rules`
+    m, rules : the order; a record, see `RULES`
     folded : (4, size) from `fold`
     n : number of q_k, a multiple of BLOCK
     sums : (4, latitudes) result; 0 is not written where latitudes are passed over
     """
-    squares, y, begin, end, p, q, o = _begin(m, rules)
-    s0 = address_of(sums)
-    s1, s2, s3 = s0 + 8 * squares.size, s0 + 16 * squares.size, s0 + 24 * squares.size
+    begin, end = _begin(m, rules)
+    y, p, s0 = rules.squares, rules.work, address_of(sums)
+    q, s1, s2, s3 = p + end, s0 + end, s0 + 2 * end, s0 + 3 * end
     for j in range(begin, end, 8 * LANES):
         for s in (s0, s1, s2, s3):
             store(s + j, spread(0.0))
-    table, even_re, even_im, odd_re, odd_im = rules[2], folded[0], folded[1], folded[2], folded[3]
-    a, b = table[0][o:], table[1][o:]
+    a, b = rung(rules, 0, m), rung(rules, 1, m)
+    even_re, even_im, odd_re, odd_im = folded[0], folded[1], folded[2], folded[3]
     for k in range(0, n, BLOCK):
         a0, a1, a2, a3 = a[k], a[k + 1], a[k + 2], a[k + 3]
         b0, b1, b2, b3 = spread(b[k]), spread(b[k + 1]), spread(b[k + 2]), spread(b[k + 3])
@@ -215,15 +245,13 @@ def synthesise(m, rules, folded, n, sums):
 
 @njit(**INNER)
 def _begin(m, rules):
-    """q_{-1} = 0 and q_0 to the scratch memory; addresses and offsets in bytes."""
-    squares, start, _, first, rungs, work = rules
-    begin, end, q0 = 8 * first[m], 8 * squares.size, address_of(start[m])
-    p = address_of(work)
-    q = p + end
+    """q_{-1} = 0 and q_0 to the scratch memory; where latitudes begin and end, in bytes."""
+    begin, end = 8 * numbers_at(rules.first, m, 0)[0], 8 * rules.width
+    p, start = rules.work, rules.start + m * end
     for j in range(begin, end, 8 * LANES):
         store(p + j, spread(0.0))
-        store(q + j, load(q0 + j))
-    return squares, address_of(squares), begin, end, p, q, rungs[m]
+        store(p + end + j, load(start + j))
+    return begin, end
 
 
 @njit(**INNER)
@@ -232,15 +260,15 @@ def analyse(m, rules, values, folded, n):
 
     Parameters
     ----------
-    m, rules : the order; see `Latitudes.rules`
+    m, rules : the order; a record, see `RULES`
     values : (8, latitudes) with their weights: real and imaginary part of the first function and
         of the second, f(x) + f(-x); then the same four of x (f(x) - f(-x))
     folded : (size, 8) result, in the same order
     n : number of q_k, an even number; more than that is not touched
     """
-    squares, y, begin, end, p, q, o = _begin(m, rules)
-    a, b = rules[2][0][o:], rules[2][1][o:]
-    row, target, zero = 8 * squares.size, address_of(folded), spread(0.0)
+    begin, end = _begin(m, rules)
+    a, b, y, p, row = rung(rules, 0, m), rung(rules, 1, m), rules.squares, rules.work, end
+    q, target, zero = p + end, address_of(folded), spread(0.0)
     v0 = address_of(values)
     v1, v2, v3, v4 = v0 + row, v0 + 2 * row, v0 + 3 * row, v0 + 4 * row
     v5, v6, v7 = v4 + row, v4 + 2 * row, v4 + 3 * row

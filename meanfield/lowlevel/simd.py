@@ -141,6 +141,21 @@ def sums_of(_typing, a, b, c, d, e, f, g, h):
     return _LANES(*[_LANES] * LANES), codegen
 
 
+@intrinsic
+def sum_of(_typing, value):
+    """The sum of eight floats, always in the same order."""
+
+    def codegen(_context, builder, _signature, arguments):
+        value = arguments[0]
+        for distance in (4, 2, 1):
+            order = [(i + distance) % LANES for i in range(LANES)]
+            moved = builder.shuffle_vector(value, value, ir.Constant(_INDICES, order))
+            value = builder.fadd(value, moved)
+        return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+    return types.float64(_LANES), codegen
+
+
 def _add_neighbours(builder, a, b, step):
     """Sums of two blocks of `step` floats each: those of a and those of b in turn."""
     left = [i for i in range(2 * LANES) if i // step % 2 == 0]

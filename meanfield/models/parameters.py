@@ -11,9 +11,9 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, real_array
 from ..core.errors import MeanfieldError
-from ..core.files import read_numbers
 from ..core.forms import (
     ARRAY,
     NESTED,

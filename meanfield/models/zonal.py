@@ -43,7 +43,7 @@ def remembered(compute: Callable) -> Callable:
 
     @functools.wraps(compute)
     def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
-        known = self.__dict__.get("_multipliers", {})
+        known = self._multipliers
         key = compute.__name__, degree, dimension
         if key not in known:  # a new mapping, as another thread may be reading this one
             known = {**known, key: compute(self, degree, dimension)}
@@ -143,6 +143,11 @@ class ZonalDrift(Drift):
             own = tuple(i if n > 1 else slice(None) for i, n in zip(index, self.shape, strict=True))
             values[own] = np.nan if isinstance(integral, str) else integral(t[own])
         return values
+
+    @cached_property
+    def _multipliers(self) -> dict[tuple[str, int, int], np.ndarray | None]:
+        """What is `remembered`."""
+        return {}
 
     @cached_property
     def _integrals(self) -> list[Primitive | str]:
@@ -273,7 +278,7 @@ class ZonalDrift(Drift):
     def identity(self) -> Any:
         nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
         slopes = values_at("slope", self.slope, nodes, finite=True)
-        return [self.described, slopes, self.weight(nodes)]
+        return [super().identity(), slopes, self.weight(nodes)]
 
 
 OF_ONE_NUMBER = re.compile(r"only \S+ arrays can be converted|truth value of an array")

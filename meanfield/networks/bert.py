@@ -1,4 +1,4 @@
-"""Encoders of the BERT family: BERT (MiniLM), RoBERTa, ALBERT; normalised after each sublayer."""
+"""Encoders of the BERT family: BERT, RoBERTa, ALBERT, DistilBERT; normalised after sublayers."""
 
 from typing import ClassVar
 
@@ -32,10 +32,16 @@ class Bert(Network):
         "max_position_embeddings",
         "type_vocab_size",
     )
-    read = ("hidden_act", "layer_norm_eps", "pad_token_id")
+    numbers: ClassVar[tuple[str, ...]] = ("layer_norm_eps",)
+    read: ClassVar[tuple[str, ...]] = ("hidden_act", "pad_token_id")
     refused: ClassVar = {"position_embedding_type": ("absolute", None)}
 
-    activation, embedding = "gelu", "hidden_size"  # by default; the width of embeddings
+    width, heads, inner, act = (
+        *("hidden_size", "num_attention_heads"),
+        *("intermediate_size", "hidden_act"),
+    )  # keys
+    embedding, activation = "hidden_size", "gelu"  # key of the width of embeddings; by default
+    types = "embeddings.token_type_embeddings.weight"
     names: ClassVar[dict[str, str]] = {
         "query": "attention.self.query",
         "key": "attention.self.key",
@@ -50,22 +56,22 @@ class Bert(Network):
     @classmethod
     def check(cls, config):
         super().check(config)
-        cls.check_activation("hidden_act", config, cls.activation)
-        cls.check_heads("hidden_size", "num_attention_heads", config)
+        cls.check_activation(cls.act, config, cls.activation)
+        cls.check_heads(cls.width, cls.heads, config)
 
     @classmethod
     def shapes(cls, config):
-        d, inner = config["hidden_size"], config["intermediate_size"]
-        width = config[cls.embedding]
+        d, inner, width = config[cls.width], config[cls.inner], config[cls.embedding]
         shapes: dict[str, tuple[int, ...]] = {
             "embeddings.word_embeddings.weight": (config["vocab_size"], width),
             "embeddings.position_embeddings.weight": (config["max_position_embeddings"], width),
-            "embeddings.token_type_embeddings.weight": (config["type_vocab_size"], width),
         }
+        if "type_vocab_size" in cls.sizes:
+            shapes[cls.types] = (config["type_vocab_size"], width)
         for name in ("weight", "bias"):
             shapes[f"embeddings.LayerNorm.{name}"] = (width,)
         maps = dict(zip(MAPS, [(d, d)] * 4 + [(inner, d), (d, inner)], strict=True))
-        for layer in range(config["num_hidden_layers"]):
+        for layer in range(config[cls.layers]):
             start = cls.place(config, layer)
             for role, shape in maps.items():
                 shapes[f"{start}{cls.names[role]}.weight"] = shape
@@ -90,22 +96,14 @@ class Bert(Network):
         return self.config["max_position_embeddings"] - self.offset
 
     @property
-    def vocabulary(self):
-        return self.config["vocab_size"]
-
-    @property
-    def depth(self):
-        return self.config["num_hidden_layers"]
-
-    @property
     def epsilon(self):
         return self.config.get("layer_norm_eps", 1e-12)
 
     def layer_at(self, index):
-        start, heads = self.place(self.config, index), self.config["num_attention_heads"]
+        start, heads = self.place(self.config, index), self.config[self.heads]
         maps = {role: self.map_at(f"{start}{self.names[role]}") for role in MAPS}
         first, second = (self.norm_at(f"{start}{self.names[role]}") for role in NORMS)
-        activation = self.config.get("hidden_act", self.activation)
+        activation = self.config.get(self.act, self.activation)
         return Layer(index, maps, (first, second), True, heads, heads, False, activation)
 
     def places(self, ids):
@@ -114,7 +112,8 @@ class Bert(Network):
 
     def embedded(self, ids):
         x = self["embeddings.word_embeddings.weight"][ids]
-        x = x + self["embeddings.token_type_embeddings.weight"][0]
+        if self.types in self.weights:
+            x = x + self[self.types][0]
         x = x + self["embeddings.position_embeddings.weight"][self.places(ids)]
         return self.norm_at("embeddings.LayerNorm")(x)
 
@@ -128,12 +127,8 @@ class Roberta(Bert):
     @classmethod
     def check(cls, config):
         super().check(config)
-        pad = config.get("pad_token_id", 1)
-        if type(pad) is not int or not 0 <= pad < config["max_position_embeddings"] - 1:
-            raise ValueError(
-                "config.json: pad_token_id must be a whole number from 0 to "
-                f"max_position_embeddings - 2, found {pad!r}."
-            )
+        most = config["max_position_embeddings"] - 1
+        cls.check_size("pad_token_id", config.get("pad_token_id", 1), most, least=0)
 
     @property
     def offset(self):
@@ -183,3 +178,36 @@ class Albert(Bert):
 
     def embedded(self, ids):
         return self.map_at("encoder.embedding_hidden_mapping_in")(super().embedded(ids))
+
+
+class DistilBert(Bert):
+    """BERT without types of tokens; its files have other names for the same things."""
+
+    prefix = "distilbert."
+    unused = (
+        *("vocab_transform.", "vocab_layer_norm.", "vocab_projector."),
+        *("pre_classifier.", "classifier.", "qa_outputs.", "embeddings.position_ids"),
+    )
+    layers = "n_layers"
+    sizes = ("vocab_size", "dim", "n_layers", "n_heads", "hidden_dim", "max_position_embeddings")
+    numbers = ()
+    read = (
+        *("activation", "pad_token_id"),
+        *("sinusoidal_pos_embds", "dropout", "qa_dropout", "seq_classif_dropout"),  # of training
+    )
+    refused: ClassVar = {}
+    width, heads, inner, act, embedding = "dim", "n_heads", "hidden_dim", "activation", "dim"
+    names: ClassVar[dict[str, str]] = {
+        "query": "attention.q_lin",
+        "key": "attention.k_lin",
+        "value": "attention.v_lin",
+        "output": "attention.out_lin",
+        "attention norm": "sa_layer_norm",
+        "inner": "ffn.lin1",
+        "outer": "ffn.lin2",
+        "mlp norm": "output_layer_norm",
+    }
+
+    @classmethod
+    def place(cls, config, layer):
+        return f"transformer.layer.{layer}."

@@ -1,10 +1,12 @@
 """What a probe says in sentences, each with its numbers and intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.arrays import shown
 from .nulls import MEANING
 from .resampling import interval, means_over_pairs, rank_correlation
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 DRAWS = 400
 ENERGY = 4.0  # beta of the energy of which sentences speak
+LONG = 10.0  # times the median length of a layer, from which on a token is an outlier
+FAR, APART = 6.0, 0.3  # standard deviations, by the median deviation, and the least difference
+TOLD = 5  # outliers of a text that are named
 THERE, NOT, OPEN = "there", "not there", "undecided"
 
 
@@ -90,11 +95,24 @@ def direction_of(values: np.ndarray) -> int:
 
 
 def in_layers(numbers: list[int]) -> str:
-    """layers 1, 2 and 5; layer 3; no layer."""
-    words = [str(number) for number in numbers]
+    """Layers in words: layers 1, 2 and 5; layer 3; layers 1 to 12 and 14; no layer."""
+    words = in_ranges(numbers)
     if len(words) < 2:
-        return f"layer {words[0]}" if words else "no layer"
+        return f"layer{'s' * (len(numbers) > 1)} {words[0]}" if words else "no layer"
     return f"layers {', '.join(words[:-1])} and {words[-1]}"
+
+
+def in_ranges(numbers: Sequence[int]) -> list[str]:
+    """Increasing whole numbers in words, three and more that follow each other as "3 to 5"."""
+    found: list[str] = []
+    start = 0
+    for end in range(1, len(numbers) + 1):
+        if end < len(numbers) and numbers[end] == numbers[end - 1] + 1:
+            continue
+        run = numbers[start:end]
+        found += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+        start = end
+    return found
 
 
 def of_layers(changes: Changes) -> list[Finding]:
@@ -242,3 +260,59 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
             + (": each token is matched with itself." if ratio > 1 - 1e-6 else "."),
         )
     ]
+
+
+def of_outliers(trace: "Trace") -> list[Finding]:
+    """Tokens that are much longer than the others, or point elsewhere, and what they change."""
+    said = []
+    for k, h in enumerate(trace.hidden):
+        lengths = np.linalg.norm(np.asarray(h, dtype=float), axis=-1)
+        ratios = lengths / np.median(lengths, axis=1, keepdims=True)
+        x = h / lengths[..., None]
+        cosines = (np.einsum("lnd,ld->ln", x, x.sum(axis=1)) - 1) / (x.shape[1] - 1)
+        below = np.median(cosines, axis=1, keepdims=True) - cosines
+        spread = 1.4826 * np.median(np.abs(below), axis=1, keepdims=True)
+        long, apart = ratios >= LONG, below > np.maximum(FAR * spread, APART)
+        tokens = np.flatnonzero((long | apart).any(axis=0))
+        if not tokens.size:
+            continue
+        order = tokens[np.argsort(-ratios[:, tokens].max(axis=0), kind="stable")]
+        each = [_outlier(trace, k, i, ratios[:, i], long[:, i], cosines[:, i], apart[:, i])
+                for i in order[:TOLD]]  # fmt: skip
+        text = f"{'; '.join(each)}{'; and others' if len(tokens) > TOLD else ''}."
+        kept = np.delete(x, tokens, axis=1)
+        if kept.shape[1] > 1:
+            ends = [_mean_cosines(y) for y in (x[[0, -1]], kept[[0, -1]])]
+            whole, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
+            them = "it" if len(tokens) == 1 else "them"
+            text += f" Without {them} the mean cosine goes from {without}, else from {whole}."
+        said.append(f"In text {k}: {text}" if len(trace.hidden) > 1 else f"T{text[1:]}")
+    if not said:
+        return []
+    said.append("Directions are compared, so that lengths count in no other number of this page.")
+    return [Finding("Tokens that are unlike the others", "", " ".join(said))]
+
+
+def _outlier(
+    trace: "Trace", text: int, token: int, ratios: np.ndarray, long: np.ndarray,
+    cosines: np.ndarray, apart: np.ndarray,
+) -> str:  # fmt: skip
+    """One token in words: how long it is, and where it points."""
+    name = f"token {token}"
+    if trace.named_by == "words":
+        name += f" ({shown(trace.words[text][token])})"
+    parts = []
+    if long.any():
+        where = in_layers(list(np.flatnonzero(long)))
+        parts.append(f"is up to {ratios.max():.3g} times as long as the median token ({where})")
+    if apart.any():
+        where = in_layers(list(np.flatnonzero(apart)))
+        least = cosines[apart].min()
+        parts.append(f"points elsewhere, at a mean cosine down to {least:.2g} to others ({where})")
+    return f"{name} {' and '.join(parts)}"
+
+
+def _mean_cosines(x: np.ndarray) -> np.ndarray:
+    """Mean cosine of pairs of each layer of unit vectors (layers, n, d)."""
+    n = x.shape[1]
+    return ((x.sum(axis=1) ** 2).sum(axis=-1) - n) / (n * (n - 1))

@@ -15,8 +15,10 @@ class GPT2(Network):
 
     prefix = "transformer."
     unused = ("lm_head.", ".attn.bias", ".attn.masked_bias")
+    layers = "n_layer"
     sizes = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
-    read = ("activation_function", "layer_norm_epsilon", "n_inner")
+    numbers = ("layer_norm_epsilon",)
+    read = ("activation_function", "n_inner")
     refused: ClassVar = {
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False, None),
@@ -27,9 +29,8 @@ class GPT2(Network):
         super().check(config)
         cls.check_activation("activation_function", config, "gelu_new")
         cls.check_heads("n_embd", "n_head", config)
-        inner = config.get("n_inner")
-        if inner is not None and (type(inner) is not int or inner < 1):
-            raise ValueError(f"config.json: n_inner must be a number >= 1, found {inner!r}.")
+        if config.get("n_inner") is not None:
+            cls.check_size("n_inner", config["n_inner"])
 
     @classmethod
     def shapes(cls, config):
@@ -56,14 +57,6 @@ class GPT2(Network):
     @property
     def positions(self):
         return self.config["n_positions"]
-
-    @property
-    def vocabulary(self):
-        return self.config["vocab_size"]
-
-    @property
-    def depth(self):
-        return self.config["n_layer"]
 
     @property
     def epsilon(self):

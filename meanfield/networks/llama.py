@@ -1,10 +1,12 @@
-"""Decoders of the Llama family: rotary positions, RMSNorm, grouped heads, SwiGLU."""
+"""Decoders of the Llama family, Mistral and Qwen2: rotary positions, RMSNorm, grouped heads."""
 
 from typing import ClassVar
 
+from ..core.checks import as_given
+from ..core.errors import ConfigError
 from ..models.positional import Rotary
 from .layer import Layer
-from .network import Network
+from .network import WAY_OUT, Network
 
 MAPS = {
     "query": "self_attn.q_proj",
@@ -30,16 +32,12 @@ class Llama(Network):
         "intermediate_size",
         "max_position_embeddings",
     )
-    read = (
-        "hidden_act",
-        "rms_norm_eps",
-        "num_key_value_heads",
-        "head_dim",
-        "attention_bias",
-        "mlp_bias",
-        "rope_theta",
-        "rope_parameters",
+    numbers = ("rms_norm_eps", "rope_theta")
+    read: ClassVar[tuple[str, ...]] = (
+        *("hidden_act", "num_key_value_heads", "head_dim"),
+        *("attention_bias", "mlp_bias", "rope_parameters"),
     )
+    shared: ClassVar[int | None] = None  # heads of keys where the file does not say; None: all
     refused: ClassVar = {
         "rope_interleaved": (False, None),
         "rope_scaling": (None,),
@@ -53,26 +51,30 @@ class Llama(Network):
         cls.check_activation("hidden_act", config, "silu")
         heads, shared, size = cls.heads(config)
         if type(shared) is not int or shared < 1 or heads % shared:
-            raise ValueError(
+            raise ConfigError(
                 "config.json: num_key_value_heads must divide num_attention_heads, "
-                f"found {shared!r} and {heads}."
+                f"found {as_given(shared)} and {heads}."
             )
-        if type(size) is not int or size < 2 or size % 2:
-            raise ValueError(f"config.json: head_dim must be even and >= 2, found {size!r}.")
+        cls.check_size("head_dim", size, least=2)
+        if size % 2:
+            raise ConfigError(f"config.json: head_dim must be even, found {size}.")
         rope = config.get("rope_parameters") or {}
         if not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}:
-            raise ValueError(f"config.json: rope_parameters = {rope!r} is not supported.")
+            raise ConfigError(
+                f"config.json: rope_parameters = {as_given(rope)} is not supported. {WAY_OUT}"
+            )
+        cls.check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
         if rope.get("rope_type", "default") != "default":
-            raise ValueError(
-                f"config.json: rope_type = {rope['rope_type']!r} changes the mathematics and is "
-                "not supported; supported: 'default'."
+            raise ConfigError(
+                f"config.json: rope_type = {as_given(rope['rope_type'])} changes the mathematics "
+                f"and is not supported; supported: 'default'. {WAY_OUT}"
             )
 
     @classmethod
     def heads(cls, config):
         """Numbers of heads of queries and of keys, and their dimension."""
         heads = config["num_attention_heads"]
-        shared = config.get("num_key_value_heads")
+        shared = config.get("num_key_value_heads", cls.shared)
         size = config.get("head_dim")
         if size is None:
             cls.check_heads("hidden_size", "num_attention_heads", config)
@@ -93,26 +95,34 @@ class Llama(Network):
         shapes = {"embed_tokens.weight": (config["vocab_size"], d), "norm.weight": (d,)}
         for layer in range(config["num_hidden_layers"]):
             start = f"layers.{layer}."
-            for maps, key in ((attention, "attention_bias"), (mlp, "mlp_bias")):
-                for name, shape in maps.items():
-                    shapes[f"{start}{name}.weight"] = shape
-                    if config.get(key):
-                        shapes[f"{start}{name}.bias"] = shape[:1]
+            for name, shape in (attention | mlp).items():
+                shapes[f"{start}{name}.weight"] = shape
+                if cls.has_bias(config, name):
+                    shapes[f"{start}{name}.bias"] = shape[:1]
             for name in ("input_layernorm", "post_attention_layernorm"):
                 shapes[f"{start}{name}.weight"] = (d,)
         return shapes
 
+    @classmethod
+    def has_bias(cls, config, name: str) -> bool:
+        """Whether a map of a layer has a bias."""
+        return bool(config.get("mlp_bias" if name.startswith("mlp.") else "attention_bias"))
+
+    @classmethod
+    def window(cls, config) -> int | None:
+        """How many tokens one sees, itself included, and those before it; None for all."""
+        return None
+
     @property
     def positions(self):
-        return self.config["max_position_embeddings"]
+        most, window = self.config["max_position_embeddings"], self.window(self.config)
+        return most if window is None else min(most, window)
 
     @property
-    def vocabulary(self):
-        return self.config["vocab_size"]
-
-    @property
-    def depth(self):
-        return self.config["num_hidden_layers"]
+    def sees(self):
+        if self.positions == self.config["max_position_embeddings"]:
+            return super().sees
+        return f"a token sees {self.positions}, itself included, and no longer text is replayed"
 
     @property
     def epsilon(self):
@@ -138,3 +148,68 @@ class Llama(Network):
     @property
     def last(self):
         return self.norm_at("norm")
+
+
+class Mistral(Llama):
+    """Llama whose tokens see `sliding_window` tokens; texts up to this length are replayed."""
+
+    read: ClassVar[tuple[str, ...]] = (
+        *("hidden_act", "num_key_value_heads", "head_dim", "rope_parameters", "sliding_window"),
+    )
+    refused: ClassVar = {"rope_scaling": (None,), "attention_bias": (False, None)}
+    shared = 8
+
+    @classmethod
+    def check(cls, config):
+        super().check(config)
+        if cls.window(config) is not None:
+            cls.check_size("sliding_window", cls.window(config))
+
+    @classmethod
+    def has_bias(cls, config, name):
+        return False
+
+    @classmethod
+    def window(cls, config):
+        return config.get("sliding_window", 4096)
+
+
+class Qwen2(Mistral):
+    """Llama with biases of queries, keys and values; some layers may have a window, as Mistral's.
+
+    Texts up to that length are replayed.
+    """
+
+    read = (
+        *("hidden_act", "num_key_value_heads", "head_dim", "rope_parameters"),
+        *("sliding_window", "use_sliding_window", "max_window_layers", "layer_types"),
+    )
+    refused: ClassVar = Mistral.refused | {"use_mrope": (False, None)}
+    shared = 32
+
+    @classmethod
+    def check(cls, config):
+        cls.check_size("max_window_layers", config.get("max_window_layers", 28), least=0)
+        types = config.get("layer_types")
+        known = "full_attention", "sliding_attention"
+        if types is not None and not (
+            isinstance(types, list)
+            and len(types) == config.get("num_hidden_layers")
+            and all(kind in known for kind in types)
+        ):
+            raise ConfigError(
+                f"config.json: layer_types must be a list of {' and '.join(known)}, one for "
+                f"each layer, found {as_given(types)}."
+            )
+        super().check(config)
+
+    @classmethod
+    def has_bias(cls, config, name):
+        return name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+
+    @classmethod
+    def window(cls, config):
+        types = config.get("layer_types")
+        later = config.get("max_window_layers", 28) < config["num_hidden_layers"]
+        has = later if types is None else "sliding_attention" in types
+        return super().window(config) if config.get("use_sliding_window") and has else None

@@ -1,28 +1,42 @@
 """Read a network from a folder, and nothing of it that could run."""
 
-import json
+import os
+import re
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
-from ..core.checks import generator
-from .bert import Albert, Bert, Roberta
+from ..core.arrays import shown
+from ..core.checks import as_given, check_memory, fitting, generator, path_of
+from ..core.errors import ConfigError, StorageError
+from .bert import Albert, Bert, DistilBert, Roberta
 from .gpt2 import GPT2
-from .llama import Llama
-from .network import Network
+from .llama import Llama, Mistral, Qwen2
+from .network import WAY_OUT, Network
 from .safetensors import header_of, tensor_of
+from .tokenizer import Tokenizer
+from .untrusted_json import json_of
 
 KNOWN: dict[str, type[Network]] = {
     "bert": Bert,
     "roberta": Roberta,
     "albert": Albert,
+    "distilbert": DistilBert,
     "gpt2": GPT2,
     "llama": Llama,
+    "mistral": Mistral,
+    "qwen2": Qwen2,
 }
+LARGEST_CONFIG, LARGEST_INDEX = 4_000_000, 32_000_000  # bytes
+ON_THE_WEB = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
 
 def load(path, dtype=float) -> Network:
-    """Read a Transformer of the BERT, RoBERTa, ALBERT, GPT-2 or Llama family.
+    """Read a Transformer: BERT, RoBERTa, ALBERT, DistilBERT, GPT-2, Llama, Mistral, Qwen2.
+
+    Files are not trusted: their sizes are compared with what config.json asks for, and with the
+    memory that there is, before tensors are read; a tokenizer.json runs in a process of its own.
 
     Parameters
     ----------
@@ -34,19 +48,15 @@ def load(path, dtype=float) -> Network:
 
     Raises
     ------
-    ValueError, FileNotFoundError, ImportError
-        For files that are missing, damaged or do not fit the configuration, options that are
-        not supported, and a tokenizer.json without the package tokenizers.
+    StorageError
+        For files that are missing, damaged or too large, or do not fit the configuration.
+    ConfigError
+        For an architecture, or an option of it, that is not supported.
+    ImportError
+        For a tokenizer.json without the package tokenizers.
     """
-    folder, dtype = Path(path), checked_dtype(dtype)
-    if not folder.is_dir() or not (folder / "config.json").exists():
-        found = "a file" if folder.is_file() else "it has none" if folder.exists() else "no folder"
-        raise FileNotFoundError(
-            "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
-            f"machine; {folder} is {found}. Names of models on the web are not looked up: download "
-            "the files first."
-        )
-    config = json_of(folder / "config.json")
+    folder, dtype = checked_folder(path), checked_dtype(dtype)
+    config = json_of(folder / "config.json", LARGEST_CONFIG)
     family = family_of(config)
     return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
 
@@ -65,10 +75,13 @@ def untrained(config: dict, rng, dtype=float) -> Network:
     """
     dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
     spread = config.get("initializer_range", 0.02)
-    if type(spread) not in (int, float) or not 0 <= spread < float("inf"):
-        raise ValueError(f"config.json: initializer_range must be a number >= 0, found {spread!r}.")
-    weights = {}
-    for name, shape in family.shapes(config).items():
+    if type(spread) not in (int, float) or not 0 <= spread < 1e300:
+        raise ConfigError(
+            f"config.json: initializer_range must be a number >= 0, found {as_given(spread)}."
+        )
+    shapes, weights = family.shapes(config), {}
+    check_memory("config.json: its weights", (sum(map(prod, shapes.values())),), "the sizes in it")
+    for name, shape in shapes.items():
         gain = len(shape) == 1 and name.endswith("weight")
         weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
     return family(config, weights)
@@ -81,22 +94,37 @@ def checked_dtype(dtype) -> np.dtype:
     return np.dtype(dtype)
 
 
-def json_of(path: Path) -> dict:
-    """An object of a JSON file."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is no JSON: {error}.") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name} must hold an object, found {found!r:.60}.")
-    return found
+def checked_folder(path) -> Path:
+    """The folder, if there is one with a config.json; StorageError for others."""
+    folder = path_of("path", path)
+    if os.path.exists(folder / "config.json"):  # which never raises
+        return folder
+    there = os.path.exists(folder)
+    if not there and ON_THE_WEB.fullmatch(str(path)):
+        raise StorageError(
+            f"{path} is no folder on this machine. If it is the name of a model on the web, which "
+            f"is not looked up, download it first: hf download {path} --local-dir "
+            f"{folder.name}, and give the folder {folder.name}."
+        )
+    found = "does not exist"
+    if there:
+        found = "is a folder without config.json" if folder.is_dir() else "is a file"
+    raise StorageError(
+        "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
+        f"machine; {folder} {found}. Names of models on the web are not looked up: download "
+        "the files first."
+    )
 
 
 def family_of(config: dict) -> type[Network]:
     """The class of a configuration, which is checked."""
+    fitting("config", config, "a dict", isinstance(config, dict), TypeError)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in KNOWN:
-        raise ValueError(f"model_type must be one of {', '.join(KNOWN)}, found {kind!r}.")
+        raise ConfigError(
+            f"config.json: model_type must be one of {', '.join(KNOWN)}, found "
+            f"{as_given(kind)}. {WAY_OUT}"
+        )
     KNOWN[kind].check(config)
     return KNOWN[kind]
 
@@ -104,51 +132,65 @@ def family_of(config: dict) -> type[Network]:
 def files_of(folder: Path) -> list[Path]:
     """The files of weights."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if whole.exists():
+    if os.path.lexists(whole):
         return [whole]
-    if not index.exists():
+    if not os.path.lexists(index):
         pickled = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth"})
         why = (
-            f" {', '.join(pickled)} is not read: it is a pickle, which can run any code. "
-            "Save the model again as safetensors."
+            f" {', '.join(map(shown, pickled[:5]))} is not read: it is a pickle, which can run any "
+            "code. Save the model again as safetensors."
             if pickled
             else ""
         )
-        raise FileNotFoundError(f"{folder} has no model.safetensors.{why}")
-    parts = json_of(index).get("weight_map")
+        raise StorageError(f"{folder} has no model.safetensors.{why}")
+    parts = json_of(index, LARGEST_INDEX).get("weight_map")
     names: list = list(parts.values()) if isinstance(parts, dict) and parts else [None]
-    for name in names:
-        if not isinstance(name, str) or Path(name).name != name or not name.endswith("safetensors"):
-            raise ValueError(
-                f"{index.name}: weight_map must name files *.safetensors, got {name!r}."
+    wrong = [name for name in names if not isinstance(name, str)]
+    for name in wrong[:1] or sorted(set(names)):
+        plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
+        if not plain or not name.endswith("safetensors"):
+            raise StorageError(
+                f"{index.name}: weight_map must name files *.safetensors, got {as_given(name)}."
             )
-    return [folder / name for name in sorted(set(names))]
+    found = [folder / name for name in sorted(set(names))]
+    for part in found:
+        if not part.exists():
+            raise StorageError(f"{index.name}: weight_map names {part.name}, which {folder} lacks.")
+    return found
 
 
-def weights_of(folder: Path, family: type[Network], config: dict, dtype) -> dict:
+def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtype) -> dict:
     """The tensors of a folder, all that the configuration asks for and no other."""
-    expected, weights, origin = family.shapes(config), {}, ""
+    expected, found, origin = family.shapes(config), {}, ""
     for path in files_of(folder):
         entries, begin = header_of(path)
         origin = path.name
         for full, entry in entries.items():
             name = current(full.removeprefix(family.prefix))
+            where = f"{origin}, tensor {shown(full)}"
             if name.startswith(family.unused) or name.endswith(family.unused):
                 continue
-            if name in weights:
-                raise ValueError(f"{path.name}, tensor {full} is there twice.")
+            if name in found:
+                raise StorageError(f"{where} is there twice.")
             if name not in expected:
-                raise ValueError(f"{path.name}, tensor {full}: config.json has no such tensor.")
+                raise StorageError(f"{where}: config.json has no such tensor.")
             if tuple(entry["shape"]) != expected[name]:
-                raise ValueError(
-                    f"{path.name}, tensor {full}: config.json asks for shape {expected[name]}, "
+                raise StorageError(
+                    f"{where}: config.json asks for shape {expected[name]}, "
                     f"found {tuple(entry['shape'])}."
                 )
-            weights[name] = tensor_of(path, full, entry, begin, dtype)
-    missing = [name for name in expected if name not in weights]
+            found[name] = (path, full, entry, begin)
+    missing = [name for name in expected if name not in found]
     if missing:
-        raise ValueError(f"{origin} lacks {len(missing)} tensors, the first is {missing[0]}.")
-    return weights
+        raise StorageError(f"{origin} lacks {len(missing)} tensors, the first is {missing[0]}.")
+    numbers = sum(map(prod, expected.values()))
+    try:
+        reduce = "dtype to float32" if dtype == np.float64 else "it to a smaller network"
+        doubles = numbers * dtype.itemsize // 8
+        check_memory(f"{folder.name}: {numbers} weights", (doubles,), reduce)
+    except ValueError as error:
+        raise StorageError(str(error)) from None
+    return {name: tensor_of(*found[name], dtype) for name in expected}
 
 
 def current(name: str) -> str:
@@ -159,22 +201,7 @@ def current(name: str) -> str:
     return name
 
 
-def tokenizer_of(folder: Path):
+def tokenizer_of(folder: Path) -> Tokenizer | None:
     """The tokenizer of a folder, without padding and truncation; None without its file."""
     path = folder / "tokenizer.json"
-    if not path.exists():
-        return None
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ImportError(
-            "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
-            "meanfield[networks]."
-        ) from None
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:
-        raise ValueError(f"tokenizer.json cannot be read: {error}.") from None
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+    return Tokenizer(path) if os.path.lexists(path) else None

@@ -2,15 +2,19 @@
 
 import json
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.checks import generator, whole_number
+from ..core.arrays import shown
+from ..core.checks import as_given, check_memory, generator, whole_number
+from ..core.errors import ConfigError, ShortenedWarning, StorageError
+from ..core.files import regular_file
 from ..core.kinds import Kind
 from ..models.norms import Norm
 from ..models.parameters import PerLayer
@@ -18,7 +22,26 @@ from ..models.transformer import Transformer
 from .layer import NAMES, Affine, Gain, Layer
 from .options import HARMLESS, ONLY
 from .safetensors import write
+from .tokenizer import Tokenizer
+from .tokenizing import encoded as encoded_by
 from .trace import Trace
+
+MOST_LAYERS, LARGEST = 10_000, 2**31  # of a configuration; sizes in it are below the latter
+LARGEST_TEXT = 2**26  # bytes
+WAY_OUT = (
+    "Hidden states of any model are read from a file: call it in transformers with "
+    "output_hidden_states=True and write np.save('states.npy', np.stack([h[0].float().numpy() for "
+    "h in outputs.hidden_states])); or record layers of torch by meanfield.networks.record. See "
+    "the page docs/howto/networks.md."
+)
+
+
+class Text(NamedTuple):
+    """A text as a network takes it: ids, words, and how many ids it has in all."""
+
+    ids: np.ndarray
+    words: list[str]
+    whole: int
 
 
 class Network(ABC):
@@ -36,7 +59,9 @@ class Network(ABC):
 
     prefix: str
     unused: ClassVar[tuple[str, ...]]  # starts or ends of names not read
+    layers: ClassVar[str] = "num_hidden_layers"  # the key of the number of layers
     sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
+    numbers: ClassVar[tuple[str, ...]] = ()  # keys of numbers > 0 that may be left out
     read: ClassVar[tuple[str, ...]]  # other options that are read
     refused: ClassVar[dict[str, tuple]]  # options, values that are supported
 
@@ -54,44 +79,55 @@ class Network(ABC):
 
     @classmethod
     def check(cls, config: dict) -> None:
-        """ValueError, by the option's name, unless this architecture is the configured one."""
+        """ConfigError, by the option's name, unless this architecture is the configured one."""
         for key in cls.sizes:
-            if type(config.get(key)) is not int or config[key] < 1:
-                raise ValueError(
-                    f"config.json: {key} must be a whole number >= 1, found {config.get(key)!r}."
-                )
-        for key in ("layer_norm_eps", "layer_norm_epsilon", "rms_norm_eps", "rope_theta"):
-            value = config.get(key, 1.0)
-            if type(value) not in (int, float) or not 0 < value < float("inf"):
-                raise ValueError(f"config.json: {key} must be a number > 0, found {value!r}.")
+            cls.check_size(key, config.get(key), MOST_LAYERS + 1 if key == cls.layers else LARGEST)
+        for key in cls.numbers:
+            cls.check_number(key, config.get(key, 1.0))
         supported = ONLY | cls.refused
         for key, allowed in supported.items():
             if key in config and config[key] not in allowed:
-                raise ValueError(
-                    f"config.json: {key} = {config[key]!r} changes the mathematics and is not "
-                    f"supported; supported: {', '.join(map(repr, allowed))}."
+                raise ConfigError(
+                    f"config.json: {key} = {as_given(config[key])} changes the mathematics and is "
+                    f"not supported; supported: {', '.join(map(repr, allowed))}. {WAY_OUT}"
                 )
         for key in config:
-            if key not in HARMLESS.union(cls.sizes, cls.read, supported):
-                raise ValueError(
-                    f"config.json: {key} = {config[key]!r:.60} is not known for "
+            if key not in HARMLESS.union(cls.sizes, cls.numbers, cls.read, supported):
+                raise ConfigError(
+                    f"config.json: {shown(key)} = {as_given(config[key], 60)} is not known for "
                     f"{config.get('model_type')}, and may change the mathematics. If it does not, "
-                    "remove it from the file."
+                    f"remove it from the file. {WAY_OUT}"
                 )
 
     @classmethod
+    def check_size(cls, key: str, value: Any, bound: int = LARGEST, least: int = 1) -> None:
+        """ConfigError unless it is a whole number from `least` and below a bound."""
+        if type(value) is not int or not least <= value < bound:
+            raise ConfigError(
+                f"config.json: {key} must be a whole number >= {least} and below {bound}, found "
+                f"{as_given(value)}."
+            )
+
+    @classmethod
+    def check_number(cls, key: str, value: Any) -> None:
+        """ConfigError unless it is a number > 0 that a float holds."""
+        if type(value) not in (int, float) or not 0 < value < 1e300:
+            raise ConfigError(f"config.json: {key} must be a number > 0, found {as_given(value)}.")
+
+    @classmethod
     def check_activation(cls, key: str, config: dict, default: str) -> None:
-        """ValueError unless the activation is known."""
-        if config.get(key, default) not in NAMES:
-            raise ValueError(
-                f"config.json: {key} must be one of {', '.join(NAMES)}, found {config[key]!r}."
+        """ConfigError unless the activation is known."""
+        found = config.get(key, default)
+        if not isinstance(found, str) or found not in NAMES:
+            raise ConfigError(
+                f"config.json: {key} must be one of {', '.join(NAMES)}, found {as_given(found)}."
             )
 
     @classmethod
     def check_heads(cls, width: str, heads: str, config: dict) -> None:
-        """ValueError unless the heads share the width."""
+        """ConfigError unless the heads share the width."""
         if config[width] % config[heads]:
-            raise ValueError(
+            raise ConfigError(
                 f"config.json: {width} must be a multiple of {heads}, "
                 f"found {config[width]} and {config[heads]}."
             )
@@ -104,9 +140,9 @@ class Network(ABC):
     # What an architecture says --------------------------------------------------------------
 
     @property
-    @abstractmethod
     def depth(self) -> int:
         """The number of layers."""
+        return self.config[self.layers]
 
     @property
     @abstractmethod
@@ -132,9 +168,14 @@ class Network(ABC):
         """The longest text."""
 
     @property
-    @abstractmethod
+    def sees(self) -> str:
+        """Why no text is longer, in words."""
+        return f"the network has {self.positions} positions"
+
+    @property
     def vocabulary(self) -> int:
         """The number of ids."""
+        return self.config["vocab_size"]
 
     # Its tensors ----------------------------------------------------------------------------
 
@@ -201,8 +242,16 @@ class Network(ABC):
         Raises
         ------
         ValueError, TypeError
-            For a text without tokens, with ids that the network lacks, or longer than its
-            positions; for a string that is the name of a file, which is no text.
+            For a text without tokens, with ids that the network lacks, or ids that are more than
+            its positions; for a string that is the name of a file, which is no text.
+        StorageError
+            For a file that is no text in UTF-8, and a tokenizer.json that fails.
+
+        Warns
+        -----
+        ShortenedWarning
+            For words that are more tokens than its positions: the first ones are taken, as
+            `Trace.notes` say, too.
         """
         if isinstance(texts, Mapping):
             raise TypeError(
@@ -217,9 +266,24 @@ class Network(ABC):
         if not len(texts):
             raise ValueError("texts must have at least one text, got none.")
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
-        found = [self._replayed(ids, attention) for ids, _ in read]
+        notes = []
+        for number, text in enumerate(read):
+            if text.whole > len(text.ids):
+                notes.append(
+                    f"Of the {text.whole} tokens of text {number} the first {len(text.ids)} are "
+                    f"taken: {self.sees}."
+                )
+                warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
+        if attention:
+            pairs = [len(text.ids) ** 2 for text in read]
+            check_memory(
+                "attention of the texts", (sum(pairs), self.depth, self.layer(0).heads), "texts"
+            )
+        found = [self._replayed(text.ids, attention) for text in read]
         weights = [kept for _, _, kept in found] if attention else []
-        return Trace.of_streams([stream for _, stream, _ in found], found[0][0], weights, read)
+        streams = [stream for _, stream, _ in found]
+        ids, words = [text.ids for text in read], [text.words for text in read]
+        return Trace.of_streams(streams, found[0][0], weights, ids, words, notes)
 
     def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
         """Replay many texts, one after the other: one trace each, of which none is kept here.
@@ -242,8 +306,8 @@ class Network(ABC):
                 kept.append(weights)
         return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
 
-    def encoded(self, text) -> tuple[np.ndarray, list[str]]:
-        """Ids and words of a text."""
+    def encoded(self, text) -> Text:
+        """Ids and words of a text; of words that are too many tokens, the first."""
         if isinstance(text, Path):
             text = text_of(text)
         elif isinstance(text, str) and os.path.isfile(text):  # which never raises
@@ -251,14 +315,27 @@ class Network(ABC):
                 f"texts has {text!r}, which is the name of a file and no text: give "
                 f"pathlib.Path({text!r}), or what it holds."
             )
+        whole = None
         if isinstance(text, str):
+            try:
+                text.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise ValueError(f"A text must be Unicode; {error}.") from None
             if self.tokenizer is None:
                 raise ValueError(
                     "The network has no tokenizer.json, which makes tokens of words: put its file "
                     "into the folder, or give ids in place of words, in Python."
                 )
-            code = self.tokenizer.encode(text)
-            ids, words = np.array(code.ids, dtype=int), list(code.tokens)
+            if isinstance(self.tokenizer, Tokenizer):
+                found = self.tokenizer.encode(text, self.positions)
+            else:
+                found = encoded_by(self.tokenizer, text, self.positions)
+            ids, words, whole = np.array(found[0], dtype=int), found[1], found[2]
+            if ids.size and ids.max() >= self.vocabulary:
+                raise StorageError(
+                    f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
+                    f"{self.vocabulary}: they are not of one network."
+                )
         else:
             ids = np.asarray(text)
             words = [str(k) for k in ids.ravel()]
@@ -273,10 +350,9 @@ class Network(ABC):
             )
         if len(ids) > self.positions:
             raise ValueError(
-                f"The text has {len(ids)} tokens and the network {self.positions} positions; "
-                "use a shorter text."
+                f"The text has {len(ids)} ids, and {self.sees}; give ids[:{self.positions}]."
             )
-        return ids, words
+        return Text(ids, words, len(ids) if whole is None else whole)
 
     def random(self, rng) -> "Network":
         """The same architecture, each tensor normal with its own mean and standard deviation.
@@ -307,11 +383,14 @@ class Network(ABC):
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; ValueError unless it is UTF-8."""
+    """The text of a file; StorageError unless it is one in UTF-8."""
+    regular_file(path, LARGEST_TEXT)
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text in UTF-8; {error}.") from None
+        raise StorageError(f"{path} must be a text in UTF-8; {error}.") from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def layered(kinds: list[Any]) -> Any:

@@ -22,7 +22,7 @@ HOW_IT_IS_COMPUTED = {  # the same numbers but for rounding
     "reorder_and_upcast_attn",
 }
 BEHIND_THE_LAYERS = {  # heads of tasks, poolers, and how text is generated
-    *("tie_word_embeddings", "pooler_fc_size", "pooler_num_attention_heads"),
+    *("tie_word_embeddings", "tie_weights_", "pooler_fc_size", "pooler_num_attention_heads"),
     *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality"),
     *("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type"),
     *("summary_use_proj", "predict_special_tokens"),

@@ -1,6 +1,7 @@
 """One page on a network and its texts: what of the theory is there, with figures and numbers."""
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, generator, path_of, whole_number
+from ..core.checks import boolean, counted, fitting, generator, path_of, whole_number
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.files import write_whole
 from ..lowlevel.blas import one_blas_thread
@@ -24,10 +25,12 @@ from .findings import (
     Finding,
     changes_of,
     in_layers,
+    in_ranges,
     of_distances,
     of_heads,
     of_layers,
     of_nulls,
+    of_outliers,
     of_parts,
 )
 from .fitting import fit as fit_flow
@@ -50,6 +53,8 @@ LARGEST = 1e6  # n^2 d up to which one is fitted in fewer
 TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
 FLOW = "Layers are softmax attention of the theory (SA) with noise"
 LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
+LINE, NOTES = 40, 3  # characters of a word; texts that were cut and are named
+LISTED = 13  # layers of which each number is written out
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +80,8 @@ class Report:
         Bootstrap of mean cosines and energies.
     tokens : int
         Of the first text.
+    named_by : str
+        By what tokens are told apart: "words", "ids", or "numbers" of their places.
     """
 
     title: str
@@ -87,6 +94,7 @@ class Report:
     fit: "Fit | None"
     changes: Changes
     tokens: int
+    named_by: str
 
     def __str__(self) -> str:
         rows = [f"{one.topic}{f': {one.verdict}' if one.verdict else ''}. {one.text}"
@@ -119,9 +127,10 @@ class Report:
     @property
     def html(self) -> str:
         """The page: complete in itself, light and dark, with texts for its figures."""
-        return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
             title=escape(self.title), facts=escape(self.facts), sections="\n".join(_sections(self))
         )
+        return page.encode("utf-8", "backslashreplace").decode("utf-8")  # words may be no Unicode
 
     def save(self, path: Any) -> Path:
         """Write the page; StorageError if that fails."""
@@ -159,7 +168,7 @@ def report(
     title : str, optional
         Heading of the page.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
@@ -183,7 +192,7 @@ def report(
         if min(sizes) < FEWEST:
             raise ValueError(
                 f"A report needs texts of {FEWEST} tokens or more; text {np.argmin(sizes)} has "
-                f"{min(sizes)}."
+                f"{counted(min(sizes), 'token')}."
             )
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
@@ -201,7 +210,7 @@ def report(
             null = nulls(net, [list(map(int, ids)) for ids in trace.ids], _plain,
                          draws=draws, rng=random)  # fmt: skip
             findings += of_nulls(changes, null)
-        findings += of_distances(layers)
+        findings += of_distances(layers) + of_outliers(trace)
         bar.show(0.75, "clusters")
         gathered = clusters_of(trace)
         found = None
@@ -210,17 +219,20 @@ def report(
             found, finding = fitted(trace, random)
             findings.append(finding)
     states = trace.hidden[0]
+    many = f"{min(sizes)} to {max(sizes)}" if len(sizes) > SHOWN else ", ".join(map(str, sizes))
+    more = f"So are {len(trace.notes) - NOTES} more. " if len(trace.notes) > NOTES else ""
     facts = (
-        f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: {len(states) - 1} layers "
-        f"of {states.shape[2]} dimensions; {len(trace.hidden)} text(s) of "
-        f"{', '.join(map(str, sizes))} tokens. "
+        f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: "
+        f"{counted(len(states) - 1, 'layer')} of {states.shape[2]} dimensions; "
+        f"{counted(len(trace.hidden), 'text')} of {many} tokens. "
+        f"{''.join(f'{note} ' for note in trace.notes[:NOTES])}{more}"
         f"Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
     return Report(
         title or "What of the mean-field theory is in these layers",
         facts, tuple(findings), layers, parts, null, gathered, found, changes,
-        states.shape[1],
+        states.shape[1], trace.named_by,
     )  # fmt: skip
 
 
@@ -244,7 +256,7 @@ def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
         if beside > best[0]:
             best = beside, beta, labels
     _, beta, labels = best
-    words = np.array(trace.words[0] if trace.words else map(str, range(len(x))), dtype=object)
+    words = np.array(trace.words[0] if trace.words else [str(k) for k in range(len(x))], object)
     return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
                   if (labels == k).sum() >= LEAST]  # fmt: skip
 
@@ -257,7 +269,7 @@ def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding
         said = f"It was not fitted: {n} tokens in {d} dimensions take too long."
         return None, Finding(topic, OPEN, f"{said} `fit` does it.")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(over="ignore"):  # far from any fit
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
             return (_in_many_dimensions if d >= MANY else _in_few_dimensions)(trace, rng)
     except (MeanfieldError, ValueError, np.linalg.LinAlgError) as error:
@@ -300,6 +312,7 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
     if len(h) < 3:
         return ""
     told, up, down = [], [], []
+    values: dict[int, float] = {}
     for layer in range(1, len(h)):
         try:
             found = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
@@ -311,10 +324,15 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
             continue
         low, high = found.interval(by="tokens")[0]
         told.append(f"{found['a']:+.3g}")
+        values[layer] = found["a"]
         up += [layer] * bool(low > 0)
         down += [layer] * bool(high < 0)
+    each = f"{', '.join(told)} in layers 1 to {len(h) - 1}"
+    if len(values) > LISTED:
+        least, most = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+        each = f"{values[least]:+.3g} (layer {least}) to {values[most]:+.3g} (layer {most})"
     said = (
-        f" Fitted to each layer alone, a is {', '.join(told)} in layers 1 to {len(h) - 1}: "
+        f" Fitted to each layer alone, a is {each}: "
         f"positive in {in_layers(up)}, negative in {in_layers(down)}"
     )
     if up and down:
@@ -375,7 +393,14 @@ def _of_finding(one: Finding) -> str:
 
 
 def _row(values: np.ndarray) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
+    """Numbers of layers 0, 1, ...; of many the first, the last, the least and the largest."""
+    if len(values) <= LISTED:
+        return ", ".join(f"{value:.3g}" for value in values)
+    low, high = int(values.argmin()), int(values.argmax())
+    return (
+        f"{values[0]:.3g} in layer 0, {values[-1]:.3g} in layer {len(values) - 1}, from "
+        f"{values[low]:.3g} (layer {low}) to {values[high]:.3g} (layer {high})"
+    )
 
 
 def _words_of_layers(found: Report) -> str:
@@ -445,17 +470,22 @@ def _table(corner: str, columns: list[str], rows: dict[str, np.ndarray], caption
 def _of_clusters(found: Report) -> str:
     beta, clusters = found.gathered
     rows = "".join(
-        f'<tr><th scope="row">{len(words)}</th><td class="words">{escape(_some(words))}</td></tr>'
+        f'<tr><th scope="row">{len(words)}</th><td class="words">'
+        f"{escape(_some(words, found.named_by))}</td></tr>"
         for words in clusters[:SHOWN]
     )
     left = f" {len(clusters) - SHOWN} more are not shown." if len(clusters) > SHOWN else ""
+    kind = {"words": "words", "ids": "tokens, by their ids"}.get(
+        found.named_by, "tokens, by their places in the text, from 0"
+    )
+    what = "words" if found.named_by == "words" else "tokens"
     return (
-        "<h2>Which words gather</h2>"
+        f"<h2>Which {what} gather</h2>"
         f"<p>{_shares(found)} Clusters are those of mean-shift at beta = {beta:g}: of the numbers "
         f"tried the one with most tokens in clusters beside the largest.{left}</p>"
         '<div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
-        '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">words</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
+        '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
+        f"{kind}</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -472,12 +502,21 @@ def _shares(found: Report) -> str:
     return said
 
 
-def _some(words: list[str]) -> str:
-    """Distinct words, the most frequent first, with how often."""
-    names, counts = np.unique(np.array(words, dtype=str), return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    told = [f"{names[k]}" + (f" ×{counts[k]}" if counts[k] > 1 else "") for k in order[:WORDS]]
-    return ", ".join(told) + (", ..." if len(names) > WORDS else "")
+def _some(words: list[str], named_by: str) -> str:
+    """Distinct words, the most frequent first, with how often; places in the order of the text."""
+    if named_by == "numbers":
+        told = in_ranges(sorted(map(int, words)))
+    else:
+        known = list(map(int, words)) if named_by == "ids" else words
+        counts = sorted(Counter(known).items(), key=lambda item: (-item[1], item[0]))
+        told = [f"{_cut(word)}" + (f" ×{count}" if count > 1 else "") for word, count in counts]
+    return ", ".join(told[:WORDS]) + (", ..." if len(told) > WORDS else "")
+
+
+def _cut(word: Any) -> str:
+    """A word as it can be shown: without marks that are not printed, and not longer than a line."""
+    plain = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in str(word)[:LINE])
+    return plain + ("..." if len(str(word)) > LINE else "")
 
 
 def _notes(found: Report) -> str:

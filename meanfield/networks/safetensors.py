@@ -3,53 +3,63 @@
 import json
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..core.arrays import shown
+from ..core.checks import as_given
+from ..core.errors import StorageError
+from ..core.files import regular_file
+from .untrusted_json import object_of
+
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
-LARGEST_HEADER = 100_000_000
+LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
+AXES, LARGEST = 8, 2**63  # of a tensor; and bound of every number in a header
 
 
-def header_of(path: Path) -> tuple[dict, int]:
+def header_of(path: Path) -> tuple[dict[str, Any], int]:
     """Entries of a file by tensor, all checked, and where its numbers begin."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(size - 8, LARGEST_HEADER):
-            raise ValueError(
-                f"{path.name} is truncated or no safetensors file: its header should have "
-                f"{length} bytes, the file has {size}."
-            )
-        try:
-            entries = json.loads(file.read(length))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path.name}: the header is no JSON ({error}).") from None
-    if not isinstance(entries, dict):
-        raise ValueError(f"{path.name}: the header must be an object, got {entries!r:.60}.")
+    size = regular_file(path)
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > min(size - 8, LARGEST_HEADER):
+                raise StorageError(
+                    f"{path.name} is truncated or no safetensors file: its header should have "
+                    f"{length} bytes, the file has {size}, and a header at most {LARGEST_HEADER}."
+                )
+            content = file.read(length)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+    entries = object_of(content, f"{path.name}: the header")
     entries.pop("__metadata__", None)
     checked_layout(path, entries, size - 8 - length)
     return entries, 8 + length
 
 
-def checked_layout(path: Path, entries: dict, available: int) -> None:
-    """ValueError unless the tensors fill the numbers of the file without gap or overlap."""
+def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
+    """StorageError unless the tensors fill the numbers of the file without gap or overlap."""
     for name, entry in entries.items():
-        where = f"{path.name}, tensor {name}"
+        where = f"{path.name}, tensor {shown(name)}"
         try:
             kind, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
-            whole = all(type(k) is int and k >= 0 for k in [*shape, start, end])
+            numbers = [*shape, start, end]
+            whole = all(type(k) is int and 0 <= k < LARGEST for k in numbers)
         except (KeyError, TypeError, ValueError):
             whole = False
-        if not whole:
-            raise ValueError(
-                f"{where}: expected dtype, shape and data_offsets of whole numbers >= 0, "
-                f"found {entry!r:.100}."
+        if not whole or len(shape) > AXES:
+            raise StorageError(
+                f"{where}: expected dtype, shape of at most {AXES} axes and data_offsets of whole "
+                f"numbers >= 0 and below 2^63, found {as_given(entry)}."
             )
         if not isinstance(kind, str) or kind not in SIZES:
-            raise ValueError(f"{where}: dtype must be one of {', '.join(SIZES)}, found {kind!r}.")
+            raise StorageError(
+                f"{where}: dtype must be one of {', '.join(SIZES)}, found {as_given(kind)}."
+            )
         if end - start != SIZES[kind] * prod(shape):
-            raise ValueError(
+            raise StorageError(
                 f"{where}: {kind} of shape {tuple(shape)} needs {SIZES[kind] * prod(shape)} bytes, "
                 f"its offsets {start} to {end} hold {end - start}."
             )
@@ -58,31 +68,39 @@ def checked_layout(path: Path, entries: dict, available: int) -> None:
         start, end = entry["data_offsets"]
         if start != position:
             fault = "overlaps another tensor" if start < position else "leaves a gap"
-            raise ValueError(
-                f"{path.name}, tensor {name} {fault}: expected to start at byte {position}, "
+            raise StorageError(
+                f"{path.name}, tensor {shown(name)} {fault}: expected to start at byte {position}, "
                 f"found {start}."
             )
         position = end
     if position != available:
-        raise ValueError(
+        raise StorageError(
             f"{path.name} is truncated or too long: its tensors need {position} bytes, "
             f"found {available}."
         )
 
 
-def tensor_of(path: Path, name: str, entry: dict, begin: int, dtype) -> np.ndarray:
+def tensor_of(
+    path: Path, name: str, entry: dict[str, Any], begin: int, dtype: np.dtype
+) -> np.ndarray:
     """One tensor as an array of floats; bfloat16 and float16 are converted exactly."""
-    kind, start = entry["dtype"], entry["data_offsets"][0]
+    kind, start, shape = entry["dtype"], entry["data_offsets"][0], entry["shape"]
+    where = f"{path.name}, tensor {shown(name)}"
     if kind != "BF16" and kind not in FLOATS:
-        raise ValueError(f"{path.name}, tensor {name}: expected floats, found dtype {kind}.")
-    raw = np.fromfile(
-        path, FLOATS.get(kind, "<u2"), prod(entry["shape"]), offset=begin + start
-    ).reshape(entry["shape"])
+        raise StorageError(f"{where}: expected floats, found dtype {kind}.")
+    try:
+        raw = np.fromfile(path, FLOATS.get(kind, "<u2"), prod(shape), offset=begin + start)
+        raw = raw.reshape(shape)
+    except (OSError, ValueError) as error:  # the file became another one meanwhile
+        raise StorageError(f"{where} cannot be read: {error}.") from None
     if kind == "BF16":
         raw = (raw.astype("<u4") << 16).view("<f4")
-    if not np.isfinite(raw).all():
-        raise ValueError(f"{path.name}, tensor {name} has entries that are not finite.")
-    return raw.astype(dtype)
+    with np.errstate(over="ignore"):
+        found = raw.astype(dtype)
+    if not np.isfinite(found).all():
+        said = "not finite" if not np.isfinite(raw).all() else f"beyond {np.dtype(dtype)}"
+        raise StorageError(f"{where} has entries that are {said}.")
+    return found
 
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:

@@ -1,13 +1,20 @@
 """What a network did to texts: hidden states by layer and the residual stream by sublayer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 
+from ..core.arrays import ArrayFile, names_shown
+from ..core.checks import counted, path_of
+from ..core.errors import StorageError
 from ..states import Tokens
 from .hidden_states import OF_ONE, shape_in_words, without_padding
+
+TEXTS = ("hidden", "words", "ids", "streams", "attention")  # arrays of each text, by its number
+OTHERS = ("kinds", "layers", "notes", "tokens", "attention_mask")
 
 
 @dataclass(eq=False, repr=False)
@@ -30,6 +37,8 @@ class Trace:
         stream; the embedding is of layer 0.
     attention : list of arrays, (layers, heads, n, n), optional
         Weights, a row for each token that looks.
+    notes : list of str, optional
+        What was left out of the texts.
     """
 
     hidden: list[np.ndarray]
@@ -38,24 +47,33 @@ class Trace:
     streams: list[np.ndarray] = field(default_factory=list)
     steps: list[tuple[str, int]] = field(default_factory=list)
     attention: list[np.ndarray] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         sizes = [h.shape for h in self.hidden]
         if not sizes:
             return "Trace of no text"
         counts = ", ".join(str(n) for _, n, _ in sizes[:8]) + (", ..." if len(sizes) > 8 else "")
+        noun = "token" if [n for _, n, _ in sizes] == [1] else "tokens"
         also = [name for name in ("streams", "attention") if getattr(self, name)]
         return (
-            f"Trace of {len(sizes)} text(s): {sizes[0][0] - 1} layers, d = {sizes[0][2]}; {counts} "
-            f"tokens{'; with ' + ' and '.join(also) if also else ''}"
+            f"Trace of {counted(len(sizes), 'text')}: {counted(sizes[0][0] - 1, 'layer')}, "
+            f"d = {sizes[0][2]}; {counts} {noun}{'; with ' + ' and '.join(also) if also else ''}"
         )
 
     @classmethod
-    def of_streams(cls, streams, steps, attention, read) -> "Trace":
+    def of_streams(cls, streams, steps, attention, ids, words, notes) -> "Trace":
         """A trace whose hidden states are the last entries of each layer."""
         last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
-        ids, words = ([pair[k] for pair in read] for k in range(2))
-        return cls([stream[last] for stream in streams], words, ids, streams, steps, attention)
+        hidden = [stream[last] for stream in streams]
+        return cls(hidden, words, ids, streams, steps, attention, notes)
+
+    @property
+    def named_by(self) -> str:
+        """By what `words` tell tokens apart: "words", "ids", or "numbers" of their places."""
+        if any(not word.isdecimal() for words in self.words for word in words):
+            return "words"
+        return "ids" if self.ids else "numbers"
 
     def contributions(self, text: int = 0) -> np.ndarray:
         """What each sublayer adds to the stream of a text, (len(steps) - 1, n, d).
@@ -73,9 +91,11 @@ class Trace:
     def save(self, path) -> None:
         """Write a .npz file without pickled objects; `read_trace` reads it."""
         arrays = {}
-        for name in ("hidden", "words", "ids", "streams", "attention"):
+        for name in TEXTS:
             for k, value in enumerate(getattr(self, name)):
                 arrays[f"{name}_{k}"] = np.asarray(value)
+        if self.notes:
+            arrays["notes"] = np.array(self.notes, dtype=np.str_)
         arrays["kinds"] = np.array([kind for kind, _ in self.steps], dtype=np.str_)
         arrays["layers"] = np.array([layer for _, layer in self.steps], dtype=int)
         with Path(path).open("wb") as file:
@@ -94,68 +114,130 @@ def read_trace(path) -> Trace:
 
     Raises
     ------
-    ValueError
-        For a file without hidden states, of another shape, or with pickled objects.
+    StorageError
+        For a file without hidden states, of another shape, damaged, with pickled objects, or with
+        arrays that are too large for the memory; it names file and array.
     """
+    path = path_of("path", path)
     try:
-        found = np.load(path, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            arrays = {"hidden": found}
-        else:
-            if any(name.endswith("data.pkl") for name in found.files):
-                raise ValueError(f"it is of torch: write np.save(path, {OF_ONE})")
-            with found:
-                arrays = dict(found)
-        if len(arrays) == 1 and "hidden_0" not in arrays:
-            arrays = {"hidden": next(iter(arrays.values()))}
-    except (ValueError, EOFError, BadZipFile) as error:
-        raise ValueError(
-            f"{path} must be a file of plain arrays, .npz or .npy, without pickled objects; "
-            f"{error}."
+        arrays = _arrays(path)
+    except StorageError as error:
+        raise StorageError(
+            f"{error} Hidden states are written by np.save(path, {OF_ONE})."
         ) from None
     if "hidden" in arrays:
         arrays |= _plain(path, arrays)
     if "hidden_0" not in arrays:
-        raise ValueError(
+        raise StorageError(
             f"{path} must have hidden states of one text as one array, hidden (layers, n, d), or "
-            f"nothing else; found {sorted(arrays)}. Write np.savez(path, hidden=np.stack(layers))."
+            f"nothing else; found {names_shown(sorted(arrays))}. "
+            "Write np.savez(path, hidden=np.stack(layers))."
         )
-
-    def texts(name):
-        found: list[np.ndarray] = []
-        while f"{name}_{len(found)}" in arrays:
-            found.append(arrays[f"{name}_{len(found)}"])
-        return found
-
-    for k, h in enumerate(texts("hidden")):
-        if h.ndim != 3 or h.dtype.kind not in "fiu":
-            batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
-            batch = f"{batch}its padding." if h.ndim == 4 else ""
-            raise ValueError(
-                f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
-                f"{shape_in_words(h)}.{batch}"
-            )
-    kinds, layers = (arrays.get(name, np.empty(0)) for name in ("kinds", "layers"))
-    steps = list(zip(map(str, kinds), map(int, layers), strict=True))
-    words = [[str(word) for word in text] for text in texts("words")]
-    return Trace(texts("hidden"), words, texts("ids"), texts("streams"), steps, texts("attention"))
+    count = 0
+    while f"hidden_{count}" in arrays:
+        count += 1
+    steps = _steps(path, arrays)
+    found: dict[str, list[Any]] = {name: [] for name in TEXTS}
+    for k in range(count):
+        for name, value in _text(path, arrays, k, len(steps)).items():
+            found[name].append(value)
+    for name, values in found.items():
+        if len(values) not in (0, count):
+            raise StorageError(f"{path} must have {name} of all its {count} texts, or of none.")
+    notes = _checked(path, "notes", arrays.get("notes", np.empty(0, "U1")), "words (k,)", "US", 1)
+    return Trace(**found, steps=steps, notes=_words(notes))
 
 
-def _plain(path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a file that a trace may have; a single one, of any name, is hidden states."""
+    with ArrayFile(path) as file:
+        if len(file.names) == 1 and file.names[0] != "hidden_0":
+            return {"hidden": file[file.names[0]]}
+        known = [name for name in file.names if name.rpartition("_")[0] in TEXTS]
+        known += [name for name in file.names if name in ("hidden", *OTHERS)]
+        if not known:
+            return dict.fromkeys(file.names, np.empty(0))
+        return {name: file[name] for name in known}
+
+
+def _checked(
+    path: Path, name: str, array: np.ndarray, wanted: str, kinds: str, axes: int, *shapes: Any
+) -> np.ndarray:
+    """The array, if it is of these kinds and has so many axes, and one of the shapes, if given."""
+    plain = array.dtype.kind in kinds and array.ndim == axes
+    if not plain or (shapes and array.shape not in shapes):
+        raise StorageError(f"{path}: {name} must be {wanted}; found {shape_in_words(array)}.")
+    return array
+
+
+def _steps(path: Path, arrays: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
+    """Kind and layer of each entry of a stream."""
+    kinds, layers = (arrays.get(name, np.empty(0, "U1")) for name in ("kinds", "layers"))
+    _checked(path, "kinds", kinds, "words (steps,)", "US", 1)
+    _checked(path, "layers", layers, "whole numbers, one for each of kinds",
+             "iu" if kinds.size else "fiuU", 1, kinds.shape)  # fmt: skip
+    return list(zip(_words(kinds), map(int, layers), strict=True))
+
+
+def _text(path: Path, arrays: Mapping[str, np.ndarray], k: int, steps: int) -> dict[str, Any]:
+    """What a file has of text k, checked."""
+    h = arrays[f"hidden_{k}"]
+    if h.ndim != 3 or h.dtype.kind not in "fiu":
+        batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
+        batch = f"{batch}its padding." if h.ndim == 4 else ""
+        raise StorageError(
+            f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
+            f"{shape_in_words(h)}.{batch}"
+        )
+    layers, n, d = h.shape
+    found: dict[str, Any] = {"hidden": h}
+    known: dict[str, tuple[Any, ...]] = {
+        "words": (f"words ({n},)", "USiuf", 1, (n,)),
+        "ids": (f"whole numbers ({n},)", "iu", 1, (n,)),
+        "streams": (f"numbers ({steps}, {n}, {d}), one for each of kinds", "f", 3, (steps, n, d)),
+        "attention": (f"numbers ({layers - 1}, heads, {n}, {n})", "f", 4),
+    }
+    for name, wanted in known.items():
+        key = f"{name}_{k}"
+        if key not in arrays or (name == "attention" and not arrays[key].size):
+            continue
+        array = _checked(path, key, arrays[key], *wanted)
+        if name == "attention" and array.shape != (layers - 1, array.shape[1], n, n):
+            _checked(path, key, array, *wanted, None)
+        found[name] = _words(array) if name == "words" else array
+    return found
+
+
+def _words(array: np.ndarray) -> list[str]:
+    """Words of an array of strings, bytes or numbers; what no file can hold is escaped."""
+    found = []
+    for word in array.tolist():
+        text = word if isinstance(word, bytes) else str(word).encode("utf-8", "backslashreplace")
+        found.append(text.decode("utf-8", "backslashreplace"))
+    return found
+
+
+def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Texts of `hidden`, without padding, and their words: hidden_0, words_0 and so on."""
     hidden, tokens = arrays["hidden"], arrays.get("tokens")
     if hidden.ndim == 4 and hidden.shape[1] == 1:  # one text, as a batch
         hidden = hidden[:, 0]
-        tokens = tokens[0] if tokens is not None and tokens.ndim == 2 else tokens
+        tokens = tokens[0] if tokens is not None and tokens.ndim == 2 and len(tokens) else tokens
     mask = arrays.get("attention_mask")
+    if hidden.ndim not in (3, 4) or (mask is None and hidden.ndim == 4):
+        return {"hidden_0": hidden}  # refused by its shape
+    n = hidden.shape[-2]
     if mask is None:
-        numbers = [str(k) for n in hidden.shape[-2:-1] for k in range(n)]
-        return {"hidden_0": hidden, "words_0": np.array(numbers) if tokens is None else tokens}
+        numbers = np.array([str(k) for k in range(n)])
+        if tokens is not None:
+            _checked(path, "tokens", tokens, f"words, one for each of {n} tokens", "USiu", 1, (n,))
+        return {"hidden_0": hidden, "words_0": numbers if tokens is None else tokens}
     one = hidden.ndim == 3
     batch, mask = (hidden[:, None] if one else hidden), np.atleast_2d(mask)
-    if batch.ndim != 4:
-        return {"hidden_0": hidden}  # refused by its shape
-    texts = without_padding(f"{path}: attention_mask", batch, mask)
+    try:
+        texts = without_padding(f"{path}: attention_mask", batch, mask)
+    except ValueError as error:
+        raise StorageError(str(error)) from None
     found = {f"hidden_{k}": h for k, h in enumerate(texts)}
     words = None if tokens is None else np.atleast_2d(tokens)
     for k, (h, row) in enumerate(zip(texts, mask, strict=True)):
@@ -163,6 +245,6 @@ def _plain(path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if words is not None and words.shape == mask.shape:
             own = words[k][row == 1]
         elif words is not None and one:  # of the tokens alone
-            own = words[0]
+            own = words[0] if len(words) else words
         found[f"words_{k}"] = own
     return found

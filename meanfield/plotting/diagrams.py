@@ -57,6 +57,9 @@ def bifurcation(
     y: str | Sequence[str] | None = None,
     log: bool = False,
     title: str | None = None,
+    ax: Axes | None = None,
+    width: float | None = None,
+    height: float | None = None,
 ) -> Figure:
     """A quantity of all stationary states against kappa or beta, with the special points.
 
@@ -71,7 +74,11 @@ def bifurcation(
     log : bool
         Whether the parameter has a logarithmic axis.
     title : str, optional
-        Heading; by default the drift, and none if it is "".
+        Heading; by default the drift, and none if it is "". With `ax` that of the axes.
+    ax : Axes, optional
+        Where to draw a single quantity, with its legend.
+    width, height : float, optional
+        Of a new figure, in inches.
 
     Returns
     -------
@@ -80,7 +87,7 @@ def bifurcation(
     Raises
     ------
     ValueError
-        If there is no such variable.
+        If there is no such variable, and for several on one Axes.
     """
     fitting("diagram", diagram, "a Diagram", hasattr(type(diagram), "ground_state"), TypeError)
     y = _telling(diagram) if y is None else y
@@ -88,24 +95,29 @@ def bifurcation(
     fitting("y, the kind of a diagram,", y, "one name or more", bool(names))
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
+    fitting("y, of an ax,", names, "one name", ax is None or len(names) == 1)
     with theme.style():
         wide = 4.4 if len(names) == 1 else 3.3 * len(names)
-        figure = theme.figure(width=wide + KEY, height=3.2)
-        panels = panels_in(figure, len(names), len(names))
-        for ax, (name, values) in zip(panels, table, strict=True):
-            shown = _panel(ax, diagram, name, values)
-            ax.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=LABELS.get(name, name))
-            ax.set(xscale="log" if log else "linear", xlim=diagram.span)
+        figure: Any = theme.figure(width=wide + KEY, height=3.2) if ax is None else ax.figure
+        panels = panels_in(figure, len(names), len(names)) if ax is None else [ax]
+        for panel, (name, values) in zip(panels, table, strict=True):
+            shown = _panel(panel, diagram, name, values)
+            panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=LABELS.get(name, name))
+            panel.set(xscale="log" if log else "linear", xlim=diagram.span)
         found = set(_stability(diagram.data.growth.values))
         handles = [
             Line2D([], [], color=theme.INK, label=kind, **style)
             for kind, style in STYLES.items()
             if kind in found
         ]
+        if ax is not None:
+            ax.legend(handles=handles + shown)
+            ax.set_title(title or "")
+            return figure.figure
         figure.legend(handles=handles + shown, loc="outside right center")
         named = describe_drift(diagram.drift, diagram.parameter) if title is None else title
         figure.suptitle(named)
-    return figure
+    return theme.resized(figure, width, height)
 
 
 def _telling(diagram: "Diagram") -> list[str]:
@@ -227,6 +239,8 @@ def phases(
     relative: bool = False,
     close_up: bool = False,
     ax: Axes | None = None,
+    width: float | None = None,
+    height: float | None = None,
 ) -> Figure:
     """The plane of beta and kappa, kappa logarithmic: one panel for each diagram.
 
@@ -246,6 +260,8 @@ def phases(
         Whether those with a fold have a second, relative panel, at the end.
     ax : Axes, optional
         Where to draw a single one.
+    width, height : float, optional
+        Of a new figure, in inches.
 
     Returns
     -------
@@ -262,7 +278,7 @@ def phases(
         if ax is not None:
             _plane(ax, diagrams[0], relative)
             ax.legend(loc="best")
-            return ax.figure  # type: ignore[return-value]
+            return ax.figure.figure  # type: ignore[return-value]
         table = [(diagram, relative) for diagram in diagrams]
         if close_up and not relative:
             table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
@@ -282,7 +298,7 @@ def phases(
             handles, labels = panel.get_legend_handles_labels()
             entries = {**dict(zip(labels, handles, strict=True)), **entries}
         figure.legend(entries.values(), entries, loc="outside right center")
-    return figure
+    return theme.resized(figure, width, height)
 
 
 def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -385,7 +401,15 @@ SPREAD = 1.96
 BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
-def rates(study: "Study", *, t: float | None = None, name: str | None = None) -> Figure:
+def rates(
+    study: "Study",
+    *,
+    t: float | None = None,
+    name: str | None = None,
+    ax: Axes | None = None,
+    width: float | None = None,
+    height: float | None = None,
+) -> Figure:
     """Left: every distance against n at one time; right: one of them against time for every n.
 
     Dots are means over replicas with 95 % intervals, lines are fitted powers of n, and dashed lines
@@ -397,7 +421,11 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     t : float, optional
         The time on the left, of which the nearest is taken; by default the last.
     name : str, optional
-        The distance on the right; by default "W2", or the first.
+        The distance on the right; by default "W2", or the first. With `ax` the only one.
+    ax : Axes, optional
+        Where to draw the left panel alone, with its legend.
+    width, height : float, optional
+        Of a new figure, in inches.
 
     Returns
     -------
@@ -419,11 +447,15 @@ def rates(study: "Study", *, t: float | None = None, name: str | None = None) ->
     fitting("name", name, f"one of {', '.join(known)}", one)
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
+        if ax is not None:
+            _against_size(ax, study, names if name is None else [chosen], t)
+            ax.legend()
+            return ax.figure.figure  # type: ignore[return-value]
         figure = theme.figure(width=9.2, height=3.3)
         left, right = figure.subplots(1, 2)
         _against_size(left, study, names, t)
         _against_time(right, study, chosen)
-    return figure
+    return theme.resized(figure, width, height)
 
 
 def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:

@@ -245,6 +245,7 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         Those of the function that draws the kind. Most kinds have
 
         - `ax`: draw one panel into these axes rather than into a new figure;
+        - `width`, `height`: of a figure, in inches;
         - `member`: one member of an ensemble, an int or a tuple; by default each has a panel, at
           most nine;
         - `title`: the heading, by default the model; "" for none; with `ax` that of the axes;
@@ -266,6 +267,8 @@ def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
         For an option that it does not have.
     """
     draw = find_figure(solution, kind)
+    size = options.pop("width", None), options.pop("height", None)
     if all(p.kind != p.VAR_KEYWORD for p in signature(draw).parameters.values()):
         check_options(solution, f"kind={kind!r}", options, options_of(draw))
-    return draw(solution, **options)
+    drawn = draw(solution, **options)
+    return drawn if size == (None, None) else theme.resized(drawn, *size)

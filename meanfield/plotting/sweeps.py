@@ -1,6 +1,6 @@
 """Figures of sweeps: a variable at the end of each run, over one parameter or two."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,11 +8,13 @@ from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import quantity_of
 from .labels import label_logarithmic, symbol_of
-from .theme import PaperFigure, figure, style
+from .theme import figure, resized, style
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
     from ..sweeps import Sweep
 
@@ -20,7 +22,14 @@ REPLICA = "replica"
 EVEN, LONG = 0.01, 5.0  # steps differ by less, the range is longer: a logarithmic axis
 
 
-def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
+def sweep(
+    found: "Sweep",
+    name: str = "order_parameter",
+    *,
+    ax: "Axes | None" = None,
+    width: float | None = None,
+    height: float | None = None,
+) -> "Figure":
     """A variable over the parameters that have several values, at most two; means of replicas.
 
     Parameters
@@ -28,6 +37,10 @@ def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
     found : Sweep
     name : str
         A variable with one number for each run, or for each of its times.
+    ax : Axes, optional
+        Where to draw.
+    width, height : float, optional
+        Of a new figure, in inches.
 
     Raises
     ------
@@ -47,18 +60,18 @@ def sweep(found: "Sweep", name: str = "order_parameter") -> PaperFigure:
             f"{', '.join(map(str, values.dims)) or 'none'}. Select some of its data, and draw that."
         )
     with style():
-        page = figure(width=4.2, height=3.1)
-        ax = page.subplots()
+        page: Any = figure(width=4.2, height=3.1) if ax is None else ax.figure
+        panel = page.subplots() if ax is None else ax
         x, *others = (str(dim) for dim in values.dims)
         if others:
-            mesh = ax.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
-            page.colorbar(mesh, ax=ax, label=quantity_of(name).symbol)
-            _parameter(ax.yaxis, others[0], values)
+            mesh = panel.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
+            page.colorbar(mesh, ax=panel, label=quantity_of(name).symbol)
+            _parameter(panel.yaxis, others[0], values)
         else:
-            ax.plot(values[x], values.values, "o-")
-            ax.set_ylabel(quantity_of(name).symbol)
-        _parameter(ax.xaxis, x, values)
-    return page
+            panel.plot(values[x], values.values, "o-")
+            panel.set_ylabel(quantity_of(name).symbol)
+        _parameter(panel.xaxis, x, values)
+    return page.figure if ax is not None else resized(page, width, height)
 
 
 def _parameter(axis: "Axis", name: str, values: "xr.DataArray") -> None:

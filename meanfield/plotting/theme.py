@@ -14,7 +14,9 @@ from cycler import cycler
 from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import LogFormatterSciNotation
 
+from ..core.checks import positive
 from ..core.files import write_whole
 
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
@@ -102,6 +104,26 @@ class PaperFigure(Figure):
             super().savefig(buffer, format=kind, **options)
             write_whole(path if path.suffix else path.with_suffix(f".{kind}"), buffer.getvalue())
 
+    def draw(self, renderer) -> None:
+        """Draw the figure; logarithmic axes of less than a decade have plain numbers."""
+        from .labels import label_logarithmic
+
+        for ax in self.axes:
+            for axis in (ax.xaxis, ax.yaxis):
+                if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation):
+                    label_logarithmic(axis)
+        super().draw(renderer)
+
+    def add_subplot(self, *args, **options):
+        """Axes in the style of the package, also outside its context."""
+        with style():
+            return super().add_subplot(*args, **options)
+
+    def add_axes(self, *args, **options):
+        """Axes in the style of the package, also outside its context."""
+        with style():
+            return super().add_axes(*args, **options)
+
     def suptitle(self, t, **options):
         """A heading in the style of the package, also outside its context."""
         with style():
@@ -137,6 +159,21 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
     with style():
         layout = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07)
         return PaperFigure(figsize=(width, height), layout=layout)
+
+
+def resized(figure: Figure, width: float | None, height: float | None) -> Figure:
+    """The figure in another size, in inches; room for headings and banners stays as it is."""
+    before = figure.get_size_inches()
+    given = [("width", width, before[0]), ("height", height, before[1])]
+    after = np.array([old if size is None else positive(name, size) for name, size, old in given])
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        rect = np.array(engine.get()["rect"])
+        low = rect[:2] * before / after
+        high = 1 - (1 - rect[:2] - rect[2:]) * before / after
+        engine.set(rect=(*low, *(high - low)))
+    figure.set_size_inches(*after)
+    return figure
 
 
 def colour(i: int) -> str:

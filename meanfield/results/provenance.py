@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..core.kinds import describe
-from ..core.version import version_of
+from ..core.version import LIBRARIES, version_of
 from ..models.transformer import Transformer
-
-LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")
 
 
 def versions() -> dict[str, str]:

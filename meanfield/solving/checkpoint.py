@@ -95,8 +95,8 @@ class Keeper:
             self._identity = digest(identity)
         except TypeError as error:
             raise CheckpointError(
-                f"{error}: no run with it can be resumed. Leave checkpoint out, or write it as a "
-                "Python function."
+                f"{error}: no run with it can be resumed. Leave checkpoint out, or hold the "
+                "numbers, arrays and Python functions that it is made of."
             ) from error
         self._versions, self._last = json.dumps(versions()), time.monotonic()
         return self._load(path) if there and self._resume else {}

@@ -55,6 +55,8 @@ class SpectralIntegration(Integration):
         scheme, density = arguments.scheme, arguments.state
         self.flock, self.row = flock or Flock(arguments), row
         self.schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
+        if not (self.dt or self.motion.autonomous):  # steps are chosen by estimates of errors
+            self.schemes = tuple(scheme.in_time for scheme in self.schemes)
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # computed so far

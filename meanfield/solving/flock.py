@@ -84,7 +84,7 @@ class Flock:
             which = np.array([run.row for run in mine])
             states = [run.first.coefficients.reshape(run.members, -1) for run in mine]
             rows.begin(which, np.array(states), 0.0)
-            rates = rows.rates_of_change(which, rows.problem.metric)
+            rates = rows.rates_of_change(which, rows.metric)
             known, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
             if known.any() and not self._arguments.dt:
                 growths[known] = rows.growths(which[known], part, 0.0)

@@ -3,24 +3,33 @@
 import signal
 import sys
 import threading
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import Any, Self
 
 from ..core.checks import boolean
 from ..lowlevel.compilation import listening
 
-REMAINING = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+_STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
+BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
+REMAINING = f"{BAR}<{{remaining}}"
+FORESEEN = 0.02  # the part of the whole from which on the time left is more than a guess
 
 
 class Progress(ExitStack):
-    """A bar of tqdm; within the block it tells of compilation too, which may take seconds.
+    """A bar of tqdm; within the block it says what is compiled, which may take seconds.
+
+    The time that is left is estimated without the time of compilation, and shown once a part of
+    the whole is done.
 
     Parameters
     ----------
     what : str
         What is done, in a word, before there is anything to say about it.
     enabled : bool, optional
-        None shows the bar on a terminal only, after one second.
+        None shows the bar on a terminal and in a notebook, after one second.
     begun : float
         The part of the whole, from 0 to 1, that was done before.
     form : str
@@ -36,9 +45,10 @@ class Progress(ExitStack):
         super().__init__()
         self._what = what
         self._bar: Any = None
-        shown = sys.stderr.isatty() if enabled is None else boolean("progress", enabled)
+        self._form, self._begun, self._compiles_since = form, begun, 0.0
+        shown = _is_watched() if enabled is None else boolean("progress", enabled)
         if shown:
-            from tqdm.auto import tqdm
+            from tqdm import tqdm
 
             self._bar = self.enter_context(
                 tqdm(
@@ -46,7 +56,7 @@ class Progress(ExitStack):
                     initial=begun,
                     delay=1 if enabled is None else 0,
                     miniters=0,
-                    bar_format=form,
+                    bar_format=form.replace(REMAINING, BAR),
                     desc=what,
                 )
             )
@@ -55,16 +65,28 @@ class Progress(ExitStack):
     def _tell_of_compilation(self, function: str | None) -> None:
         """At its beginning, with the name of what is compiled, and at its end, with None."""
         if function is None:
+            spent = time.time() - self._compiles_since
+            self._bar.start_t += spent
+            self._bar.last_print_t += spent
             self._bar.clear()
             self._bar.set_description_str(self._what, refresh=False)
         else:
-            self._bar.set_description_str(f"{self._what}: compiling ...")
+            self._compiles_since = time.time()
+            self._bar.set_description_str(f"{self._what}: compiling {function} ...")
 
     def show(self, part: float, text: str) -> None:
         """Show that a part of the whole is done, and a few words about it."""
         if self._bar is not None:
+            if part - self._begun >= FORESEEN:
+                self._bar.bar_format = self._form
             self._bar.set_description_str(text, refresh=False)
             self._bar.update(part - self._bar.n)
+
+
+def _is_watched() -> bool:
+    """Whether somebody sees what is written: on a terminal, or in a notebook."""
+    kernel = getattr(sys.modules.get("ipykernel.zmqshell"), "ZMQInteractiveShell", None)
+    return sys.stderr.isatty() or (kernel is not None and kernel.initialized())
 
 
 class Interruption:
@@ -75,8 +97,13 @@ class Interruption:
     """
 
     def __init__(self):
-        self.requested = False
+        self._requested = False
         self._previous: Any = None
+
+    @property
+    def requested(self) -> bool:
+        """Whether Ctrl-C was pressed, or what `stopped_when` was given says so."""
+        return self._requested or _STOPPED.get()()
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -88,12 +115,25 @@ class Interruption:
             signal.signal(signal.SIGINT, self._previous)
 
     def _handle(self, *_) -> None:
-        if self.requested:
+        if self._requested:
             raise KeyboardInterrupt
         self._request()
 
     def _request(self) -> None:
-        self.requested = True
+        self._requested = True
         around = getattr(self._previous, "__self__", None)
         if isinstance(around, Interruption):
             around._request()
+
+
+@contextmanager
+def stopped_when(stopped: Callable[[], bool]) -> Iterator[None]:
+    """Runs and curves of this thread end as after Ctrl-C once `stopped()` is true.
+
+    Signals reach the main thread only; this is for threads that work for somebody who may leave.
+    """
+    token = _STOPPED.set(stopped)
+    try:
+        yield
+    finally:
+        _STOPPED.reset(token)

@@ -140,7 +140,7 @@ def solve(
         Largest number of attempted steps. An ensemble is cut short, at the last output that all
         members have reached, as soon as one of them has tried as many.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How velocities of tokens are summed; by default Automatic().
     merge : float, optional
@@ -189,8 +189,9 @@ def solve(
     -----
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
-    twelve. For characteristics an evaluation is two sums over nodes and harmonics, for tokens
-    one or two sums over pairs, or over tokens and harmonics.
+    twelve. Under parameters that are functions of t Krogstad has a fifth, by which its estimate of
+    errors sees how they change. For characteristics an evaluation is two sums over nodes and
+    harmonics, for tokens one or two sums over pairs, or over tokens and harmonics.
 
     Outputs cost no steps, and steps do not depend on them. The state within a step is interpolated,
     to order 4 for exponential schemes, without an evaluation; to order 7 for DormandPrince, for

@@ -20,6 +20,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..lowlevel.records import Record
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
 from .density import Density
@@ -79,9 +80,16 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self, attraction: Any, normaliser: Any, members: int, modes: int, pairs: bool = False
+        self,
+        attraction: Any,
+        normaliser: Any,
+        members: int,
+        modes: int,
+        pairs: bool = False,
+        band: int | None = None,
     ):
-        self.degree, self.band = attraction.shape[1] - 1, band_of(attraction)
+        self.degree = attraction.shape[1] - 1
+        self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
         given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
         self.tables = [1.0 * np.array(table, order="C") for table in given]
@@ -99,6 +107,11 @@ class Transport:
         addresses = [buffer.ctypes.data for buffer in buffers]
         self._context = np.array([*numbers, *addresses], dtype=np.int64)
         self.address, self.context = compiled.address, self._context.ctypes.data
+
+    def _enter_record(self, compiled: Any, record: Record) -> None:
+        """Let compiled code find numbers and arrays in a record."""
+        self.compiled, self._record = compiled, record
+        self.address, self.context = compiled.address, record.address
 
     def check(self) -> None:
         """Raise what went wrong in calls that compiled code made."""

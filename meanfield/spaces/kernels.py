@@ -7,7 +7,7 @@ import numpy as np
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
-from ..lowlevel.legendre import gauss
+from ..lowlevel.legendre import gauss, values_at_the_pole
 
 FEWEST = 128  # nodes of the first rule
 SMOOTH = 16  # nodes at which an interval is seen to be smooth
@@ -25,6 +25,7 @@ TIGHT = (1e-15, 1e-14, 1e-13)  # of pieces of a primitive
 UNCERTAIN = 1e-12  # error of a primitive that is accepted, relative to the integral of |f|
 ACCEPTED = 1e-9  # error of multipliers that is accepted in any case
 JUMP = 1e-6  # within the narrowest angle: that of a kernel which is not continuous
+ROUNDED = 1e-14  # E[K p_l] relative to the largest: less is rounding
 FAR_APART = 100.0  # times the last changes of the rules: what pieces may change
 
 INSIDE = np.cos(np.pi * (np.arange(SMOOTH) + 0.5) / SMOOTH)  # Chebyshev nodes
@@ -147,7 +148,20 @@ def polynomial_multipliers(
     """Multipliers of a polynomial kernel, by a rule that is exact for it."""
     needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST)
     size = 2 ** (needed - 1).bit_length()
-    return _by_rule(kernel, size, degree, dimension)
+    return _without_rounding(_by_rule(kernel, size, degree, dimension), dimension)
+
+
+def _without_rounding(multipliers: np.ndarray, dimension: int) -> np.ndarray:
+    """Multipliers up to the last that is more than a rounding error, 0 after it, for d > 3.
+
+    lambda_l = E[K P_l] has the error eps/p_l(1). At a cluster it counts dim H_l = p_l(1)^2 times,
+    so that the errors of the last degrees would hide the kernel in many dimensions.
+    """
+    if dimension > 3:
+        sizes = np.abs(multipliers) * values_at_the_pole(multipliers.size - 1, dimension)
+        counted = np.flatnonzero(sizes > ROUNDED * sizes.max())
+        multipliers[counted.max(initial=0) + 1 :] = 0
+    return multipliers
 
 
 def quadrature_multipliers(
@@ -197,14 +211,14 @@ def quadrature_multipliers(
         changes.append(np.abs(current - previous).max() / scale)
         if changes[-1] <= tolerance:
             if _is_smooth_at_the_ends(kernel, size, dimension, scale):
-                return current
+                return _without_rounding(current, dimension)
             unseen = True
     found, error, jump = _in_pieces(kernel, degree, dimension, scale)
     accepted = max(tolerance, ACCEPTED)
     apart = np.abs(found - current).max() / scale
     agree = unseen or apart <= FAR_APART * max(changes[-2:])
     if error <= accepted and agree and not (continuous and jump):
-        return found
+        return _without_rounding(found, dimension)
     why = (
         f"it jumps by {jump * scale:.1e} within an angle of {NARROWEST:g}"
         if continuous and jump

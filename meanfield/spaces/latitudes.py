@@ -12,7 +12,8 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel import legendre
 from ..lowlevel.compilation import njit
-from ..lowlevel.legendre import BLOCK, analyse, fold, synthesise, unfold
+from ..lowlevel.legendre import BLOCK, RULES, analyse, fold, rules_at, synthesise, unfold
+from ..lowlevel.records import Record, numbers_at
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
@@ -85,10 +86,25 @@ class Latitudes:
         squares[:half], start[:, :half] = self.x**2, self.start
         return squares, start
 
-    def rules(self) -> tuple[np.ndarray, ...]:
-        """What `synthesise` and `analyse` need, with scratch memory that is not shared."""
-        squares, start = self._padded
-        return squares, start, self.ladder, self.first, self.rungs, aligned(2, squares.size)
+    def rules(self, start: np.ndarray | None = None) -> Record:
+        """What `synthesise` and `analyse` need, with scratch memory that is not shared.
+
+        `start` are other functions than p_m to begin with, (orders + 1, latitudes).
+        """
+        squares, own = self._padded
+        if start is not None:
+            own = aligned(*own.shape)
+            own[: len(start), : start.shape[1]] = start
+        return RULES.filled(
+            width=squares.size,
+            squares=squares,
+            start=own,
+            ladder=self.ladder,
+            steps=self.ladder.shape[1],
+            first=self.first,
+            rungs=self.rungs,
+            work=aligned(2, squares.size),
+        )
 
     @cached_property
     def sines_squared(self) -> np.ndarray:
@@ -109,9 +125,10 @@ class Latitudes:
         """Sums over degrees, (members, modes) to (members, 2 half, columns >= orders + 1)."""
         sums = np.zeros((len(series), self.nodes.size, columns), dtype=complex)
         rules = self.rules()
+        shape = self.first.size, self.degree, rules.width
         for coefficients, found in zip(series, sums, strict=True):
-            parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
-            _synthesise_all(self.x, rules, self.degree, parts, found)
+            parts = np.array(coefficients, dtype=complex).view(float)  # one type: not read-only
+            _synthesise_all(self.x, rules.address, shape, parts, found)
         return sums
 
     def analysis(self, functions: np.ndarray) -> np.ndarray:
@@ -119,8 +136,9 @@ class Latitudes:
         modes = sum(self.degree + 1 - m for m in range(self.orders + 1))
         series = np.empty((len(functions), modes), dtype=complex)
         rules, weights = self.rules(), self.node_weights[:, None]
+        shape = self.degree, rules.width
         for function, found in zip(functions, series, strict=True):
-            _analyse_all(self.x, rules, self.degree, function * weights, found)
+            _analyse_all(self.x, rules.address, shape, function * weights, found)
         return series
 
     def _first_seen(self) -> np.ndarray:
@@ -147,11 +165,10 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 @njit(cache=True)
 def _back_to(at, x, start, e):
     """The first latitude before `at` from which on some |p_l| is more than negligible."""
-    a, b = 1 / e[1:-1], e[:-2] / e[1:-1]
     for j in range(at - 1, -1, -1):
         before, p, i = 0.0, start[j], 0
-        while abs(p) <= NEGLIGIBLE and i < a.size:
-            before, p = p, a[i] * x[j] * p - b[i] * before
+        while abs(p) <= NEGLIGIBLE and i < e.size - 2:
+            before, p = p, (x[j] * p - e[i] * before) / e[i + 1]
             i += 1
         if abs(p) <= NEGLIGIBLE:
             return j + 1
@@ -159,10 +176,12 @@ def _back_to(at, x, start, e):
 
 
 @njit(cache=True)
-def _synthesise_all(x, rules, degree, coefficients, spectrum):
-    sums, folded = np.zeros((4, rules[0].size)), np.zeros((4, degree // 2 + 1 + BLOCK))
-    last, begin, first = len(spectrum) - 1, 0, rules[3]
-    for m in range(first.size):
+def _synthesise_all(x, address, shape, coefficients, spectrum):
+    orders, degree, width = shape
+    rules, last, begin = rules_at(address), len(spectrum) - 1, 0
+    sums, folded = np.zeros((4, width)), np.zeros((4, degree // 2 + 1 + BLOCK))
+    first = numbers_at(rules.first, 0, 0)
+    for m in range(orders):
         count = degree + 1 - m
         n = fold(m, rules, coefficients[2 * begin :], count, folded)
         begin += count
@@ -173,8 +192,9 @@ def _synthesise_all(x, rules, degree, coefficients, spectrum):
 
 
 @njit(cache=True)
-def _analyse_all(x, rules, degree, spectrum, coefficients):
-    values, folded = np.zeros((8, rules[0].size)), np.zeros((degree // 2 + 1 + BLOCK, 8))
+def _analyse_all(x, address, shape, spectrum, coefficients):
+    (degree, width), rules = shape, rules_at(address)
+    values, folded = np.zeros((8, width)), np.zeros((degree // 2 + 1 + BLOCK, 8))
     series = np.empty(2 * degree + 4)
     last, begin = len(spectrum) - 1, 0
     for m in range(spectrum.shape[1]):

@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from ..core.arrays import read_numbers
 from ..core.checks import check_memory, fitting
-from ..core.files import read_numbers
 from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNegative, Positive
 from ..core.kinds import Kind
 from ..states import Start, Tokens

@@ -20,7 +20,7 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import NO_MASS
-from .contract import Geometry, Transport, bands_of
+from .contract import Geometry, Transport
 
 
 class Tables(NamedTuple):
@@ -41,14 +41,12 @@ class _Linearised(Transport):
     ):
         normaliser, all_ = tables.normaliser, (tables, *changes)
         above, none = np.array([t.attraction for t in all_]), np.zeros(geometry.degree + 1)
-        above[np.arange(above.shape[1]) > bands_of(above)[:, None]] = 0
+        bands = geometry.bands(above)
+        above[np.arange(above.shape[1]) > bands[:, None]] = 0
         # A parameter may bring degrees that the drift has not got: the widest band is that of all,
-        # each in units of its own, since a derivative may be small beside the drift.
-        size = np.abs(above).max(axis=1, keepdims=True)
-        shared = None if normaliser is None else normaliser[None]
-        super().__init__(
-            above / np.where(size > 0, size, 1), shared, 1, geometry.degrees.size, pairs
-        )
+        # each by itself, since a derivative may be small beside the drift.
+        shared, modes = None if normaliser is None else normaliser[None], geometry.degrees.size
+        super().__init__(above, shared, 1, modes, pairs, band=int(bands.max()))
         self.dtype, parts = geometry.dtype, geometry.dtype.itemsize // 8
         self.transforms = transforms = geometry.transforms(self.points)
         self.normalised = normaliser is not None

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, path_of, real_array
-from ..core.files import read_numbers
 from ..states import Tokens
 from ..states.points import check_unit
 

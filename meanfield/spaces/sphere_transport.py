@@ -24,7 +24,8 @@ from ..lowlevel.batched_fft import (
 )
 from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise
+from ..lowlevel.legendre import analyse, fold, recurrence, rules_at, rung, synthesise
+from ..lowlevel.records import Layout, numbers_at
 from ..lowlevel.simd import (
     LANES,
     address_of,
@@ -69,35 +70,62 @@ class SphereTransport(Transport):
         half = -(-self.points // (4 * PAIRS)) * PAIRS
         self.latitudes = Latitudes(half, degree + 1, degree)
         self.length = good_length(self.points)
-        buffers = self._arrays(fields)
-        numbers = (degree, self.band, half, len(attraction), fields, self.length)
-        sizes = [self.latitudes.ladder.shape[1], self.latitudes.pairs(0)]
-        turns = [array.size for array in buffers[-2:]]
-        self._enter(_transport, (self._apart, *numbers, *sizes, *turns), buffers)
+        latitudes, length, steps = self.latitudes, self.length, self.latitudes.pairs(0)
+        weights = latitudes.weights / (2 * length * np.sqrt(latitudes.sines_squared))
+        factors = radices(length)
+        record = TRANSPORT.filled(
+            apart=self._apart,
+            degree=degree,
+            band=self.band,
+            half=half,
+            tables=len(attraction),
+            fields=fields,
+            length=length,
+            pairs=steps,
+            attraction=self.tables[0],
+            normaliser=self.tables[1],
+            slopes=_slopes(degree),
+            x=aligned_copy(latitudes.x),
+            weights=aligned_copy(np.stack([weights, weights * latitudes.x])),
+            rules=latitudes.rules(),
+            divided=latitudes.rules(latitudes.start / np.sqrt(latitudes.sines_squared)),
+            spectra=aligned(fields, length, 2, PAIRS),
+            values=aligned(fields, length, 2, PAIRS),
+            scratch=aligned(length, 2, PAIRS),
+            sums=aligned(degree + 1, 8, half),
+            sums_of_v=aligned(self.band + 1, 8, half),
+            folded=aligned(8, steps),
+            series=aligned(2, 4 * steps + 8),
+            passes=len(factors),
+            factors=np.array(factors),
+            turns=twiddles(factors),
+            speed=self.speed,
+        )
+        self._enter_record(_transport, record)
 
-    def _arrays(self, fields: int) -> list[np.ndarray]:
-        """Tables and scratch memory, in the order in which the compiled code knows them.
 
-        Sums over degrees are rows of (order, 8, latitudes): those of mu and of Z * mu, where
-        the products come later; those of the two components of v sin(theta) / sin(theta).
-        """
-        latitudes, degree, band = self.latitudes, self.degree, self.band
-        half, sines = latitudes.x.size, np.sqrt(latitudes.sines_squared)
-        weights = latitudes.weights / (2 * self.length * sines)
-        pairs, factors = latitudes.pairs(0), radices(self.length)
-        return [
-            *(aligned(fields, self.length, 2, PAIRS) for _ in range(2)),
-            aligned(self.length, 2, PAIRS),
-            *self.tables,
-            _slopes(degree),
-            aligned_copy(latitudes.x),
-            aligned_copy(np.stack([weights, weights * latitudes.x])),
-            aligned_copy(latitudes.start[: band + 1] / sines),
-            *latitudes.rules(),
-            *(aligned(degree + 1, 8, half), aligned(band + 1, 8, half)),
-            *(aligned(8, pairs), aligned(2, 4 * pairs + 8), self.speed),
-            *(np.array(factors), twiddles(factors)),
-        ]
+TRANSPORT = Layout(
+    "SphereTransport",
+    dict.fromkeys(
+        (
+            *("apart", "degree", "band", "half", "tables", "fields", "length", "pairs"),
+            *("attraction", "normaliser"),  # (tables, degree + 1)
+            "slopes",  # see `_slopes`
+            *("x", "weights"),  # (half,), and (2, half): with x as well
+            *("rules", "divided"),  # records of RULES: of p_m, and of p_m / sin(theta)
+            *("spectra", "values"),  # (fields, length, 2, PAIRS)
+            "scratch",  # (length, 2, PAIRS)
+            "sums",  # (degree + 1, 8, half) of mu and Z * mu, where the products come later
+            "sums_of_v",  # (band + 1, 8, half) of both components of v
+            "folded",  # (8, pairs)
+            "series",  # (2, 4 pairs + 8)
+            *("passes", "factors", "turns"),  # of the transforms, see `batched_fft`
+            "speed",
+        ),
+        int,
+    ),
+)
+_transport_at = TRANSPORT.at
 
 
 def _slopes(degree: int) -> np.ndarray:
@@ -112,25 +140,21 @@ def _slopes(degree: int) -> np.ndarray:
     return np.pad(np.hstack(rows), ((0, 0), (1, 2)))
 
 
-@CompiledFunction
+@CompiledFunction.announced("transport on S^2, about 5 s")
 def _transport(context, member, source, target):
-    c, apart = integer_array(context + 8, (32,)), integer_array(context, (1,))[0]
-    degree, band, half, tables, fields, pairs = c[0], c[1], c[2], c[3], c[4], c[7]
-    modes = (degree + 1) * (degree + 2) // 2
+    own = _transport_at(context)
+    degree, band, half, pairs = own.degree, own.band, own.half, own.pairs
+    tables, fields, modes = own.tables, own.fields, (degree + 1) * (degree + 2) // 2
     density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
-    moving = float_array(source + apart, (2 * modes,))
+    moving = float_array(source + own.apart, (2 * modes,))
     table = member if tables > 1 else 0
-    attraction = float_array(c[13], (tables, degree + 1))[table]
-    steps = float_array(c[15], (2, modes + 3))
-    squares, start = float_array(c[19], (half,)), float_array(c[20], (degree + 1, half))
-    ladder, first = float_array(c[21], (5, c[6])), integer_array(c[22], (degree + 1,))
-    rungs, work = integer_array(c[23], (degree + 2,)), float_array(c[24], (2, half))
-    rules = squares, start, ladder, first, rungs, work
-    divided = squares, float_array(c[18], (band + 1, half)), ladder, first, rungs, work
-    sums = float_array(c[25], (degree + 1, 8, half))
-    slopes = float_array(c[26], (band + 1, 8, half))
-    folded, found = float_array(c[27], (4, pairs)), float_array(c[27], (pairs, 8))
-    series = float_array(c[28], (2, 4 * pairs + 8))
+    attraction = float_array(own.attraction, (tables, degree + 1))[table]
+    steps = float_array(own.slopes, (2, modes + 3))
+    rules, divided = rules_at(own.rules), rules_at(own.divided)
+    sums = float_array(own.sums, (degree + 1, 8, half))
+    slopes = float_array(own.sums_of_v, (band + 1, 8, half))
+    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
+    series = float_array(own.series, (2, 4 * pairs + 8))
 
     begin = 0
     for m in range(degree + 1):
@@ -142,14 +166,12 @@ def _transport(context, member, source, target):
             _take(others, attraction[m:], band + 1 - m, series[0, 2:])
             _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
         if fields == 4:
-            normaliser = float_array(c[14], (tables, degree + 1))[table]
+            normaliser = float_array(own.normaliser, (tables, degree + 1))[table]
             _take(others, normaliser[m:], count, series[0])
             synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
         begin += count
-    addresses = c[10], c[11], c[12], c[16], c[17], c[25], c[26]
-    factors, turns = integer_array(c[30], (c[8],)), float_array(c[31], (c[9],))
-    speed = _multiply((degree, band, half, fields, c[5]), addresses, first, factors, turns)
-    highest = float_array(c[29], (1,))
+    speed = _multiply(own)
+    highest = float_array(own.speed, (1,))
     highest[0] = max(highest[0], speed)
     begin = 0
     for m in range(degree + 1):
@@ -194,8 +216,7 @@ def _project(m, degree, products, up, down, rules, found, result):
     """
     pairs = (degree + 3 - m) // 2
     analyse(m, rules, products, found, (pairs + 1) // 2 * 2)
-    table, o = rules[2], rules[4][m]
-    c, u, v = table[2][o:], table[3][o:], table[4][o:]
+    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
     row, at, last, factor, m = address_of(found), address_of(result), degree - m, 0.0, float(m)
     even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
     for k in range(pairs):
@@ -213,22 +234,21 @@ def _project(m, degree, products, up, down, rules, found, result):
 
 
 @njit(**INNER, error_model="numpy")
-def _multiply(shape, addresses, first, factors, table):
+def _multiply(own):
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
-
-    Parameters
-    ----------
-    shape : (degree, band, half, fields, length)
-    addresses : spectra and values, (fields, length, 2, PAIRS); scratch for one of them; x and
-        weights, (2, half); the sums of mu and of Z * mu, (degree + 1, 8, half), where the products
-        are written; those of v, (band + 1, 8, half)
-    first : latitudes before this one are passed over, (degree + 1,)
-    factors, table : of the transforms, see `batched_fft`
     """
-    degree, band, half, fields, length = shape
-    spectra, values_at, scratch, x, weights, sums, slopes = addresses
+    degree, band, half, fields, length = own.degree, own.band, own.half, own.fields, own.length
+    spectra, values_at, scratch, x, weights = (
+        own.spectra,
+        own.values,
+        own.scratch,
+        own.x,
+        own.weights,
+    )
+    sums, slopes, first = own.sums, own.sums_of_v, numbers_at(rules_at(own.rules).first, 0, 0)
+    factors, table = integer_array(own.factors, (own.passes,)), own.turns
     size, largest = length * ROW, 0.0
     values = float_array(values_at, (fields, size // 8))
     count = 0

@@ -16,8 +16,9 @@ from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_ar
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import RealTransform
 from ..lowlevel.fourier import good_length as good_length_of_fftw
-from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold
-from ..lowlevel.simd import LANES, aligned
+from ..lowlevel.legendre import analyse, fold, recurrence, rules_at, synthesise, unfold
+from ..lowlevel.records import Layout, Record, numbers_at
+from ..lowlevel.simd import aligned
 from .latitudes import Latitudes, aligned_copy
 from .sphere_transport import PAIRS, _join, _part, _project, _slopes, _sum_potential, _take
 from .zonal_transport import _sum, _sum_slope
@@ -62,8 +63,15 @@ class Transforms(ABC):
         self._buffers = buffers
         addresses = [buffer.ctypes.data for buffer in buffers]
         self._context = np.array([*numbers, *addresses], dtype=np.int64)
+        self._enter_context(self._context.ctypes.data)
+
+    def _enter_record(self, record: Record) -> None:
+        self._record = record
+        self._enter_context(record.address)
+
+    def _enter_context(self, context: int) -> None:
         functions = [function.address for function in self.compiled]
-        self.addresses = np.array([*functions, self._context.ctypes.data], dtype=np.int64)
+        self.addresses = np.array([*functions, context], dtype=np.int64)
 
 
 # The circle ------------------------------------------------------------------------------------
@@ -148,36 +156,58 @@ class ZonalTransforms(Transforms):
     def __init__(self, degree: int, points: int, dimension: int):
         latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
         self.size, half = 2 * latitudes.x.size, latitudes.x.size
-        pairs, arrays = latitudes.pairs(0), latitudes.rules()
-        width, sines = arrays[0].size, np.sqrt(latitudes.sines_squared)
-        buffers = [
-            *(recurrence(degree + 2, 0, dimension), np.ones(degree + 1)),
-            *(latitudes.x, latitudes.weights, sines, *arrays),
-            *(aligned(4, width), aligned(8, width), aligned(8, pairs), aligned(4 * pairs)),
-        ]
-        self._enter((degree + 1, half, dimension, pairs), buffers)
+        rules, pairs, sines = latitudes.rules(), latitudes.pairs(0), latitudes.sines_squared
+        record = AXIS.filled(
+            modes=degree + 1,
+            half=half,
+            dimension=dimension,
+            pairs=pairs,
+            width=rules.width,
+            e=recurrence(degree + 2, 0, dimension),
+            ones=np.ones(degree + 1),
+            x=latitudes.x,
+            weights=latitudes.weights,
+            sines=np.sqrt(sines),
+            rules=rules,
+            sums=aligned(4, rules.width),
+            products=aligned(8, rules.width),
+            folded=aligned(8, pairs),
+            series=aligned(4 * pairs),
+        )
+        self._enter_record(record)
 
     @property
     def compiled(self) -> tuple[Any, Any, Any, Any]:
         return _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
 
+AXIS = Layout(
+    "ZonalTransforms",
+    dict.fromkeys(
+        (
+            *("modes", "half", "dimension", "pairs", "width"),
+            *("e", "ones"),  # (modes + 2,), see `legendre.recurrence`, and (modes,)
+            *("x", "weights", "sines"),  # (half,)
+            "rules",  # a record of RULES
+            *("sums", "products", "folded", "series"),  # (4 or 8, width), (8, pairs), (4 pairs,)
+        ),
+        int,
+    ),
+)
+_axis_at = AXIS.at
+
+
 @njit(**INNER)
 def _axis(context):
     """The arrays of `ZonalTransforms`."""
-    c = integer_array(context, (19,))
-    modes, half, pairs = c[0], c[1], c[3]
-    width = (half + LANES - 1) // LANES * LANES
-    rules = (
-        *(float_array(c[9], (width,)), float_array(c[10], (1, width))),
-        *(float_array(c[11], (5, pairs)), integer_array(c[12], (1,))),
-        *(integer_array(c[13], (2,)), float_array(c[14], (2, width))),
-    )
-    e, ones = float_array(c[4], (modes + 2,)), float_array(c[5], (modes,))
-    x, weights = float_array(c[6], (half,)), float_array(c[7], (half,))
-    sines, sums = float_array(c[8], (half,)), float_array(c[15], (4, width))
-    products, series = float_array(c[16], (8, width)), float_array(c[18], (4 * pairs,))
-    folded, found = float_array(c[17], (4, pairs)), float_array(c[17], (pairs, 8))
+    own = _axis_at(context)
+    modes, half, pairs, width = own.modes, own.half, own.pairs, own.width
+    e, ones = float_array(own.e, (modes + 2,)), float_array(own.ones, (modes,))
+    x, weights = float_array(own.x, (half,)), float_array(own.weights, (half,))
+    sines, sums = float_array(own.sines, (half,)), float_array(own.sums, (4, width))
+    products, series = float_array(own.products, (8, width)), float_array(own.series, (4 * pairs,))
+    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
+    rules = rules_at(own.rules)
     return rules, e, ones, x, weights, sines, sums, products, folded, found, series
 
 
@@ -195,7 +225,7 @@ def _values_on_axis(context, number, source, target):
 @CompiledFunction
 def _gradient_on_axis(context, number, source, target):
     rules, e, ones, x, _, sines, sums, _, folded, _, series = _axis(context)
-    half, dimension = x.size, integer_array(context, (3,))[2]
+    half, dimension = x.size, _axis_at(context).dimension
     given, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
     _sum_slope(given, ones, number, e, dimension, rules, series, folded, sums)
     for j in range(half):
@@ -221,7 +251,7 @@ def _analysis_on_axis(context, number, source, target):
 @CompiledFunction
 def _divergence_on_axis(context, number, source, target):
     rules, e, ones, x, weights, sines, _, products, _, found, series = _axis(context)
-    half, modes, dimension = x.size, ones.size, integer_array(context, (3,))[2]
+    half, modes, dimension = x.size, ones.size, _axis_at(context).dimension
     given, result = float_array(source, (2 * half,)), float_array(target, (modes,))
     for j in range(half):
         weight = weights[j] / sines[j]
@@ -248,71 +278,99 @@ class SphereTransforms(Transforms):
         latitudes = Latitudes(half, degree + 1, degree)
         self.size, pairs, factors = 2 * half * length, latitudes.pairs(0), radices(length)
         sines, weights = np.sqrt(latitudes.sines_squared), latitudes.weights / (2 * length)
-        buffers = [
-            *(np.ones(degree + 1), _slopes(degree), aligned_copy(latitudes.x)),
-            aligned_copy(np.stack([weights, weights * latitudes.x])),
-            aligned_copy(np.stack([weights, weights * latitudes.x]) / sines),
-            aligned_copy(latitudes.start / sines),
-            *latitudes.rules(),
-            *(aligned(degree + 1, 8, half), aligned(length, 2, PAIRS), aligned(length, 2, PAIRS)),
-            *(aligned(8, pairs), aligned(2, 4 * pairs + 8)),
-            *(np.array(factors), twiddles(factors), aligned(length, 2, PAIRS)),
-        ]
-        sizes = latitudes.ladder.shape[1], pairs, len(factors), buffers[-2].size
-        self._enter((degree, half, length, *sizes), buffers)
+        both = np.stack([weights, weights * latitudes.x])
+        record = SPHERE.filled(
+            degree=degree,
+            half=half,
+            length=length,
+            pairs=pairs,
+            ones=np.ones(degree + 1),
+            slopes=_slopes(degree),
+            x=aligned_copy(latitudes.x),
+            weights=aligned_copy(both),
+            divided_weights=aligned_copy(both / sines),
+            rules=latitudes.rules(),
+            divided=latitudes.rules(latitudes.start / sines),
+            sums=aligned(degree + 1, 8, half),
+            spectrum=aligned(length, 2, PAIRS),
+            scratch=aligned(length, 2, PAIRS),
+            result=aligned(length, 2, PAIRS),
+            folded=aligned(8, pairs),
+            series=aligned(2, 4 * pairs + 8),
+            passes=len(factors),
+            factors=np.array(factors),
+            turns=twiddles(factors),
+        )
+        self._enter_record(record)
 
     @property
     def compiled(self) -> tuple[Any, Any, Any, Any]:
         return _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
 
 
+SPHERE = Layout(
+    "SphereTransforms",
+    dict.fromkeys(
+        (
+            *("degree", "half", "length", "pairs"),
+            *("ones", "slopes", "x"),  # (degree + 1,), see `_slopes`, (half,)
+            *("weights", "divided_weights"),  # (2, half): with x as well; divided by sin(theta)
+            *("rules", "divided"),  # records of RULES: of p_m, and of p_m / sin(theta)
+            "sums",  # (degree + 1, 8, half)
+            *("spectrum", "scratch", "result"),  # (length, 2, PAIRS)
+            *("folded", "series"),  # (8, pairs), (2, 4 pairs + 8)
+            *("passes", "factors", "turns"),  # of the FFTs, see `batched_fft`
+        ),
+        int,
+    ),
+)
+_sphere_at = SPHERE.at
+
+
 @njit(**INNER)
 def _sphere(context):
     """The arrays of `SphereTransforms`."""
-    c = integer_array(context, (27,))
-    degree, half, pairs = c[0], c[1], c[4]
+    own = _sphere_at(context)
+    degree, half, pairs = own.degree, own.half, own.pairs
     modes = (degree + 1) * (degree + 2) // 2
-    ladder, first = float_array(c[15], (5, c[3])), integer_array(c[16], (degree + 1,))
-    rungs, work = integer_array(c[17], (degree + 2,)), float_array(c[18], (2, half))
-    squares, start = float_array(c[13], (half,)), float_array(c[14], (degree + 1, half))
-    rules = squares, start, ladder, first, rungs, work
-    divided = squares, float_array(c[12], (degree + 1, half)), ladder, first, rungs, work
-    steps, sums = float_array(c[8], (2, modes + 3)), float_array(c[19], (degree + 1, 8, half))
-    folded, found = float_array(c[22], (4, pairs)), float_array(c[22], (pairs, 8))
-    series = float_array(c[23], (2, 4 * pairs + 8))
+    rules, divided = rules_at(own.rules), rules_at(own.divided)
+    steps = float_array(own.slopes, (2, modes + 3))
+    sums = float_array(own.sums, (degree + 1, 8, half))
+    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
+    series = float_array(own.series, (2, 4 * pairs + 8))
     return rules, divided, steps, sums, folded, found, series
 
 
 @njit(**INNER)
-def _to_rings(context, first, last, fields, target):
+def _to_rings(context, last, fields, target):
     """Values of `fields` functions on all rings, from their sums over degrees."""
-    c = integer_array(context, (27,))
-    degree, half, length = c[0], c[1], c[2]
-    factors, turns = integer_array(c[24], (c[5],)), float_array(c[25], (c[6],))
+    own = _sphere_at(context)
+    degree, half, length, spectrum = own.degree, own.half, own.length, own.spectrum
+    factors, first = integer_array(own.factors, (own.passes,)), rules_at(own.rules).first
     size, count = length * ROW, 0
     for j in range(0, half, PAIRS):
-        while count <= last and first[count] <= j:
+        while count <= last and numbers_at(first, count, 0)[0] <= j:
             count += 1
         for f in range(fields):
             at = target + (f * (half // PAIRS) + j // PAIRS) * size
-            _join(c[19] + 32 * half * f, count, degree, j, half, c[9], length, c[20])
-            transform(c[20], at, c[21], factors, turns)
+            _join(own.sums + 32 * half * f, count, degree, j, half, own.x, length, spectrum)
+            transform(spectrum, at, own.scratch, factors, own.turns)
 
 
 @njit(**INNER)
-def _from_rings(context, first, fields, weights, source):
+def _from_rings(context, fields, weights, source):
     """Sums over longitudes of `fields` functions, with weights, where `_project` seeks them."""
-    c = integer_array(context, (27,))
-    degree, half, length = c[0], c[1], c[2]
-    factors, turns = integer_array(c[24], (c[5],)), float_array(c[25], (c[6],))
+    own = _sphere_at(context)
+    degree, half, length, result = own.degree, own.half, own.length, own.result
+    factors, first = integer_array(own.factors, (own.passes,)), rules_at(own.rules).first
     size, count = length * ROW, 0
     for j in range(0, half, PAIRS):
-        while count <= degree and first[count] <= j:
+        while count <= degree and numbers_at(first, count, 0)[0] <= j:
             count += 1
         for f in range(fields):
             at = source + (f * (half // PAIRS) + j // PAIRS) * size
-            transform(at, c[26], c[21], factors, turns)
-            _part(c[26], length, count, j, half, weights, c[19] + 16 * half * f)
+            transform(at, result, own.scratch, factors, own.turns)
+            _part(result, length, count, j, half, weights, own.sums + 16 * half * f)
 
 
 @CompiledFunction
@@ -324,21 +382,21 @@ def _values_on_sphere(context, number, source, target):
         n = fold(m, rules, given[2 * begin :], number + 1 - m, folded)
         synthesise(m, rules, folded, n, sums[m, :4])
         begin += degree + 1 - m
-    _to_rings(context, rules[3], number, 1, target)
+    _to_rings(context, number, 1, target)
 
 
 @CompiledFunction
 def _gradient_on_sphere(context, number, source, target):
-    rules, divided, steps, sums, folded, _, series = _sphere(context)
+    _rules, divided, steps, sums, folded, _, series = _sphere(context)
     degree, begin = len(sums) - 1, 0
     given = float_array(source, ((degree + 1) * (degree + 2),))
-    ones = float_array(integer_array(context, (8,))[7], (degree + 1,))
+    ones = float_array(_sphere_at(context).ones, (degree + 1,))
     for m in range(number + 1):
         up, down = steps[0, begin:], steps[1, begin:]
         _take(given[2 * begin :], ones, number + 1 - m, series[0, 2:])
         _sum_potential(m, number + 1 - m, up, down, divided, series, folded, sums[m])
         begin += degree + 1 - m
-    _to_rings(context, rules[3], number, 2, target)
+    _to_rings(context, number, 2, target)
 
 
 @CompiledFunction
@@ -346,7 +404,7 @@ def _analysis_on_sphere(context, number, source, target):
     rules, _, _, sums, _, found, series = _sphere(context)
     degree, begin = len(sums) - 1, 0
     result = float_array(target, (number, (degree + 1) * (degree + 2)))
-    _from_rings(context, rules[3], number, integer_array(context, (11,))[10], source)
+    _from_rings(context, number, _sphere_at(context).weights, source)
     for m in range(degree + 1):
         count = degree + 1 - m
         pairs = (count + 1) // 2
@@ -363,7 +421,7 @@ def _divergence_on_sphere(context, number, source, target):
     rules, _, steps, sums, _, found, _ = _sphere(context)
     degree, begin = len(sums) - 1, 0
     result = float_array(target, ((degree + 1) * (degree + 2),))
-    _from_rings(context, rules[3], 2, integer_array(context, (12,))[11], source)
+    _from_rings(context, 2, _sphere_at(context).divided_weights, source)
     for m in range(degree + 1):
         up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
         _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])

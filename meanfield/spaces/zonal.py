@@ -8,14 +8,14 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, real_array, whole_number
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
-from ..lowlevel.legendre import recurrence
+from ..lowlevel.legendre import recurrence, values_at_the_pole
 from .chart import Chart, Nodes, graded_rule
 from .clusters import ROUNDING, Cluster, cap_at
-from .contract import Geometry, dimension_of_harmonics, read_only
+from .contract import Geometry, Transport, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .transforms import ZonalTransforms
-from .zonal_transport import ZonalTransport
+from .zonal_transport import zonal_bands, zonal_transport
 
 BLOCK = 256
 LARGEST = 300 * log(10)
@@ -122,7 +122,7 @@ class Zonal(Geometry):
     @cached_property
     def _sizes(self) -> np.ndarray:
         """p_l(1) = sqrt(dim H_l)."""
-        return np.sqrt([dimension_of_harmonics(l, self.dimension) for l in self.degrees])
+        return values_at_the_pole(self.degree, self.dimension)
 
     # Densities -----------------------------------------------------------------------------
 
@@ -241,8 +241,11 @@ class Zonal(Geometry):
         series[1:] += up[1:] * found[:-2]
         return series
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> ZonalTransport:
-        return ZonalTransport(attraction, normaliser, members, self.dimension, pairs)
+    def transport(self, attraction, normaliser, members, pairs=False) -> Transport:
+        return zonal_transport(attraction, normaliser, members, self.dimension, pairs)
+
+    def bands(self, attraction: np.ndarray) -> np.ndarray:
+        return zonal_bands(attraction, self.dimension)
 
     def transforms(self, points: int) -> ZonalTransforms:
         return ZonalTransforms(self.degree, points, self.dimension)

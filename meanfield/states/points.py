@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays import read_numbers
 from ..core.checks import check_memory, fitting, generator, real_array, values_of
-from ..core.files import read_numbers
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from ..core.arrays import read_numbers
 from ..core.checks import (
     boolean,
     check_memory,
@@ -18,7 +19,6 @@ from ..core.checks import (
     whole_number,
 )
 from ..core.errors import StorageError
-from ..core.files import read_numbers
 from ..core.forms import TEXT
 from ..core.kinds import with_hints
 from ..lowlevel.legendre import racah

@@ -1,16 +1,26 @@
 """The compiled time loop: error control, step sizes, and when to stop and ask.
 
-`advance` returns to Python with a code whenever something other than another step is due.
+It returns to Python with a code whenever something other than another step is due.
 """
 
+import math
 from typing import NamedTuple
 
-import numpy as np
-
 from ..lowlevel.compilation import njit
-from .attempt import JOURNAL, LEVEL, attempt, norm, weigh
-from .clock import NO_STEP, accepted, after, planned_to, rejected, replanned, shows
-from .eigenbasis import change
+from ..lowlevel.records import Layout, numbers_at
+from .attempt import (
+    EQUATION,
+    JOURNAL,
+    MEMORY,
+    SCHEME,
+    STEP,
+    add_product,
+    attempt,
+    norm,
+    slope_of,
+    weigh,
+)
+from .clock import NO_STEP, Clock, accepted, after, planned_to, rejected, replanned, shows
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
@@ -38,118 +48,206 @@ class Rules(NamedTuple):
     steady: float
 
 
-@njit(**LEVEL)
-def advance(problem, table, work, clock, rules, target, output, limit):
-    """Step towards `target`, at most `limit` attempts, until `output` is reached or passed.
+ERRAND = {
+    "target": float,  # the time to step towards
+    "output": float,  # come back once this time is reached or passed
+    "limit": float,  # attempts
+    "code": int,  # why the loop came back
+    "rate": float,  # the largest norm of du/dt at the present state, where it is known; else nan
+    "elapsed": float,  # for SLOPES: what the clock shows
+    "given": int,  # for SLOPES: address of states (members, modes); for RATES: of weights
+    "result": int,  # for SLOPES: address of the slopes
+}
+ROW = Layout(
+    "Row",
+    {
+        **EQUATION,
+        **SCHEME,
+        **MEMORY,
+        **{f"before_{name}": float for name in Clock._fields},
+        **{f"clock_{name}": float for name in Clock._fields},
+        **dict.fromkeys(Rules._fields, float),
+        **ERRAND,
+    },
+)
+"""What compiled code knows of one equation and of its run; arrays are known by their addresses.
 
-    Returns (code, clock, before), with `before` the clock at the beginning of the last step.
+The clock `before` is that at the beginning of the last step.
+"""
+ROW_SIZE = ROW.dtype.itemsize
+_row_at = ROW.at
+
+ADVANCE, SLOPES, RATES = range(3)
+
+
+@njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
+def run(records, which, task, zero):
+    """Do something for some of the records from an address on, whose states have such numbers.
+
+    ADVANCE steps towards `target`, at most `limit` attempts, until `output` is reached or passed;
+    SLOPES evaluates N of the states at `given`; RATES the norm of du/dt with the weights `given`.
     """
-    before = clock
-    for _ in range(limit):
-        clock = planned_to(clock, target, not rules.rtol > 0)
-        if clock.step != work.weighed_step[0]:
-            weigh(problem.linear, table, clock.step, work)
-        keep = clock.t + CLOSE * clock.step >= output and output < target
-        times = clock.t, after(clock, target)
+    for i in range(which.size):
+        row = _row_at(records + which[i] * ROW_SIZE)
+        speed, kept = numbers_at(row.speed, 0, 0.0), numbers_at(row.kept_speed, 0, 0.0)
+        speed[0] = kept[0]  # rows may share N
+        u, slope = front_of(row, row.u), front_of(row, row.slope)
+        if task == ADVANCE:
+            row.code, row.rate = _advance(row, zero), math.nan
+            if row.members == 1:
+                u, slope = front_of(row, row.u), front_of(row, row.slope)
+                row.rate = rate_of_change(row, u, slope, row.parseval, zero)
+        elif task == RATES:
+            row.rate = rate_of_change(row, u, slope, row.given, zero)
+        else:
+            numbers_at(row.time, 0, 0.0)[0] = row.origin + row.elapsed
+            for member in range(row.members):
+                at = member * row.size
+                slope_of(row, member, row.given + at, row.result + at, zero)
+        kept[0] = speed[0]
+
+
+@njit(**STEP)
+def front_of(row, states):
+    """The address of the present state or slope of the first member."""
+    return states + row.front * row.members * row.size
+
+
+@njit(**STEP)
+def _clock(row):
+    return Clock(
+        row.clock_t,
+        row.clock_start,
+        row.clock_step,
+        int(row.clock_planned),
+        int(row.clock_taken),
+        row.clock_proposal,
+        row.clock_previous_error,
+    )
+
+
+@njit(**STEP)
+def _set_clock(row, clock):
+    row.clock_t, row.clock_start, row.clock_step = clock.t, clock.start, clock.step
+    row.clock_planned, row.clock_taken = clock.planned, clock.taken
+    row.clock_proposal, row.clock_previous_error = clock.proposal, clock.previous_error
+
+
+@njit(**STEP)
+def _remember(row, clock):
+    """Let `clock` be that at the beginning of the last step."""
+    row.before_t, row.before_start, row.before_step = clock.t, clock.start, clock.step
+    row.before_planned, row.before_taken = clock.planned, clock.taken
+    row.before_proposal, row.before_previous_error = clock.proposal, clock.previous_error
+
+
+@njit(**STEP)
+def _advance(row, zero):
+    """Step until something else is due; the code says what."""
+    clock, verdict = _clock(row), PAUSED
+    _remember(row, clock)
+    attempts = int(row.limit) if row.limit < JOURNAL else JOURNAL
+    for _ in range(attempts):
+        clock = planned_to(clock, row.target, not row.rtol > 0)
+        if clock.step != row.weighed_step:
+            weigh(row, clock.step, zero)
+        keep = clock.t + CLOSE * clock.step >= row.output and row.output < row.target
+        end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            problem, table, work, times, rules.tail_degree, rules.coarse_degree, keep
+            row, clock.t, end, row.tail_degree, row.coarse_degree, keep, zero
         )
-        if rules.rtol > 0:
-            excess = rate * clock.step / table.stability
-            error = max(error, rules.rtol * excess**rules.error_order)
-            if rules.tail > 0:
-                error = max(error, rules.rtol * tail_error / (TAIL_ERROR * rules.tail))
-        verdict = _judge(rules, error, tail)
+        if row.rtol > 0:
+            excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
+            error = excess if excess > error else error
+            if row.tail > 0:
+                unresolved = row.rtol * tail_error / (TAIL_ERROR * row.tail)
+                error = unresolved if unresolved > error else error
+        verdict = _judge(row, error, tail)
         if verdict == _ACCEPTED:
-            work.front[0] = 1 - work.front[0]
-            row = work.journal[work.counts[0] % JOURNAL]
-            row[0], row[1] = clock.t, clock.step
-            work.counts[0] += 1
-            relative = error / rules.rtol if rules.rtol > 0 else -1.0
-            before, clock = clock, accepted(clock, relative, rules.error_order, target)
-            verdict = _look_around(problem, work, rules, coarse_tail, clock.t == target)
-            if verdict == PAUSED and clock.t >= output:
+            row.front = 1 - row.front
+            journal = numbers_at(row.journal, 2 * (row.accepted % JOURNAL), 0.0)
+            journal[0], journal[1] = clock.t, clock.step
+            row.accepted += 1
+            relative = error / row.rtol if row.rtol > 0 else -1.0
+            _remember(row, clock)
+            is_shown = shows(clock.t, clock.step)
+            clock = accepted(clock, relative, row.error_order, row.target)
+            verdict = _look_around(row, coarse_tail, clock.t == row.target, zero)
+            if verdict == PAUSED and clock.t >= row.output:
                 verdict = REACHED
-            if not shows(before.t, before.step) and clock.t != target:
+            if not is_shown and clock.t != row.target:
                 verdict = TOO_SMALL
             if verdict == COARSER:
                 clock = replanned(clock, clock.proposal)
         elif verdict == FINER:
             clock = replanned(clock, clock.proposal)
         else:
-            hopeless = _hopeless(problem, work, clock.step, rate)
-            clock = rejected(clock, error / rules.rtol, rules.error_order)
-            work.counts[1] += 1
+            hopeless = _hopeless(row, clock.step, rate)
+            clock = rejected(clock, error / row.rtol, row.error_order)
+            row.rejected += 1
             if verdict == _REJECTED:
                 verdict = TOO_SMALL if hopeless or clock.proposal < NO_STEP else PAUSED
         if verdict != PAUSED:
-            return verdict, clock, before
-    return PAUSED, clock, before
+            break
+    _set_clock(row, clock)
+    return verdict
 
 
-@njit(**LEVEL)
-def _judge(rules, error, tail):
-    if not np.isfinite(error):
-        return NOT_FINITE if rules.rtol == 0 else _REJECTED
-    if rules.rtol > 0 and error > rules.rtol:
+@njit(**STEP)
+def _judge(row, error, tail):
+    if not math.isfinite(error):
+        return NOT_FINITE if row.rtol == 0 else _REJECTED
+    if row.rtol > 0 and error > row.rtol:
         return _REJECTED
-    if rules.tail > 0 and tail > rules.tail:
+    if row.tail > 0 and tail > row.tail:
         return FINER
     return _ACCEPTED
 
 
-@njit(**LEVEL)
-def _hopeless(problem, work, step, rate):
+@njit(**STEP)
+def _hopeless(row, step, rate):
     """After a step that was rejected: whether a shorter one would be too.
 
     It is if nothing moved but for rounding, or if the state has no rate of change.
     """
-    top = 0
-    for degree in problem.degrees:
-        top = max(top, degree)
-    if 0 < step * max(rate, problem.speed[0] * top) < ROUNDING:
+    top, degrees = 0, numbers_at(row.degrees, 0, 0)
+    for k in range(row.floats):
+        top = degrees[k] if degrees[k] > top else top
+    fastest = numbers_at(row.speed, 0, 0.0)[0] * top
+    if 0 < step * (fastest if fastest > rate else rate) < ROUNDING:
         return True
-    slope = work.slope[work.front[0]]
-    for member in range(len(slope)):
-        for k in range(slope.shape[1]):
-            if not np.isfinite(slope[member, k]):
-                return True
+    slope = numbers_at(front_of(row, row.slope), 0, 0.0)
+    for k in range(row.members * row.floats):
+        if not math.isfinite(slope[k]):
+            return True
     return False
 
 
-@njit(**LEVEL)
-def _look_around(problem, work, rules, coarse_tail, arrived):
-    if rules.steady > 0:
-        u, slope = work.u[work.front[0]], work.slope[work.front[0]]
-        rate = rate_of_change(problem, u, slope, work, problem.parseval)
-        if rate <= rules.steady:
+@njit(**STEP)
+def _look_around(row, coarse_tail, arrived, zero):
+    if row.steady > 0:
+        u, slope = front_of(row, row.u), front_of(row, row.slope)
+        if rate_of_change(row, u, slope, row.parseval, zero) <= row.steady:
             return STEADY
     if arrived:
         return REACHED
-    if rules.coarse_tail > 0 and coarse_tail <= rules.coarse_tail:
+    if row.coarse_tail > 0 and coarse_tail <= row.coarse_tail:
         return COARSER
     return PAUSED
 
 
-@njit(cache=True, error_model="numpy")
-def rate_of_change(problem, u, slope, work, weights):
-    """Largest norm of L u + N(u) over the members; scratch memory of the work is overwritten."""
-    linear, basis, total, modal = problem.linear, problem.basis, work.stage, work.modal
-    worst, rows, columns = 0.0, linear.shape[0], linear.shape[1]
-    diagonal = basis.order.size == 0 or columns < total.size  # L u is in N for explicit schemes
-    for member in range(len(u)):
-        row = member if rows > 1 else 0
-        if diagonal:
-            for k in range(total.size):
-                total[k] = linear[row, k if columns > 1 else 0] * u[member, k] + slope[member, k]
-        else:
-            change(basis, basis.forth, u[member], modal[0], work.part)
-            for k in range(total.size):
-                modal[0, k] *= linear[row, k]
-            change(basis, basis.back, modal[0], total, work.part)
-            for k in range(total.size):
-                total[k] += slope[member, k]
-        found = norm(total, weights)
-        if np.isfinite(worst) and not found <= worst:
-            worst = found
-    return worst
+@njit(**STEP)
+def rate_of_change(row, u, slope, weights, zero):
+    """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten."""
+    largest, total = 0.0, numbers_at(row.stage, 0, zero)
+    for member in range(row.members):
+        slopes = numbers_at(slope, member * row.modes, zero)
+        for k in range(row.modes):
+            total[k] = slopes[k]
+        if row.added_rows == 0:  # L u is in N for explicit schemes
+            of_member = member if row.linear_rows > 1 else 0
+            add_product(row, row.linear, of_member, u + member * row.size, row.stage, zero)
+        size = norm(row, row.stage, weights)
+        if math.isfinite(largest) and not size <= largest:
+            largest = size
+    return largest

@@ -1,17 +1,17 @@
 """One step of an exponential Runge-Kutta scheme, compiled, from its table of weights."""
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INLINED, INNER, WITHIN, njit
-from ..lowlevel.simd import address_of, as_bits, from_bits
-from .eigenbasis import Eigenbasis, change
+from ..lowlevel.compilation import INNER, njit
+from ..lowlevel.records import numbers_at
+from ..lowlevel.simd import LANES, as_bits, from_bits, load, spread, sum_of
+from .eigenbasis import BACK, FORTH
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 STEP = {**INNER, "error_model": "numpy"}
-LEVEL = {**INLINED, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
@@ -21,78 +21,63 @@ _RADIUS = 4.0  # within which their recurrence cancels
 _TERMS = 32
 _RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST + 1)
 
-
-class Problem(NamedTuple):
-    """du/dt = L u + N(u, t): the address of N, L, and how to measure u.
-
-    N knows the first member by the number `first`, and those after it by the following ones. It
-    is transport with at most the speed that its evaluation leaves in `speed`: it moves modes of
-    degree l at rates up to l * speed.
-
-    `linear` is (1, modes), or (members, modes) where the members differ. For an explicit scheme
-    it is (1, 1), 0, and L is `added` to N, (rows, modes); else `added` is empty. `metric` weighs
-    the squared coefficients of an error, `parseval` those of a function (L2). A coefficient has
-    one number, or two `parts` where complex ones are pairs of floats; it is numbers that `modes`
-    counts. N is asked for at the time in `time`, (1,); the clock of a run shows 0 at `start`.
-
-    Where there is a `basis`, L is diagonal in it, with the eigenvalues `linear` or `added`, and
-    the states are real.
-    """
-
-    nonlinear: int
-    context: int
-    first: int
-    linear: np.ndarray
-    added: np.ndarray
-    metric: np.ndarray
-    parseval: np.ndarray
-    degrees: np.ndarray
-    parts: int
-    speed: np.ndarray
-    time: np.ndarray
-    start: float
-    basis: Eigenbasis
-
-
-class Work(NamedTuple):
-    """Arrays of the loop: states, slopes N, the weights and the step they hold for.
-
-    u, slope : (2, members, modes) the state and N of it, before and after a step; front : (1,)
-        says which of the two is the present one
-    slopes : (members, s + 2, modes) N of every stage, of each member where a step is kept for
-        dense output; else one member after another has the place of the first. Rows below are
-        s + 2, or s + 3 with a second estimate; modes below are 1 for an explicit scheme, which
-        has L u in them. For others they are in the eigenbasis of L, if there is one
-    stage : (modes,) argument of a stage, of one member
-    modal : (2, modes) two vectors in the eigenbasis; part : scratch memory of `change`
-    phi : (nodes, 4) the phi functions of one mode at the nodes of the scheme
-    decay : (s + 2, rows, modes) factor of u in every stage, the solution and the estimates (0)
-    weights : (s + 2, rows, slots, modes) factors of N, with `columns` : (s + 2, slots) saying of
-        which stages; an even number of slots, those to spare with weight 0
-    weighed_step : (1,); counts : (3,) steps accepted, rejected, weights computed
-    error : (1,) relative error of the last step attempted
-    journal : (JOURNAL, 2) beginning and length of every accepted step, that of count i in row
-        i % JOURNAL
-    """
-
-    u: np.ndarray
-    slope: np.ndarray
-    front: np.ndarray
-    slopes: np.ndarray
-    stage: np.ndarray
-    modal: np.ndarray
-    part: np.ndarray
-    phi: np.ndarray
-    decay: np.ndarray
-    weights: np.ndarray
-    columns: np.ndarray
-    weighed_step: np.ndarray
-    counts: np.ndarray
-    error: np.ndarray
-    journal: np.ndarray
+EQUATION = {
+    "nonlinear": int,  # the address of N: void N(context, member, source, target)
+    "context": int,  # its first argument
+    "first": int,  # the number that N gives to the first member; the others follow
+    "speed": int,  # address of the largest speed that an evaluation of N met
+    "kept_speed": int,  # address at which the row keeps it
+    "time": int,  # address of the time at which N is asked for
+    "origin": float,  # the time at which the clock shows 0
+    "linear": int,  # L in the exponentials, (linear_rows, linear_modes)
+    "linear_rows": int,
+    "linear_modes": int,  # 1 for an explicit scheme, whose L is 0
+    "added": int,  # L that an explicit scheme adds to N, (added_rows, modes)
+    "added_rows": int,  # 0 for the other schemes
+    "change": int,  # address of the change to the eigenbasis of L; 0 where L is diagonal
+    "basis": int,  # its first argument
+    "members": int,
+    "modes": int,  # numbers of a state
+    "floats": int,  # floats of a state: as many, or twice as many where they are complex
+    "size": int,  # bytes of a state
+    "width": int,  # floats of a coefficient: 1, or 2
+    "metric": int,  # weights of squared coefficients of an error, one for each float
+    "parseval": int,  # weights of squared coefficients of a function (L2)
+    "degrees": int,  # of the coefficients, one for each float
+}
+SCHEME = {
+    "last": int,  # the row of the table after the solution: that of the error estimate
+    "rows": int,  # of the table: stages, the solution, one or two estimates
+    "slots": int,
+    "columns": int,  # (rows, slots) the stages that weights refer to
+    "nodes": int,  # (node_count,)
+    "node_count": int,
+    "decay_nodes": int,  # (last,) which of them e^(node z) belongs to each row
+    "entries": int,  # (entry_count, 5) summands of the weights
+    "entry_count": int,
+    "stability": float,
+    "joined": int,  # whether the error is by both estimates, see `Scheme`
+}
+MEMORY = {
+    "u": int,  # (2, members, modes) the state before and after a step
+    "slope": int,  # (2, members, modes) N of it
+    "front": int,  # which of the two is the present one
+    "slopes": int,  # (members, last + 1, modes) N of every stage; modal for an exponential scheme
+    "stage": int,  # (modes,) the argument of a stage
+    "modal": int,  # (2, modes) two vectors in the eigenbasis
+    "phi": int,  # (node_count, 4)
+    "decay": int,  # (rows, linear_rows, linear_modes) factors of u
+    "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
+    "weighed_step": float,  # the step that the weights are for
+    "journal": int,  # (JOURNAL, 2) beginning and length of accepted steps
+    "accepted": int,  # how many steps
+    "rejected": int,
+    "weighed": int,  # how often weights were computed
+    "error": float,  # relative error of the last step attempted
+}
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def phi_functions(z, values):
     """Write phi_0(z), ..., phi_3(z) into `values`.
 
@@ -121,39 +106,51 @@ def phi_functions(z, values):
 
 
 @njit(**STEP)
-def weigh(linear, table, step, work):
+def weigh(row, step, zero):
     """Compute the weights of the scheme for steps of this size."""
-    nodes, decay_node, entries = table.nodes, table.decay, table.entries
-    phi, decay, weights = work.phi, work.decay, work.weights
-    for row in range(linear.shape[0]):
-        for k in range(linear.shape[1]):
-            if k > 0 and linear[row, k] == linear[row, k - 1]:  # as in all of a degree on a sphere
-                for i in range(weights.shape[0]):
-                    decay[i, row, k] = decay[i, row, k - 1]
-                    for slot in range(weights.shape[2]):
-                        weights[i, row, slot, k] = weights[i, row, slot, k - 1]
+    modes, rows, slots = row.linear_modes, row.rows, row.slots
+    linear, phi = numbers_at(row.linear, 0, zero), numbers_at(row.phi, 0, zero)
+    decay, weights = numbers_at(row.decay, 0, zero), numbers_at(row.weights, 0, zero)
+    nodes, decay_nodes = numbers_at(row.nodes, 0, 0.0), numbers_at(row.decay_nodes, 0, 0)
+    entries, of_row, of_stage = numbers_at(row.entries, 0, 0.0), slots * modes, row.linear_rows
+    for member in range(row.linear_rows):
+        for k in range(modes):
+            z, repeats = linear[member * modes + k], False
+            if k > 0:  # as in all of a degree on a sphere
+                repeats = z == linear[member * modes + k - 1]
+            at = member * modes + k
+            if repeats:
+                for i in range(rows):
+                    decay[i * of_stage * modes + at] = decay[i * of_stage * modes + at - 1]
+                    for slot in range(slots):
+                        to = (i * of_stage + member) * of_row + slot * modes + k
+                        weights[to] = weights[to - 1]
                 continue
-            for node in range(nodes.size):
-                phi_functions(nodes[node] * step * linear[row, k], phi[node])
-            for i in range(decay_node.size):
-                decay[i, row, k] = phi[decay_node[i], 0]
-            for e in range(len(entries)):
-                weights[int(entries[e, 0]), row, int(entries[e, 1]), k] = 0.0
-            for e in range(len(entries)):
-                i, slot, node, order = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
-                value = step * entries[e, 4] * phi[int(node), int(order)]
-                weights[int(i), row, int(slot), k] += value
-    work.weighed_step[0] = step
-    work.counts[2] += 1
+            for node in range(row.node_count):
+                phi_functions(
+                    nodes[node] * step * z, numbers_at(row.phi, node * (HIGHEST + 1), zero)
+                )
+            for i in range(row.last):
+                decay[i * of_stage * modes + at] = phi[decay_nodes[i] * (HIGHEST + 1)]
+            for i in range(rows):
+                for slot in range(slots):
+                    weights[(i * of_stage + member) * of_row + slot * modes + k] = 0.0
+            for e in range(row.entry_count):
+                i, slot = int(entries[5 * e]), int(entries[5 * e + 1])
+                which = int(entries[5 * e + 2]) * (HIGHEST + 1) + int(entries[5 * e + 3])
+                to = (i * of_stage + member) * of_row + slot * modes + k
+                weights[to] += step * entries[5 * e + 4] * phi[which]
+    row.weighed_step = step
+    row.weighed += 1
 
 
-@njit(**LEVEL)
-def attempt(problem, table, work, times, tail_degree, coarse_degree, keep):
+@njit(**STEP)
+def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
     """One step with the weights at hand, from the front of u and slope to their back.
 
-    `times` are those that the clock shows at its beginning and at its end, where N is that of
-    the next step: a run that is resumed there asks for it at this time. `keep` the slopes of
-    every member where the state within the step is asked for.
+    The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
+    step: a run that is resumed there asks for it at this time. `keep` the slopes of every member
+    where the state within the step is asked for; `zero` is one of the numbers of the states.
 
     Returns
     -------
@@ -166,176 +163,196 @@ def attempt(problem, table, work, times, tail_degree, coarse_degree, keep):
     each the largest over the members.
     """
     error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
-    degrees, parts = problem.degrees, problem.parts
-    problem.speed[0] = 0
-    for member in range(work.u.shape[1]):
-        slopes = work.slopes[member if keep else 0]
-        found, found_in_tail = _attempt_member(
-            problem, table, work, member, slopes, times, tail_degree
-        )
-        if np.isfinite(error) and not found <= error:
-            error = found
-        tail_error = max(tail_error, found_in_tail)
-        new = work.u[1 - work.front[0], member]
-        tail = max(tail, _largest_beyond(tail_degree, new, degrees, parts))
-        coarse_tail = max(coarse_tail, _largest_beyond(coarse_degree, new, degrees, parts))
-    work.error[0] = error
-    rate = fastest_rate(problem.linear, problem.added, degrees, problem.speed[0])
-    return error, rate, np.sqrt(from_bits(tail)), np.sqrt(from_bits(coarse_tail)), tail_error
+    speed, back = numbers_at(row.speed, 0, 0.0), (1 - row.front) * row.members
+    speed[0] = 0.0
+    for member in range(row.members):
+        slopes = row.slopes + (member * (row.last + 1) * row.size if keep else 0)
+        of_member, in_tail = _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero)
+        if math.isfinite(error) and not of_member <= error:
+            error = of_member
+        tail_error = in_tail if in_tail > tail_error else tail_error
+        new = row.u + (back + member) * row.size
+        beyond = _largest_beyond(row, tail_degree, new)
+        tail = beyond if beyond > tail else tail
+        beyond = _largest_beyond(row, coarse_degree, new)
+        coarse_tail = beyond if beyond > coarse_tail else coarse_tail
+    row.error = error
+    rate = fastest_rate(row, speed[0], zero)
+    return error, rate, math.sqrt(from_bits(tail)), math.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(**LEVEL)
-def _attempt_member(problem, table, work, member, slopes, times, tail_degree):
+@njit(**STEP)
+def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
     """
-    front, back = work.front[0], 1 - work.front[0]
-    u, new, stage = work.u[front, member], work.u[back, member], work.stage
-    old_slope, new_slope = work.slope[front, member], work.slope[back, member]
-    columns, last = work.columns, slopes.shape[0] - 1
-    row = member if work.decay.shape[1] > 1 else 0
-    shared = work.weights.shape[3] < u.size
-    basis, part, modal = problem.basis, work.part, problem.added.shape[0] == 0
-    modal = modal and basis.order.size > 0
-    start = work.modal[0] if modal else u
+    modes, size, last, slots = row.modes, row.size, row.last, row.slots
+    front = (row.front * row.members + member) * size
+    back = ((1 - row.front) * row.members + member) * size
+    u, new, old_slope, new_slope = row.u + front, row.u + back, row.slope + front, row.slope + back
+    of_member = member if row.linear_rows > 1 else 0
+    is_modal, start = row.change != 0 and row.added_rows == 0, u
+    nodes, decay_nodes = numbers_at(row.nodes, 0, 0.0), numbers_at(row.decay_nodes, 0, 0)
+    time, of_row = numbers_at(row.time, 0, 0.0), slots * row.linear_modes
     error = tail = second = 0.0
-    t, end = problem.start + times[0], problem.start + times[1]
-    if modal:
-        change(basis, basis.forth, u, start, part)
-        change(basis, basis.forth, old_slope, slopes[0], part)
+    t, end = row.origin + elapsed, row.origin + end
+    if is_modal:
+        start = row.modal
+        evaluate(row.change, row.basis, FORTH, u, start)
+        evaluate(row.change, row.basis, FORTH, old_slope, slopes)
     else:
-        for k in range(u.size):
-            slopes[0, k] = old_slope[k]
-    for i in range(columns.shape[0]):  # the stages, the solution and one or two estimates
-        target = new if i == last - 1 else stage
-        sums = work.modal[1] if modal else target
-        if shared:
-            _combine_shared(sums, u, work.decay[i, row], work.weights[i, row], columns[i], slopes)
-        else:
-            _combine(sums, start, work.decay[i, row], work.weights[i, row], columns[i], slopes)
-        if modal:
-            change(basis, basis.back, sums, target, part)
+        _copy(modes, old_slope, slopes, zero)
+    for i in range(row.rows):  # the stages, the solution and one or two estimates
+        target = new if i == last - 1 else row.stage
+        sums = row.modal + size if is_modal else target
+        of_step = i * row.linear_rows + of_member
+        decay, weights = of_step * row.linear_modes, of_step * of_row
+        _combine(row, sums, start, decay, weights, i * slots, slopes, zero)
+        if is_modal:
+            evaluate(row.change, row.basis, BACK, sums, target)
         if i < last:
-            node = table.nodes[table.decay[i]]
-            problem.time[0] = t + node * work.weighed_step[0] if i < last - 1 else end
-            slope = new_slope if modal else slopes[i + 1]
-            evaluate(
-                problem.nonlinear,
-                problem.context,
-                problem.first + member,
-                address_of(target),
-                address_of(slope),
-            )
-            if modal:
-                change(basis, basis.forth, slope, slopes[i + 1], part)
-            add_linear(problem, member, target, slope, work.modal, part)
+            time[0] = t + nodes[decay_nodes[i]] * row.weighed_step if i < last - 1 else end
+            slope = new_slope if is_modal else slopes + (i + 1) * size
+            evaluate(row.nonlinear, row.context, row.first + member, target, slope)
+            if is_modal:
+                evaluate(row.change, row.basis, FORTH, slope, slopes + (i + 1) * size)
+            elif row.added_rows > 0:
+                _add_linear(row, member, target, slope, zero)
         elif i == last:
-            error = norm(stage, problem.metric)
-            largest = _largest_beyond(tail_degree, stage, problem.degrees, problem.parts)
-            tail = np.sqrt(from_bits(largest))
+            error = norm(row, row.stage, row.metric)
+            tail = math.sqrt(from_bits(_largest_beyond(row, tail_degree, row.stage)))
         else:
-            second = norm(stage, problem.metric)
-    if not modal:
-        for k in range(u.size):
-            new_slope[k] = slopes[last, k]
-    share = 1.0
-    if columns.shape[0] > last + 1 and error > 0:
-        share = error / np.sqrt(error * error + 0.01 * second * second)
-    return share * error / max(norm(u, problem.metric), norm(new, problem.metric)), tail
+            second = norm(row, row.stage, row.metric)
+    if not is_modal:
+        _copy(modes, slopes + last * size, new_slope, zero)
+    if row.joined:
+        error = math.sqrt(error * error + second * second)
+    elif row.rows > last + 1 and error > 0:
+        error *= error / math.sqrt(error * error + 0.01 * second * second)
+    before, after = norm(row, u, row.metric), norm(row, new, row.metric)
+    return error / (after if after > before else before), tail
 
 
-@njit(**LEVEL)
-def slope_of(problem, member, u, slope, modal, part):
-    """slope = N(u) for one member, and L u for an explicit scheme."""
-    number = problem.first + member
-    evaluate(problem.nonlinear, problem.context, number, address_of(u), address_of(slope))
-    add_linear(problem, member, u, slope, modal, part)
+@njit(**STEP)
+def _copy(count, source, target, zero):
+    f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
+    for k in range(count):
+        g[k] = f[k]
 
 
-@njit(**LEVEL)
-def add_linear(problem, member, u, slope, modal, part):
-    """Add L u to the slope for an explicit scheme; `modal` and `part` are overwritten."""
-    rows, basis = problem.added.shape[0], problem.basis
-    if rows == 0:
+@njit(**STEP)
+def _combine(row, target, u, decay, weights, columns, slopes, zero):
+    """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
+
+    Takes the index of the first factor, of the first weight and of the first column.
+    """
+    modes, slots, step = row.modes, row.slots, row.linear_modes
+    f, g = numbers_at(target, 0, zero), numbers_at(u, 0, zero)
+    factors, stages = numbers_at(row.decay, decay, zero), numbers_at(row.columns, columns, 0)
+    shared = step < modes  # weights that all modes share
+    if shared:
+        for k in range(modes):
+            f[k] = factors[0] * g[k]
+    for slot in range(0, slots, 2):
+        if stages[slot] < 0:
+            return
+        a = numbers_at(row.weights, weights + slot * step, zero)
+        b = numbers_at(row.weights, weights + (slot + 1) * step, zero)
+        p = numbers_at(slopes, stages[slot] * modes, zero)
+        q = numbers_at(slopes, stages[slot + 1] * modes, zero)
+        if shared:
+            first, second = a[0], b[0]
+            for k in range(modes):
+                f[k] += first * p[k] + second * q[k]
+        elif slot == 0:
+            for k in range(modes):
+                f[k] = factors[k] * g[k] + a[k] * p[k] + b[k] * q[k]
+        else:
+            for k in range(modes):
+                f[k] += a[k] * p[k] + b[k] * q[k]
+
+
+@njit(**STEP)
+def slope_of(row, member, u, slope, zero):
+    """slope = N(u) for one member, and L u for an explicit scheme; both are addresses."""
+    evaluate(row.nonlinear, row.context, row.first + member, u, slope)
+    if row.added_rows > 0:
+        _add_linear(row, member, u, slope, zero)
+
+
+@njit(**STEP)
+def _add_linear(row, member, u, slope, zero):
+    """Add L u to the slope for an explicit scheme."""
+    add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
+
+
+@njit(**STEP)
+def add_product(row, linear, of_member, u, total, zero):
+    """Add L u to the numbers at `total`; L (rows, modes) is diagonal, perhaps in a basis."""
+    modes, product = row.modes, row.modal + row.size
+    rates, f = numbers_at(linear, of_member * modes, zero), numbers_at(total, 0, zero)
+    if row.change == 0:
+        g = numbers_at(u, 0, zero)
+        for k in range(modes):
+            f[k] += rates[k] * g[k]
         return
-    added = problem.added[member if rows > 1 else 0]
-    if basis.order.size == 0:
-        for k in range(u.size):
-            slope[k] += added[k] * u[k]
-        return
-    change(basis, basis.forth, u, modal[0], part)
-    for k in range(u.size):
-        modal[0, k] *= added[k]
-    change(basis, basis.back, modal[0], modal[1], part)
-    for k in range(u.size):
-        slope[k] += modal[1, k]
+    evaluate(row.change, row.basis, FORTH, u, row.modal)
+    g, h = numbers_at(row.modal, 0, zero), numbers_at(product, 0, zero)
+    for k in range(modes):
+        g[k] *= rates[k]
+    evaluate(row.change, row.basis, BACK, row.modal, product)
+    for k in range(modes):
+        f[k] += h[k]
 
 
-@njit(cache=True, error_model="numpy")
-def fastest_rate(linear, added, degrees, speed):
+@njit(**STEP)
+def fastest_rate(row, speed, zero):
     """The rate that bounds a step, at the speed met last: see `attempt`."""
-    rate = 0
-    for row in range(added.shape[0]):
-        for k in range(added.shape[1]):
-            transport, damping = degrees[k] * (TRANSPORT * speed), np.abs(added[row, k])
-            rate = max(rate, as_bits(np.sqrt(transport * transport + damping * damping)))
-    if added.size == 0:
-        for row in range(linear.shape[0]):
-            for k in range(linear.shape[1]):
-                rate = max(rate, as_bits(degrees[k] * speed + linear[row, k].real))
-    return from_bits(rate)
-
-
-@njit(**STEP)
-def _combine(target, u, decay, weights, columns, slopes):
-    """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time."""
-    a, b = weights[0], weights[1]
-    f, g = slopes[columns[0]], slopes[columns[1]]
-    for k in range(target.size):
-        target[k] = decay[k] * u[k] + a[k] * f[k] + b[k] * g[k]
-    for slot in range(2, columns.size, 2):
-        if columns[slot] < 0:
-            return
-        a, b = weights[slot], weights[slot + 1]
-        f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
-        for k in range(target.size):
-            target[k] += a[k] * f[k] + b[k] * g[k]
-
-
-@njit(**STEP)
-def _combine_shared(target, u, decay, weights, columns, slopes):
-    """The same with weights that all modes share."""
-    for k in range(target.size):
-        target[k] = decay[0] * u[k]
-    for slot in range(0, columns.size, 2):
-        if columns[slot] < 0:
-            return
-        a, b = weights[slot, 0], weights[slot + 1, 0]
-        f, g = slopes[columns[slot]], slopes[columns[slot + 1]]
-        for k in range(target.size):
-            target[k] += a * f[k] + b * g[k]
-
-
-@njit(**STEP)
-def _largest_beyond(degree, f, degrees, parts):
-    """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
-    largest = 0
-    if parts == 2:
-        for k in range(f.size // 2):
-            x, y = f[2 * k].real, f[2 * k + 1].real
-            largest = max(largest, as_bits(x * x + y * y) if degrees[2 * k] > degree else 0)
+    largest, modes, per_number = 0, row.modes, row.floats // row.modes
+    degrees = numbers_at(row.degrees, 0, 0)
+    if row.added_rows > 0:
+        added = numbers_at(row.added, 0, zero)
+        for member in range(row.added_rows):
+            for k in range(modes):
+                transport = degrees[k * per_number] * (TRANSPORT * speed)
+                damping = abs(added[member * modes + k])
+                rate = as_bits(math.sqrt(transport * transport + damping * damping))
+                largest = rate if rate > largest else largest
     else:
-        for k in range(f.size):
-            size = as_bits(f[k].real * f[k].real + f[k].imag * f[k].imag)
-            largest = max(largest, size if degrees[k] > degree else 0)
+        linear = numbers_at(row.linear, 0, zero)
+        for member in range(row.linear_rows):
+            for k in range(modes):
+                rate = as_bits(degrees[k * per_number] * speed + linear[member * modes + k].real)
+                largest = rate if rate > largest else largest
+    return from_bits(largest)
+
+
+@njit(**STEP)
+def _largest_beyond(row, degree, f):
+    """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
+    largest, values, degrees = 0, numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
+    if row.width == 2:
+        for k in range(row.floats // 2):
+            x, y = values[2 * k], values[2 * k + 1]
+            square = as_bits(x * x + y * y) if degrees[2 * k] > degree else 0
+            largest = square if square > largest else largest
+    else:
+        for k in range(row.floats):
+            square = as_bits(values[k] * values[k]) if degrees[k] > degree else 0
+            largest = square if square > largest else largest
     return largest
 
 
-@njit(**WITHIN, error_model="numpy", fastmath={"reassoc", "contract"})
-def norm(f, weights):
-    """sqrt(sum weights |f|^2), nan and inf included."""
-    total = 0.0
-    for k in range(f.size):
-        total += weights[k] * (f[k].real * f[k].real + f[k].imag * f[k].imag)
-    return np.sqrt(total)
+@njit(**STEP)
+def norm(row, f, weights):
+    """sqrt(sum weights |f|^2), nan and inf included, with eight sums side by side."""
+    values, factors, count = numbers_at(f, 0, 0.0), numbers_at(weights, 0, 0.0), row.floats
+    whole, sums = count // LANES * LANES, spread(0.0)
+    for k in range(0, whole, LANES):
+        x = load(f + 8 * k)
+        sums = sums + load(weights + 8 * k) * (x * x)
+    total = sum_of(sums)
+    for k in range(whole, count):
+        total += factors[k] * (values[k] * values[k])
+    return math.sqrt(total)

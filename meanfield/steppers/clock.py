@@ -7,14 +7,15 @@ not depend on it.
 Nothing but the clock is remembered, so where a run pauses has no influence on its steps.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import jitable
 
 MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
-NO_STEP = np.finfo(float).tiny
+NO_STEP = 2.0**-1022  # the smallest normal number
 LAST = 2  # steps of a run with error control that are made equal
 
 
@@ -44,19 +45,19 @@ def restored(values: np.ndarray) -> Clock:
     return Clock(t, start, step, int(planned), int(taken), proposal, previous)
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def _steps_to(target, t, step, fixed):
     """The number of equal steps, each at most `step` long, from t to the target.
 
     With error control MANY, where they are more than LAST.
     """
-    count = np.ceil((target - t) / step * (1 - 1e-12))
-    if not fixed and count > LAST:
+    steps = (target - t) / step * (1 - 1e-12) if step > 0 else MANY
+    if steps >= MANY or (steps > LAST and not fixed):
         return int(MANY)
-    return int(min(max(1.0, count), MANY))
+    return math.ceil(steps) if steps > 1 else 1
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def planned_to(clock, target, fixed):
     """The clock with a plan: a new one if the old one is done. `fixed` without error control."""
     if clock.taken < clock.planned:
@@ -66,35 +67,36 @@ def planned_to(clock, target, fixed):
     return Clock(clock.t, clock.t, step, planned, 0, clock.proposal, clock.previous_error)
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def replanned(clock, proposal):
     """The clock without a plan, about to make one with steps of the proposed size."""
     return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def shows(t, step):
     """Whether a step is long enough for the clock to show at t, rather than round it up or off."""
     return t + step / 2 > t
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def rejected(clock, relative, error_order):
     """After a step whose error was `relative` times the one allowed: a shorter one."""
     factor = 0.25
-    if np.isfinite(relative):
-        factor = max(0.2, 0.9 * relative ** (-1 / error_order))
+    if math.isfinite(relative):
+        factor = 0.9 * relative ** (-1 / error_order)
+        factor = factor if factor > 0.2 else 0.2
     return replanned(clock, clock.step * factor)
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def after(clock, target):
     """The time that the clock shows after a step of its plan."""
     taken = clock.taken + 1
     return target if taken == clock.planned else clock.start + taken * clock.step
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def accepted(clock, relative, error_order, target):
     """One step on; `relative` error as for `rejected`, or < 0 where steps are fixed.
 
@@ -103,14 +105,15 @@ def accepted(clock, relative, error_order, target):
     taken, planned, t = clock.taken + 1, clock.planned, after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error
     if relative >= 0:
-        relative = max(relative, 1e-10)
-        factor = 0.9 * relative ** (-0.7 / error_order)
-        factor = min(3.0, factor * previous ** (0.4 / error_order))
-        previous = max(relative, 1e-4)
+        relative = relative if relative > 1e-10 else 1e-10
+        factor = 0.9 * relative ** (-0.7 / error_order) * previous ** (0.4 / error_order)
+        factor = factor if factor < 3.0 else 3.0
+        previous = relative if relative > 1e-4 else 1e-4
         if factor > 1.2:
-            proposal = max(proposal, factor * clock.step)
+            longer = factor * clock.step
+            proposal = longer if longer > proposal else proposal
         elif factor < 0.9:
-            proposal = max(0.2, factor) * clock.step
+            proposal = (factor if factor > 0.2 else 0.2) * clock.step
     left = planned - taken if planned < MANY else planned
     same = left == _steps_to(target, t, proposal, relative < 0)
     if taken < planned and not (same and (planned < MANY or proposal == clock.step)):

@@ -30,7 +30,11 @@ class ParabolicInterpolant:
     def __init__(self, table: ParabolicOutput, linear, u, new, slopes, dt: float):
         self._linear, self._u, self._dt = linear, u, dt
         self._derivatives = np.empty((HIGHEST, *u.shape), dtype=u.dtype)
-        _differentiate(row_of(table.middle), slopes, self._derivatives)
+        first, last = slopes[:, 0], slopes[:, -1]
+        middle = sum(weight * slopes[:, stage] for stage, weight in sorted(table.middle.items()))
+        self._derivatives[0] = first
+        self._derivatives[1] = 4 * middle - 3 * first - last
+        self._derivatives[2] = 4 * (first + last - 2 * middle)
         self._gap = new - self._by_parabola(1.0)
 
     def __call__(self, s: float) -> np.ndarray:
@@ -41,21 +45,6 @@ class ParabolicInterpolant:
         state = np.empty_like(self._u)
         _by_parabola(self._linear, self._u, self._derivatives, self._dt, float(s), state)
         return state
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _differentiate(weights, slopes, derivatives):
-    """Derivatives (3, members, modes) of P in s at s = 0, from the weights in the middle."""
-    for member in range(slopes.shape[0]):
-        for k in range(slopes.shape[2]):
-            first, last = slopes[member, 0, k], slopes[member, -1, k]
-            middle = 0 * first
-            for stage in range(weights.size):
-                if weights[stage] != 0:
-                    middle += weights[stage] * slopes[member, stage, k]
-            derivatives[0, member, k] = first
-            derivatives[1, member, k] = 4 * middle - 3 * first - last
-            derivatives[2, member, k] = 4 * (first + last - 2 * middle)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
+from ..lowlevel.records import Layout
 
 COLUMNS = 4  # that one pass over a result adds
 
@@ -79,6 +81,55 @@ def scratch(size: int, dtype: np.dtype) -> np.ndarray:
 def _change_all(basis, columns, rows, result, part):
     for row in range(len(rows)):
         change(basis, columns, rows[row], result[row], part)
+
+
+BASIS = Layout(
+    "Basis",
+    dict.fromkeys(("size", "blocks", "order", "starts", "places", "forth", "back", "part"), int),
+)
+_basis_at = BASIS.at
+FORTH, BACK = 0, 1
+
+
+class CalledBasis:
+    """A basis in which compiled code changes coordinates by an address: 0 where there is none.
+
+    Loops that call it there are compiled without it.
+    """
+
+    def __init__(self, basis: Eigenbasis):
+        self.address = _changed.address if basis.order.size else 0
+        self._kept = basis, scratch(basis.order.size, np.dtype(float))
+        self._record = np.zeros(1, BASIS.dtype)
+        record = self._record[0]
+        record["size"], record["blocks"] = basis.order.size, basis.places.size
+        for name, array in (*basis._asdict().items(), ("part", self._kept[1])):
+            record[name] = array.ctypes.data
+
+    @property
+    def context(self) -> int:
+        """The first argument of the function at the address."""
+        return self._record.ctypes.data
+
+
+@CompiledFunction
+def _changed(context, direction, source, target):
+    """Coordinates in the basis (FORTH) or out of it (BACK), of one state of floats."""
+    record = _basis_at(context)
+    size, blocks = record.size, record.blocks
+    basis = Eigenbasis(
+        integer_array(record.order, (size,)),
+        integer_array(record.starts, (blocks + 1,)),
+        integer_array(record.places, (blocks,)),
+        float_array(record.forth, (0,)),
+        float_array(record.back, (0,)),
+    )
+    places, starts = basis.places, basis.starts
+    width = starts[blocks] - starts[blocks - 1]
+    length = places[blocks - 1] + width * ((width + COLUMNS - 1) // COLUMNS * COLUMNS)
+    columns = float_array(record.forth if direction == FORTH else record.back, (length,))
+    part = float_array(record.part, (2, size + COLUMNS))
+    change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), part)
 
 
 @njit(**INNER, error_model="numpy")

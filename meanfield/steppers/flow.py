@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import jitable
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
 from .dense_output import Interpolant, combined, row_of
@@ -127,7 +127,7 @@ class Flow(ABC):
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
         for _ in range(limit):
-            clock = Clock(*planned_to(clock, target, not self._rtol))
+            clock = planned_to(clock, target, not self._rtol)
             new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
             lost = not (np.isfinite(error) and np.isfinite(new).all())
             if lost and not self._rtol:
@@ -135,7 +135,7 @@ class Flow(ABC):
             relative = np.inf if lost else error / self._rtol if self._rtol else -1.0
             if not relative <= 1:
                 self.counts[1] += 1
-                clock = Clock(*rejected(clock, relative, self._error_order))
+                clock = rejected(clock, relative, self._error_order)
                 if self.stalls.rejected() or self._rounds(new):
                     return TOO_SMALL, clock
                 continue
@@ -143,7 +143,7 @@ class Flow(ABC):
             self.counts[0] += 1
             self.before = Step(self.x, self.t, before, step)
             self.x, self.velocity, self.t = new, velocity, self._start + before + step
-            clock = Clock(*accepted(clock, relative, self._error_order, target))
+            clock = accepted(clock, relative, self._error_order, target)
             if self.stalls.accepted(step, clock.t == target or shows(before, step)):
                 return TOO_SMALL, clock
             if clock.t == target:
@@ -308,20 +308,21 @@ class StallDetector:
         return bool(stall_accepted(self.numbers, step, moved))
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def stall_rejected(numbers):
     """`StallDetector.rejected` with these numbers."""
     numbers[0] += 1
     return numbers[0] > MOST_REJECTIONS
 
 
-@njit(cache=True, error_model="numpy")
+@jitable
 def stall_accepted(numbers, step, moved):
     """`StallDetector.accepted` with these numbers."""
     numbers[0] = 0.0
     waited, shortest, total, mark = numbers[1], numbers[2], numbers[3], numbers[4]
     if moved:
-        numbers[:] = 0.0
+        for k in range(5):
+            numbers[k] = 0.0
     elif shortest == 0 or step < shortest / 2:
         numbers[1], numbers[2], numbers[3], numbers[4] = 0.0, step, step, step
     elif total + step > 2 * mark:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import INNER, njit
 from .clock import Clock, accepted, planned_to, rejected, shows
 from .dense_output import combined_of_members, polynomial, row_of
 from .flow import UNHEARD, stall_accepted, stall_rejected
@@ -235,12 +235,12 @@ class ReplicaFlow:
             self.counts[:] = counts
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _clock_of(row):
     return Clock(row[0], row[1], row[2], int(row[3]), int(row[4]), row[5], row[6])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER, error_model="numpy")
 def _write(clock, row):
     row[0], row[1], row[2] = clock.t, clock.start, clock.step
     row[3], row[4], row[5], row[6] = (

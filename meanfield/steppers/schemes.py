@@ -1,12 +1,16 @@
 """Schemes, each a table: the weights of a Runge-Kutta method, exponential in L or not."""
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ..core.cached import cached_property
 from .attempt import HIGHEST
+
+CANCELLED = 1e-12  # of sums of weights
+PROBE = (5 + 5**0.5) / 10  # a node in no simple ratio to those of a scheme, as periods may be
 
 
 class Term(NamedTuple):
@@ -58,6 +62,7 @@ class Table(NamedTuple):
         fills up a pair repeats a stage, with weight 0; unused pairs are -1. One row more for a
         second estimate
     stability : the largest step times rate
+    joined : whether the two estimates are joined
     """
 
     nodes: np.ndarray
@@ -65,6 +70,7 @@ class Table(NamedTuple):
     entries: np.ndarray
     columns: np.ndarray
     stability: float
+    joined: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +101,8 @@ class Scheme:
     second_estimate : {j: [Term, ...]}
         Weights of an estimate E3 beside the first, E5: the error is then
         E5^2 / sqrt(E5^2 + E3^2 / 100), as in DOP853.
+    joined : bool
+        Whether it is sqrt(E5^2 + E3^2) instead.
     explicit : bool
         Whether L u is part of N.
     dense : DenseOutput or ParabolicOutput, optional
@@ -117,6 +125,7 @@ class Scheme:
     estimate: dict[int, list[Term]]
     reference: str
     second_estimate: dict[int, list[Term]] | None = None
+    joined: bool = False
     explicit: bool = False
     stability: float = 2.2
     dense: DenseOutput | ParabolicOutput | None = None
@@ -131,6 +140,61 @@ class Scheme:
     def evaluations(self) -> int:
         """Evaluations of N per step."""
         return len(self.nodes) + 1
+
+    @property
+    def sees_time(self) -> bool:
+        """Whether the estimate is other than 0 where N depends on t alone, and is no constant.
+
+        Stages at one time have the same N(t): the estimate is 0 if their weights cancel, for each
+        time. So it is of Krogstad, and of Hochbruck and Ostermann, which compare N at the last
+        stage with N(u'), both at t + dt: rules for integrals alone, which do not see their error.
+        """
+        times = 0.0, *self.nodes, 1.0
+        sums: defaultdict[tuple, float] = defaultdict(float)
+        for stage, terms in self.estimate.items():
+            for term in terms:
+                sums[times[stage], term.order, term.node] += term.factor
+        return any(abs(total) > CANCELLED for total in sums.values())
+
+    @cached_property
+    def in_time(self) -> "Scheme":
+        """The scheme for an N that depends on t: itself, or with an estimate that sees time.
+
+        One more stage, at t + c dt, is for the estimate alone, which is
+
+            dt phi_1(z) (N(u_c) - P(c)),    joined with that of the scheme as a second one,
+
+        with the parabola P of `ParabolicOutput`, and u_c by the line through N(u) and the middle.
+        Both are of order 4 in dt.
+
+        Raises
+        ------
+        ValueError
+            If the estimate does not see time, and there is no parabola.
+        """
+        if self.sees_time:
+            return self
+        if not isinstance(self.dense, ParabolicOutput):
+            raise ValueError(
+                f"The error estimate of {self.name} does not see how parameters depend on time, as "
+                "its weights cancel at each time. Give it dense=ParabolicOutput(...), by which "
+                "there is another one; or dt, the length of steps; or choose DormandPrince."
+            )
+        c, end, middle = PROBE, len(self.nodes) + 1, self.dense.middle
+        line, place = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
+        estimate = {end: 1.0, 0: -(1 - c) * (1 - 2 * c), end + 1: -c * (2 * c - 1)}
+        for j, part in ((0, -1.0), *middle.items()):
+            place[j] = [*place.get(j, ()), line._replace(factor=part * line.factor)]
+        for j, part in middle.items():
+            estimate[j] = estimate.get(j, 0.0) - 4 * c * (1 - c) * part
+        return replace(
+            self,
+            nodes=(*self.nodes, c),
+            stages=(*self.stages, place),
+            estimate=_constants(estimate),
+            second_estimate={j + (j == end): terms for j, terms in self.estimate.items()},
+            joined=True,
+        )
 
     def rows(self) -> list[dict[int, list[Term]]]:
         """The weights of every stage, of the solution and of the estimates."""
@@ -155,7 +219,12 @@ class Scheme:
             raise ValueError(f"phi functions are available up to order {HIGHEST}, not beyond.")
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
         numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # one type only
-        return Table(numbers[0], decay, numbers[1], columns, self.stability)
+        return Table(numbers[0], decay, numbers[1], columns, self.stability, self.joined)
+
+
+def _constants(weights: dict[int, float]) -> dict[int, list[Term]]:
+    """Multiples of phi_1(z): of a scheme where z = 0 the numbers themselves."""
+    return {stage: [Term(weight, 1, 1)] for stage, weight in weights.items()}
 
 
 # Exponential schemes -----------------------------------------------------------------------
@@ -285,11 +354,6 @@ _DENSE_WEIGHTS = (
      13: 96.32455395918828, 14: -39.17726167561544, 15: -149.72683625798564},
 )
 # fmt: on
-
-
-def _constants(weights: dict[int, float]) -> dict[int, list[Term]]:
-    """Weights that do not depend on L: phi_1(0) = 1."""
-    return {stage: [Term(weight, 1, 1)] for stage, weight in weights.items()}
 
 
 DormandPrince = Scheme(

@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 
 from .advance import Rules
-from .attempt import JOURNAL, fastest_rate
+from .attempt import JOURNAL, TRANSPORT
 from .clock import Clock, restored, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .eigenbasis import Eigenbasis
-from .rows import Nonlinear, Rows, as_taken
+from .rows import BEFORE, CLOCK, COUNTS, Nonlinear, Rows, as_taken
 from .schemes import ParabolicOutput, Scheme
 
 FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
@@ -95,8 +95,10 @@ class Stepper:
     ) -> None:
         rows.enter(row, linear, nonlinear, number)
         self.rows, self.row, self.scheme, self.elapsed = rows, row, rows.scheme, 0.0
-        self._nonlinear = nonlinear  # lives as long as its address is used
-        self._problem, self._work = rows.problem_of(row), rows.work_of(row)
+        self._nonlinear = nonlinear
+        self._record, self._memory = rows.records[row], rows.memory_of(row)
+        record = rows.records[row : row + 1]
+        self._numbers, self._words = record.view(float), record.view(np.int64)
         self._linear = rows.linear[row]
         self._dtype = rows.dtype
         self._interpolant: Callable[[float], np.ndarray] | None = None
@@ -104,12 +106,12 @@ class Stepper:
     def replace_linear(self, linear: np.ndarray) -> None:
         """Let L have another diagonal; before a state is set."""
         self.rows.linear[self.row] = self.rows.inside(linear)
-        self._work.weighed_step[0] = np.nan
+        self._record["weighed_step"] = np.nan
 
     @property
     def state(self) -> np.ndarray:
         """The state u, a copy; set it to start from elsewhere."""
-        return self._work.u[self._work.front[0]].copy().view(self._dtype)
+        return self._memory.u[self._record["front"]].copy().view(self._dtype)
 
     @state.setter
     def state(self, u: np.ndarray) -> None:
@@ -120,7 +122,7 @@ class Stepper:
     @property
     def state_before(self) -> np.ndarray:
         """That at the beginning of the last step, as long as no other step was tried."""
-        return self._work.u[1 - self._work.front[0]].copy().view(self._dtype)
+        return self._memory.u[1 - self._record["front"]].copy().view(self._dtype)
 
     def within(self, t: float) -> np.ndarray:
         """The state at a time within the last step, as long as no other step was tried.
@@ -133,12 +135,12 @@ class Stepper:
 
     def _last_step(self) -> Callable[[float], np.ndarray]:
         """The state within the last step, as a function of the part of it."""
-        work, dt, dense = self._work, self.before.step, self.scheme.dense
-        front, basis = work.front[0], self._problem.basis
-        u, new = work.u[1 - front].copy(), work.u[front].copy()
+        memory, dt, dense = self._memory, self.before.step, self.scheme.dense
+        front, basis = self._record["front"], self.rows.basis
+        u, new = memory.u[1 - front].copy(), memory.u[front].copy()
         if isinstance(dense, ParabolicOutput):
             ends = basis.into(u), basis.into(new)
-            modal = ParabolicInterpolant(dense, self._linear, *ends, work.slopes, dt)
+            modal = ParabolicInterpolant(dense, self._linear, *ends, memory.slopes, dt)
             return lambda part: basis.out_of(modal(part))
         assert dense is not None
         speed = self.speed  # that of the step, which the next review looks at
@@ -147,7 +149,8 @@ class Stepper:
         def velocity(place: np.ndarray, t: float) -> np.ndarray:
             return self._slope(place.view(dtype), t).view(real)
 
-        slopes = np.moveaxis(work.slopes, 1, 0).reshape(work.slopes.shape[1], -1).view(real)
+        slopes = np.moveaxis(memory.slopes, 1, 0)
+        slopes = slopes.reshape(len(slopes), -1).view(real)
         ends = u.view(real), new.view(real)
         interpolant = Interpolant(dense, velocity, *ends, slopes, self.before.t, dt)
         self.speed = speed
@@ -165,11 +168,11 @@ class Stepper:
     @property
     def weighed_step(self) -> float:
         """The size of the steps that there are weights for, nan for none; set it to have them."""
-        return float(self._work.weighed_step[0])
+        return float(self._record["weighed_step"])
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
-        u, elapsed, self._work.weighed_step[0] = self.state, self.elapsed, np.nan
+        u, elapsed, self._record["weighed_step"] = self.state, self.elapsed, np.nan
         if not np.isnan(dt):  # weights come with a step, which is thrown away
             clock = Clock(elapsed, elapsed, dt, 1, 0, dt, 1.0)
             self.advance(clock, FIXED_STEP, elapsed + dt, 1)
@@ -179,7 +182,7 @@ class Stepper:
     @property
     def counts(self) -> np.ndarray:
         """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
-        return self._work.counts
+        return self._words[COUNTS]
 
     def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
         """N(u) when the clock shows `elapsed`, with L u in it for an explicit scheme."""
@@ -187,12 +190,12 @@ class Stepper:
 
     def _inside(self, u: np.ndarray) -> np.ndarray:
         """A state in the numbers of the loop, a copy."""
-        source = np.array(u, dtype=self._dtype, order="C").view(self._work.u.dtype)
-        return source.reshape(self._work.u.shape[1:])
+        source = np.array(u, dtype=self._dtype, order="C").view(self._memory.u.dtype)
+        return source.reshape(self._memory.u.shape[1:])
 
     def _slope(self, u: np.ndarray, elapsed: float) -> np.ndarray:
         """N of a state in the numbers of the loop."""
-        slope = self.rows.slopes(self._itself, u.reshape(1, *self._work.u.shape[1:]), elapsed)[0]
+        slope = self.rows.slopes(self._itself, u.reshape(1, *self._memory.u.shape[1:]), elapsed)[0]
         self.check()
         return slope
 
@@ -207,13 +210,13 @@ class Stepper:
     @property
     def rate(self) -> float:
         """Largest L2 norm of du/dt over the members, at the present state."""
-        known = float(self.rows.rates[self.row])
-        return known if known == known else self._rate(self._problem.parseval)
+        known = float(self._record["rate"])
+        return known if known == known else self._rate(self.rows.parseval)
 
     @property
     def rate_in_metric(self) -> float:
         """The same in the norm of errors."""
-        return self._rate(self._problem.metric)
+        return self._rate(self.rows.metric)
 
     def _rate(self, weights: np.ndarray) -> float:
         return float(self.rows.rates_of_change(self._itself, weights)[0])
@@ -221,8 +224,12 @@ class Stepper:
     def longest_step(self, scheme: Scheme) -> float:
         """The longest step of a scheme that is stable at the speed that the last step met."""
         linear, added = as_taken(scheme, self._linear[None])
-        rate = fastest_rate(linear[0], added[0], self._problem.degrees, self.speed)
-        return float(scheme.stability / max(rate, 1e-300))
+        degrees = self.rows.degrees[:: self.rows.degrees.size // self._memory.u.shape[2]]
+        if scheme.explicit:
+            rates = np.hypot(degrees * (TRANSPORT * self.speed), np.abs(added[0]))
+        else:
+            rates = degrees * self.speed + linear[0].real
+        return float(scheme.stability / max(np.max(rates), 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
         """The step that error control would take from u, by the error of one of size dt."""
@@ -248,13 +255,13 @@ class Stepper:
     ) -> tuple[np.ndarray, float, float]:
         """The state after a step, its error, and the largest speed."""
         rows, dt = self.rows.again(self.row), float(dt)
-        work = rows.work_of(0)
-        work.u[0] = self._inside(u)
-        work.slope[0] = self._slope(work.u[0], elapsed)
-        errand = (*started(dt), *FIXED_STEP, dt, np.inf, 1)
-        rows.advance([0], [errand], self._problem.start + elapsed)
+        memory, record = rows.memory_of(0), rows.records[0]
+        memory.u[0] = self._inside(u)
+        memory.slope[0] = self._slope(memory.u[0], elapsed)
+        record["origin"] += elapsed
+        rows.advance([0], [(*started(dt), *FIXED_STEP, dt, np.inf, 1)])
         self.check()
-        return work.u[1].view(self._dtype), float(work.error[0]), float(rows.speeds[0])
+        return memory.u[1].view(self._dtype), float(record["error"]), float(rows.speeds[0])
 
     def advance(
         self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
@@ -274,14 +281,14 @@ class Stepper:
         self.check()
         return code, clock
 
-    def _moved(self, found: np.ndarray, accepted: int) -> tuple[int, Clock]:
+    def _moved(self, accepted: int) -> tuple[int, Clock]:
         """Take note of what the loop has done, since so many steps were accepted."""
-        made, clock = int(self.counts[0]), restored(found[:7])
-        self.made = self._work.journal[np.arange(accepted, made) % JOURNAL]
+        made, clock = int(self._record["accepted"]), restored(self._numbers[CLOCK])
+        self.made = self._memory.journal[np.arange(accepted, made) % JOURNAL]
         self._interpolant, self.elapsed = None, clock.t
         if made > accepted:
-            self.before = restored(found[7:14])
-        return int(found[14]), clock
+            self.before = restored(self._numbers[BEFORE])
+        return int(self._record["code"]), clock
 
 
 def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[tuple[int, Clock]]:
@@ -295,7 +302,5 @@ def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[
         Numbers of the clock and of the rules, and target, output and limit, one after another.
     """
     accepted = [int(stepper.counts[0]) for stepper in steppers]
-    which = [stepper.row for stepper in steppers]
-    found = steppers[0].rows.advance(which, errands)
-    each = zip(steppers, found, accepted, strict=True)
-    return [stepper._moved(values, before) for stepper, values, before in each]
+    steppers[0].rows.advance([stepper.row for stepper in steppers], errands)
+    return [stepper._moved(before) for stepper, before in zip(steppers, accepted, strict=True)]

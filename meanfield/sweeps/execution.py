@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import MeanfieldError
 from ..solving.progress import Interruption, Progress
-from .executors import LOST, completed, opened, was_killed, was_lost, workers_of
+from .executors import LOST, completed, error_of, opened, was_killed, was_lost, workers_of
 from .outcomes import Outcome, in_words, of_bytes
 from .points import Job, Point, Work
 from .store import Store
@@ -94,7 +94,7 @@ class _Run:
 
                 # First no points, alone: what jobs import is not imported by many at the same time.
                 for _, future in completed(workers, [(Job(self._work, [], self._seed), 0)], stop):
-                    if not stop() and (error := future.exception()):
+                    if not stop() and (error := error_of(future)):
                         failures.append(self._lost(jobs[0].points[0], error))
                 while jobs and not stop():
                     numbered, jobs = jobs, []

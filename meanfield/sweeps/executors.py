@@ -1,8 +1,11 @@
 """Where points are run: here, in processes of this machine, or by the workers of a scheduler."""
 
+import math
 import multiprocessing
 import os
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
@@ -17,11 +20,12 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ..core.checks import as_given
-from ..core.errors import MeanfieldError
+from ..core.errors import MeanfieldError, SlowWarning
 
 BLINK = 0.2  # seconds between looks at Ctrl-C
 AT_ONCE = 1024  # jobs that an executor is given before one of them has ended
 CLOSING = 5.0  # seconds to take leave of a scheduler
+IDLE = 5.0  # seconds without a job that ended, after which it is asked whether there are workers
 T = TypeVar("T")
 
 
@@ -87,6 +91,9 @@ def opened(executor: Any) -> Iterator[Executor]:
         workers = processes()
         try:
             yield workers
+        except KeyboardInterrupt:  # a second Ctrl-C: nothing is waited for
+            _kill(workers)
+            raise
         finally:
             workers.shutdown(cancel_futures=True)
     elif hasattr(executor, "get_executor"):
@@ -100,15 +107,40 @@ def opened(executor: Any) -> Iterator[Executor]:
         )
 
 
+def _kill(workers: ProcessPoolExecutor) -> None:
+    """End all processes at once, whatever they run."""
+    for process in list((workers._processes or {}).values()):
+        process.kill()
+
+
 def workers_of(executor: Executor) -> int:
     """How many jobs it runs at the same time, as far as it says; else the number of cores."""
     if isinstance(executor, Here):
         return 1
-    client, known = getattr(executor, "_client", None), getattr(executor, "_max_workers", None)
-    if client is not None:  # of dask
-        with suppress(OSError):  # where the scheduler is gone, of which jobs tell
-            known = sum(client.nthreads().values())
+    known = getattr(executor, "_max_workers", None)
+    if (client := _client_of(executor)) is not None:
+        known = _threads(client)
     return known or os.cpu_count() or 1
+
+
+def _client_of(executor: Executor) -> Any:
+    """The client of dask that is behind an executor, or None."""
+    is_of_dask = type(executor).__module__.startswith("distributed.")
+    return getattr(executor, "_client", None) if is_of_dask else None
+
+
+def _threads(client: Any) -> int | None:
+    """Of all workers together; None where the scheduler is gone, of which jobs tell."""
+    if client.status == "running":  # else it would wait until it gives up
+        with suppress(Exception):  # of several kinds, by what the client was doing
+            return sum(client.nthreads().values())
+    return None
+
+
+def _is_gone(executor: Executor) -> bool:
+    """Whether a scheduler is: its client forgets all jobs, though it looks for it for a while."""
+    client = _client_of(executor)
+    return client is not None and client.status != "running"
 
 
 def _client(address: str) -> Any:
@@ -134,7 +166,8 @@ def _of_client(client: Any) -> Iterator[Executor]:
     try:
         yield workers
     finally:
-        workers.shutdown(wait=False)  # what is left is cancelled
+        if not _is_gone(workers):
+            workers.shutdown(wait=False)  # what is left is cancelled
 
 
 def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
@@ -142,17 +175,29 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
     try:
         return executor.submit(function, argument)
     except Exception as error:
-        future: Future = Future()
-        future.set_exception(error)
-        return future
+        return _failed(error)
+
+
+def _failed(error: BaseException) -> Future:
+    """A future of which an error came."""
+    future: Future = Future()
+    future.set_exception(error)
+    return future
 
 
 LOST = (CancelledError, BrokenExecutor)  # what is raised where workers or a scheduler are gone
 
 
+def error_of(future: Future) -> BaseException | None:
+    """What a job that has ended raised; one that its executor cancelled has a `CancelledError`."""
+    if future.cancelled():
+        return CancelledError("its executor cancelled it")
+    return future.exception()
+
+
 def was_lost(future: Future) -> bool:
     """Whether a job ended with those that ran it."""
-    return future.cancelled() or isinstance(future.exception(), LOST)
+    return isinstance(error_of(future), LOST)
 
 
 def was_killed(error: BaseException) -> bool:
@@ -172,10 +217,16 @@ def completed(
     stop : callable
         Whether to start no more of them; those that run already, and cannot be cancelled, are
         waited for.
+
+    Warns
+    -----
+    SlowWarning
+        If nothing ends as a scheduler has no workers; they may still come.
     """
     ended: SimpleQueue[Future] = SimpleQueue()
     running: dict[Future, Any] = {}
     most, left = (1 if isinstance(executor, Here) else AT_ONCE), iter(jobs)
+    asks_at = time.monotonic() + IDLE
     try:
         while True:
             if stop():
@@ -187,10 +238,35 @@ def completed(
                     future.add_done_callback(ended.put)
             if not running:
                 return
-            with suppress(Empty):
+            try:
                 future = ended.get(timeout=BLINK)
-                if future in running:
-                    yield running.pop(future), future
+            except Empty:
+                if _is_gone(executor):
+                    while running:
+                        yield running.popitem()[1], _failed(CancelledError("scheduler lost"))
+                elif time.monotonic() > asks_at and not stop():
+                    asks_at = _ask_for_workers(executor)
+                continue
+            asks_at = time.monotonic() + IDLE
+            if future in running:
+                yield running.pop(future), future
     finally:
         for future in running:
             future.cancel()
+
+
+def _ask_for_workers(executor: Executor) -> float:
+    """Warn where a scheduler has no workers; when to ask again."""
+    client = _client_of(executor)
+    if client is None:
+        return math.inf
+    if _threads(client) != 0:
+        return time.monotonic() + IDLE
+    address = client.scheduler.address
+    warnings.warn(
+        f"The scheduler at {address} has no workers: the sweep waits for one. Start it by `dask "
+        f"worker {address}`, where the function can be imported; Ctrl-C ends the sweep.",
+        SlowWarning,
+        stacklevel=2,
+    )
+    return math.inf

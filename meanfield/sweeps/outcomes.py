@@ -6,7 +6,9 @@ The bytes of a batch of points are plain data, no code:
 """
 
 import json
+import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import as_given, check_memory, is_variable_name
-from ..core.errors import MeanfieldError
+from ..core.errors import MeanfieldError, StorageWarning
 from ..results.solution import Solution
 
 if TYPE_CHECKING:
@@ -183,6 +185,11 @@ def dataset_of(
     with_errors : bool
         Whether there is a variable "error", which says what went wrong, or nothing.
 
+    Warns
+    -----
+    StorageWarning
+        If integers are rounded.
+
     Raises
     ------
     MeanfieldError
@@ -217,6 +224,7 @@ def dataset_of(
         for place, variable in column.items():
             part: Any = (*place, *map(slice, variable.values.shape))
             table[part] = variable.values
+        _tell_of_rounding(name, table.dtype, column.values())
         name = f"{name}_of_point" if name in first.dims else name
         variables[name] = (*axes, *first.dims), table, dict(first.words)
     if with_errors:
@@ -226,12 +234,24 @@ def dataset_of(
 
 
 def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
-    """Numbers and text as they are, other objects by what they print."""
-    if all(np.ndim(value) == 0 for value in values):
+    """Numbers alone, or text alone, as they are where an array holds all of their digits.
+
+    Other objects, and different kinds together, by what they print: 1 beside "1" are 1 and '1'.
+    """
+    if all(np.ndim(value) == 0 for value in values) and _are_alike(values):
         array = np.asarray(values)
-        if array.dtype.kind in KINDS:
+        if array.dtype.kind in KINDS and all(map(_is_same, array.tolist(), values)):
             return array
-    return np.array([repr(value) for value in values])
+    return np.array([as_given(value, sys.maxsize) for value in values])
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    return len({isinstance(value, str) for value in values}) == 1
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two numbers or texts are equal, to the last digit; nan is nan."""
+    return one == other or (one != one and other != other)
 
 
 def _common_type(name: str, column: Iterable[Variable]) -> np.dtype:
@@ -268,6 +288,23 @@ def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
     return fits and all(
         other.shape == first.shape and other.tobytes() == first.tobytes() for other in others
     )
+
+
+def _tell_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> None:
+    """Warn of integers that lose digits beside floats, nan, or integers of another kind."""
+    if kind.kind not in "fc":
+        return
+    most = 2 ** (np.finfo(kind).nmant + 1)
+    for values in (v.values for v in column if v.values.dtype.kind in "iu" and v.values.size):
+        if int(values.max()) > most or int(values.min()) < -most:
+            warnings.warn(
+                f"{name} has integers beyond {most:.3g}, which are rounded, as other values of it "
+                "are floats, or nan where nothing is known. Return them as text to keep all "
+                "digits.",
+                StorageWarning,
+                stacklevel=4,
+            )
+            return
 
 
 def _empty(shape: tuple[int, ...], kind: np.dtype, whole: bool) -> np.ndarray:

@@ -1,10 +1,13 @@
 """The points of a sweep, their random numbers, and the work that is done at each of them."""
 
+import copy
 import hashlib
 import inspect
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
@@ -19,6 +22,7 @@ from ..solving.progress import Interruption
 from .outcomes import REPLICA, Outcome, to_bytes
 
 NUMBERS = 256  # that take as much memory as what is known of a point
+LOOK = 4096  # values between two looks at how many there are
 RNG = "rng"  # the argument of a function that takes a generator
 
 
@@ -120,12 +124,27 @@ def _listed(name: str, values: Any) -> list[Any]:
     whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
     whole = whole and getattr(values, "ndim", 1) == 1
     fitting(f"parameters of {name}", values, "a sequence of values", whole, TypeError)
-    found = [v.item() if isinstance(v, np.generic) else v for v in values]
+    try:
+        count = len(values) if hasattr(values, "__len__") else 0
+    except OverflowError:  # of a range
+        count = sys.maxsize
+    _check_count(name, count)
+    found: list[Any] = []
+    for value in values:
+        found.append(value.item() if isinstance(value, np.generic) else value)
+        if len(found) % LOOK == 0:  # an iterator may have no end
+            _check_count(name, len(found))
     fitting(f"parameters of {name}", values, "at least one value", found)
     numbers = [value for value in found if isinstance(value, Number)]
     wanted = "values that differ: replicas= repeats points, with other random numbers"
-    fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
+    with suppress(TypeError):  # a signalling nan has no hash; `digest` refuses it
+        fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
     return found
+
+
+def _check_count(name: str, count: int) -> None:
+    """Raise ValueError for more values of a parameter than memory can hold points."""
+    check_memory(f"parameters of {name}: {count} values", (NUMBERS, count), "their number")
 
 
 def _digests(name: str, values: Iterable[Any]) -> list[str]:
@@ -138,7 +157,7 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
     """
     try:
         found = list(map(digest, values))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:  # as of an integer that Python does not print
         raise TypeError(
             f"parameters of {name} must be values that can be told from others: {error}."
         ) from None
@@ -216,6 +235,14 @@ class Work(ABC):
         return [[point] for point in points]
 
 
+def _own(value: Any) -> Any:
+    """A copy, so that f may change it: other processes have copies too."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # of what cannot be copied: other processes cannot have it
+        return value
+
+
 @dataclass(frozen=True)
 class Function(Work):
     """A function of the parameters, and of a generator `rng` if it has that argument."""
@@ -250,9 +277,13 @@ class Function(Work):
             ) from None
 
     def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
-        if seed is None or not self.takes_rng:
-            return [self.f(**point.parameters) for point in points]
-        return [self.f(**{RNG: generator_of(seed, point)} | point.parameters) for point in points]
+        found = []
+        for point in points:
+            given = {name: _own(value) for name, value in point.parameters.items()}
+            if seed is not None and self.takes_rng:
+                given = {RNG: generator_of(seed, point)} | given
+            found.append(self.f(**given))
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {"f": self.f}
@@ -306,5 +337,7 @@ class Job:
     def _outcomes(self, points: Sequence[Point]) -> list[Outcome]:
         try:
             return list(map(Outcome.of, self.work.values(points, self.seed)))
-        except (Exception, SystemExit) as error:  # whatever the function does
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the function does
             return [Outcome.failed(error)] * len(points)

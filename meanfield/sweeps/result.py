@@ -47,8 +47,11 @@ class Sweep(Result):
         last = there.sizes[TIME] - 1 - there.isel({TIME: slice(None, None, -1)}).argmax(TIME)
         return variable.isel({TIME: last}).drop_vars(TIME, errors="ignore")
 
-    def plot(self, kind: str = "order_parameter") -> "Figure":
-        """A variable at the end of each run, over one parameter or two; means of replicas."""
+    def plot(self, kind: str = "order_parameter", **options) -> "Figure":
+        """A variable at the end of each run, over one parameter or two; means of replicas.
+
+        Options are `ax`, and `width` and `height` in inches.
+        """
         from ..plotting.sweeps import sweep
 
-        return sweep(self, kind)
+        return sweep(self, kind, **options)

@@ -61,6 +61,7 @@ class Store:
         self._identity, self._waiting = identity, bytearray()
         self._lock: Lock | None = None
         self._file, self._flushed = -1, time.monotonic()
+        self._first, self._size = b"", 0  # the first record, and the bytes that are ours
 
     def __enter__(self) -> Self:
         if self.path is None:
@@ -72,7 +73,7 @@ class Store:
             raise CheckpointError(f"No results can be kept: {error}") from error
         try:
             self._read(self.path)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._open(self.path)
         except BaseException:
             self._lock.release()
             raise
@@ -81,6 +82,7 @@ class Store:
     def __exit__(self, *_exception: object) -> None:
         if self._file >= 0:
             self._write()
+        if self._file >= 0:
             with suppress(OSError):
                 os.fsync(self._file)
             os.close(self._file)
@@ -98,9 +100,15 @@ class Store:
             self._waiting += _record(payload)
             self._write()
 
+    def _open(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._size = os.fstat(self._file).st_size
+
     def _write(self) -> None:
-        """Write the records that wait, all or nothing."""
-        if not self._waiting:
+        """Write the records that wait, all or nothing, once the file is found as it was left."""
+        assert self.path is not None
+        self._look(self.path)
+        if not self._waiting or self._file < 0:
             return
         before = os.fstat(self._file).st_size
         try:
@@ -120,18 +128,52 @@ class Store:
             )
         else:
             left.release()
+            self._size += len(self._waiting)
             self._waiting = bytearray()
+
+    def _look(self, path: Path) -> None:
+        """See whether the file is still there and whole; warn, and write it anew, if it is not.
+
+        A file that another one has replaced is not overwritten: nothing more is kept.
+        """
+        mine = os.fstat(self._file)
+        try:
+            there: os.stat_result | None = os.stat(path)
+        except OSError:
+            there = None
+        if there is not None and (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
+            os.close(self._file)
+            self._file = -1
+            _warn(f"{path} was replaced by another file while the sweep ran: no more is kept there")
+        elif there is None or mine.st_size < self._size:
+            what = "removed" if there is None else "cut short"
+            self._waiting.clear()
+            with suppress(StorageError, OSError):
+                write_whole(path, *self._whole())
+                os.close(self._file)
+                self._open(path)
+                _warn(
+                    f"{path} was {what} while the sweep ran. It was written anew, with all results"
+                )
+                return
+            os.close(self._file)
+            self._file = -1
+            _warn(f"{path} was {what} while the sweep ran, and cannot be written: no more is kept")
+
+    def _whole(self) -> list[bytes]:
+        """All that the file has to hold."""
+        return [MAGIC, *map(_record, [self._first, *self.payloads])]
 
     def _read(self, path: Path) -> None:
         """The records that are there; a new file where there is none."""
         try:
             identity = digest(self._identity)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:  # as of an integer that Python does not print
             raise CheckpointError(
-                f"{error}: no sweep with it can be resumed. Leave store out, or write it as a "
-                "Python function."
+                f"{error}: no sweep with it can be resumed. Leave store out, or hold the numbers, "
+                "arrays and Python functions that it is made of."
             ) from error
-        first = json.dumps({"identity": identity, "versions": versions()}).encode()
+        self._first = json.dumps({"identity": identity, "versions": versions()}).encode()
         try:
             content = path.read_bytes() if path.exists() else b""
         except OSError as error:
@@ -148,9 +190,15 @@ class Store:
                 "the sweep again."
             )
         if found:
-            self._check(path, json.loads(found[0][1]), json.loads(first))
-        self.payloads = [payload for _, payload in found[1:]]
-        damaged = sum(b - a - HEAD - len(p) > 0 for (a, p), (b, _) in zip(found, found[1:]))  # noqa: B905, RUF007
+            self._check(path, json.loads(found[0][1]), json.loads(self._first))
+        self.payloads, damaged, others = _of_identity(content, found, identity)
+        if others:
+            warnings.warn(
+                f"{path} has {others} records of another sweep, whose store was appended to it: "
+                "they are left out.",
+                StorageWarning,
+                stacklevel=4,
+            )
         if damaged:
             warnings.warn(
                 f"{path} is damaged at {damaged} places: what came of points there is left out, "
@@ -158,9 +206,12 @@ class Store:
                 StorageWarning,
                 stacklevel=4,
             )
-        intact = len(MAGIC) + sum(HEAD + len(payload) for _, payload in found)
-        if len(content) != intact or not found:
-            write_whole(path, MAGIC, *map(_record, [first, *self.payloads]))
+        if not found:
+            write_whole(path, *self._whole())
+            return
+        kept = [found[0][1], *self.payloads]
+        if len(content) != len(MAGIC) + sum(HEAD + len(payload) for payload in kept):
+            write_whole(path, *self._whole())
 
     @staticmethod
     def _check(path: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
@@ -179,6 +230,33 @@ class Store:
                 StorageWarning,
                 stacklevel=5,
             )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"{text}.", StorageWarning, stacklevel=5)
+
+
+def _of_identity(
+    content: bytes, found: list[tuple[int, bytes]], identity: str
+) -> tuple[list[bytes], int, int]:
+    """The payloads of this sweep, at how many places the file is damaged, and records of others.
+
+    Where stores were appended to each other, the first record of each says whose the next ones are.
+    """
+    payloads, damaged, others, end, mine = [], 0, 0, len(MAGIC), True
+    for number, (begin, payload) in enumerate(found):
+        gap = content[end:begin]
+        end = begin + HEAD + len(payload)
+        if payload.startswith(b'{"identity"'):
+            mine = json.loads(payload)["identity"] == identity
+            damaged += number > 0 and gap != MAGIC
+            continue
+        damaged += bool(gap)
+        mine = mine and MAGIC not in gap  # of another store, whose first record is damaged
+        if mine:
+            payloads.append(payload)
+        others += not mine
+    return payloads, damaged, others
 
 
 def _record(payload: bytes) -> bytes:

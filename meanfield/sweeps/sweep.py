@@ -56,7 +56,7 @@ def sweep(
         sweep over other values, more replicas or fewer, of the same function with the same `rng`.
     executor : optional
         Where points are run: by default in this process, one after the other; "processes": in one
-        process for each core; the address of a dask scheduler, "tcp://127.0.0.1:8786"; a
+        process for each core; the address of a dask scheduler, ``"tcp://127.0.0.1:8786"``; a
         `dask.distributed.Client`; or any executor of `concurrent.futures`.
     errors : "raise" or "keep"
         Whether a point that fails ends the sweep, after those that are running. Else it is nan, and
@@ -68,7 +68,7 @@ def sweep(
         fewer of large systems, and so few that each worker has four batches. A point that fails,
         or ends early, is run again alone.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------

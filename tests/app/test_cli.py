@@ -273,7 +273,8 @@ def test_an_existing_result_is_kept_unless_told():
         ),
         (["solve", "run.toml", "--out", "run.toml", "--force"], r"expected a new name"),
         (["solve", "run.toml", "--owt", "run.nc"], r"No such option.*--owt"),
-        (["plot", "gone.nc", "-o", "fig.png"], r"gone.nc"),
+        (["plot", "gone.nc", "-o", "fig.png"], r"gone.nc does not exist"),
+        (["plot", "gone.nc"], r"gone.nc does not exist"),
         (["plot", "run.toml", "-o", "fig.png"], r"run.toml"),
         (["plot", "small.nc", "-o", "fig.xyz"], r"fig.xyz: .*not supported"),
         (["plot", "small.nc", "-o", "no/fig.png"], r"folder .*no does not exist; create it first"),
@@ -362,6 +363,13 @@ def test_doctor_compiles_when_told(monkeypatch):
     lines = meanfield("doctor", "--compile")[0].splitlines()
     assert lines[0].split() == ["tokens", "1.2", "s"] and lines[1].split()[-2:] == ["2.5", "s"]
     assert not any("tokens  " in line for line in meanfield("doctor")[0].splitlines())
+
+
+def test_the_list_of_commands_has_whole_sentences():
+    listed = " ".join(meanfield("--help")[0].split())
+    for name, command in main.commands.items():
+        first = " ".join(command.help.split("\n\n")[0].split())
+        assert f"{name} {first}" in listed and "..." not in first, name
 
 
 def test_version_and_schemas_are_printed():

@@ -8,6 +8,7 @@ import pytest
 import meanfield as mf
 from meanfield.core.errors import ConfigError, MeanfieldError
 from meanfield.core.kinds import parameters_of
+from meanfield.explore.export import exported
 from meanfield.explore.scene import FRAMES, Scene
 
 SCENES = [
@@ -108,3 +109,18 @@ def test_no_tokens_are_no_layer():
 def test_a_file_that_is_not_there_is_refused():
     with pytest.raises(MeanfieldError, match="meanfield explore FILE"):
         Scene(start="own").tables()
+
+
+NASTY = (
+    "9" * 4000, "9" * 199, "9" * 19, "1" * 16_000, "-1", "1e999", "1e308", "nan", "inf", "-inf", "",
+    "0x10", "1_0", " 3", "true", "[]", "{}", "'", "\x00", "\ud800", "<b>", "..", "5e-324", "own",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*parameters_of(Scene), "unknown", "x" * 5000])
+def test_any_text_is_a_scene_or_is_refused_in_a_few_lines(name):
+    for text in NASTY:
+        try:
+            exported(Scene.of_texts({name: text}), "explored.py")
+        except MeanfieldError as error:
+            assert len(str(error)) < 1000

@@ -5,7 +5,9 @@ import json
 import socket
 import struct
 import sys
-from contextlib import asynccontextmanager
+import time
+from contextlib import ExitStack, asynccontextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
 from click.testing import CliRunner
@@ -15,8 +17,10 @@ from meanfield.app.cli import main
 pytest.importorskip("tornado", reason="the extra [explore] is not installed")
 
 from tornado.httpclient import AsyncHTTPClient, HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClosedError, websocket_connect
 
+from meanfield.core.errors import MeanfieldError
+from meanfield.explore import connections, drawings, server
 from meanfield.explore.server import FILES, hello, serving
 
 
@@ -137,6 +141,148 @@ def test_two_pages_have_their_own_scenes():
                 answer = json.loads(await page.read_message())
                 assert answer["version"] == i
                 assert answer["link"].get("kappa") == f"{3 + i}.0"
+
+    served(visit)
+
+
+# Connections and exports beyond what the server takes --------------------------------------------
+
+
+def test_a_page_that_sends_too_many_scenes_is_closed(monkeypatch):
+    monkeypatch.setattr(server, "AT_ONCE", 20)
+
+    async def visit(address):
+        async with connected(address) as (flooding, _), connected(address) as (other, _):
+            with suppress(WebSocketClosedError):
+                for version in range(200):
+                    await flooding.write_message(json.dumps({"version": version, "scene": CHEAP}))
+            while await flooding.read_message() is not None:
+                pass
+            await other.write_message(json.dumps({"version": 0, "scene": CHEAP}))
+            assert json.loads(await other.read_message())["type"] == "accepted"
+            return flooding.close_code
+
+    assert served(visit) == 1008
+
+
+def test_the_page_used_longest_ago_is_closed_for_a_new_one(monkeypatch):
+    monkeypatch.setattr(connections, "MOST_SOCKETS", 2)
+
+    async def visit(address):
+        async with connected(address) as (one, _), connected(address) as (two, _):
+            await one.write_message(json.dumps({"version": 0, "scene": CHEAP}))
+            await one.read_message()
+            async with connected(address) as _:
+                assert await two.read_message() is None
+                assert two.close_code == connections.CLOSED_FOR_OTHERS
+            while isinstance(message := await one.read_message(), bytes):
+                pass
+            assert json.loads(message)["version"] == 0
+
+    served(visit)
+
+
+HANDSHAKE = (
+    "GET /socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+
+
+def raw(address, text=""):
+    """A connection that says this and nothing more."""
+    where = urlsplit(address)
+    connection = socket.create_connection((where.hostname, where.port), timeout=20)
+    connection.sendall(text.encode())
+    return connection
+
+
+def rest(connection):
+    """What comes until the server closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("text", ["", "GET / HT", HANDSHAKE], ids=["silent", "half", "page"])
+def test_connections_that_say_nothing_are_closed(monkeypatch, text):
+    """A page that is gone without a word among them, as it does not answer to pings."""
+    monkeypatch.setattr(server, "IDLE", 0.3)
+
+    async def visit(address):
+        with raw(address, text) as connection:
+            assert (b"101 " in await asyncio.to_thread(rest, connection)) == (text == HANDSHAKE)
+
+    served(visit)
+
+
+def test_connections_beyond_the_limit_cost_the_oldest_its_place(monkeypatch):
+    monkeypatch.setattr(connections, "MOST_OPEN", 5)
+
+    async def visit(address):
+        with ExitStack() as stack:
+            held = [stack.enter_context(raw(address)) for _ in range(20)]
+            assert (await fetched(address)).code == 200
+            for connection in held[:15]:
+                assert await asyncio.to_thread(rest, connection) == b""
+
+    served(visit)
+
+
+class Slow:
+    """An export that lasts until it is stopped."""
+
+    def __init__(self, monkeypatch):
+        self.real, self.open, self.most, self.ends = server.exported, 0, 0, False
+        monkeypatch.setattr(server, "exported", self)
+
+    def __call__(self, scene, name, own, stopped=None):
+        if stopped is None:
+            return self.real(scene, name, own)
+        self.open += 1
+        self.most = max(self.most, self.open)
+        while not (stopped() or self.ends):
+            time.sleep(0.01)
+        self.open -= 1
+        raise MeanfieldError("stopped")
+
+
+def test_slow_figures_block_nobody(monkeypatch):
+    """Texts are written meanwhile; the figure begun first gives way, and who leaves does too."""
+    monkeypatch.setattr(drawings, "FAIR", 0.5)
+    slow = Slow(monkeypatch)
+
+    async def visit(address):
+        asked = [
+            asyncio.create_task(fetched(address + f"export/density.png?rng={i}"))
+            for i in range(drawings.DRAWINGS - 1)
+        ]
+        while slow.open < drawings.DRAWINGS - 1:
+            await asyncio.sleep(0.01)
+        with raw(address, "GET /export/tokens.svg HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            while slow.open < drawings.DRAWINGS:
+                await asyncio.sleep(0.01)
+            assert (await fetched(address + "export/density.png")).code == 503
+            assert (await fetched(address + "export/density.toml")).code == 200
+            assert (await fetched(address + "export/explored.py")).code == 200
+            await asyncio.sleep(drawings.FAIR)
+            asked.append(asyncio.create_task(fetched(address + "export/tokens.png")))
+            done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            assert [task.result().code for task in done] == [400]
+            while slow.open < drawings.DRAWINGS:
+                await asyncio.sleep(0.01)
+        while slow.open == drawings.DRAWINGS:  # who left frees a place
+            await asyncio.sleep(0.01)
+        slow.ends = True
+        assert {(await answer).code for answer in asked} == {400}
+        return slow.most
+
+    assert served(visit) == drawings.DRAWINGS
+
+
+def test_figures_are_given_up_after_a_while(monkeypatch):
+    monkeypatch.setattr(drawings, "LONGEST", 0.0)
+
+    async def visit(address):
+        answer = await fetched(address + "export/density.png?duration=60&kappa=0.5")
+        assert answer.code == 400 and "meanfield solve density.toml" in answer.body.decode()
 
     served(visit)
 

@@ -74,6 +74,7 @@ def test_diagrams_that_are_known_are_sent_at_once(studio):
     box.wait(lambda box: len(box.of("diagram")) == 2)
     before = len(box.messages)
     session.show(1, CHEAP | {"kappa": "4.0"})
+    box.wait(lambda box: sum(m["version"] == 1 for m in box.messages) >= 3)
     later = [m for m in box.messages[before:] if m["version"] == 1]
     assert [m["type"] for m in later][:3] == ["accepted", "diagram", "diagram"]
 
@@ -97,6 +98,7 @@ def test_a_refused_scene_stops_the_one_before(studio):
     session = studio.open(box)
     session.show(0, CHEAP | {"duration": "60"})
     session.show(1, CHEAP | {"kappa": "-1"})
+    box.wait(lambda box: box.of("refused"))
     (refused,) = box.of("refused")
     assert refused["version"] == 1 and refused["message"].startswith("kappa: ")
     before = len(box.messages)

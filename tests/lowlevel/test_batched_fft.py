@@ -21,6 +21,11 @@ EPS = np.finfo(float).eps
 LENGTHS = [4, 8, 12, 16, 20, 24, 60, 64, 96, 160, 200, 300, 320, 576, 1000, 4096]
 
 
+@njit
+def _transform(source, target, scratch, factors, table):
+    transform(source, target, scratch, factors, table)
+
+
 def values_of(spectrum):
     """`transform` of complex columns, (n, 8); what it reads must be left as it was."""
     n, factors = len(spectrum), radices(len(spectrum))
@@ -28,7 +33,8 @@ def values_of(spectrum):
     target, scratch = np.full_like(source, np.nan), np.full_like(source, np.nan)
     before = source.copy()
     addresses = (array.ctypes.data for array in (source, target, scratch))
-    transform(*addresses, np.array(factors), twiddles(factors))
+    table = twiddles(factors)
+    _transform(*addresses, np.array(factors), table.ctypes.data)
     assert source.shape == (n, 2, LANES) and np.array_equal(source, before, equal_nan=True)
     return target[:, 0] + 1j * target[:, 1]
 

@@ -135,6 +135,17 @@ def test_what_may_be_rounded_in_several_ways_has_no_powers():
             assert not powers, f"{module}.{name} takes powers: write products."
 
 
+def test_compiled_functions_assign_no_arrays_to_slices():
+    """numba then compiles its message on shapes that differ, 37 functions that take 2 s."""
+    for module, name, _, _, body in compiled_functions():
+        for node in ast.walk(body):
+            for target in getattr(node, "targets", ()):
+                slices = [s for s in ast.walk(target) if isinstance(s, ast.Slice)]
+                values = getattr(node.value, "elts", [node.value])
+                numbers = all(isinstance(value, ast.Constant) for value in values)
+                assert not slices or numbers, f"{module}.{name}: {ast.unparse(node)}"
+
+
 CONSTANTS = """
 import sys
 from meanfield.lowlevel.compilation import njit

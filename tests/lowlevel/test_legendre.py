@@ -7,7 +7,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import assoc_legendre_p, gammaln
 
 from meanfield.lowlevel import legendre
-from meanfield.lowlevel.legendre import BLOCK, gauss, ladder, recurrence
+from meanfield.lowlevel.legendre import BLOCK, gauss, ladder, recurrence, rules_at
 from meanfield.spaces.latitudes import Latitudes
 
 EPS = np.finfo(float).eps
@@ -18,23 +18,23 @@ DIMENSIONS = [2, 3, 4, 8, 64, 1024]
 
 
 @njit
-def fold(*arguments):
-    return legendre.fold(*arguments)
+def fold(m, address, *arguments):
+    return legendre.fold(m, rules_at(address), *arguments)
 
 
 @njit
-def unfold(*arguments):
-    legendre.unfold(*arguments)
+def unfold(m, address, *arguments):
+    legendre.unfold(m, rules_at(address), *arguments)
 
 
 @njit
-def synthesise(*arguments):
-    legendre.synthesise(*arguments)
+def synthesise(m, address, *arguments):
+    legendre.synthesise(m, rules_at(address), *arguments)
 
 
 @njit
-def analyse(*arguments):
-    legendre.analyse(*arguments)
+def analyse(m, address, *arguments):
+    legendre.analyse(m, rules_at(address), *arguments)
 
 
 def moment(power, dimension):
@@ -162,10 +162,10 @@ def test_the_derivative_identity_holds_for_every_order(order):
 
 def sums_of(rules, order, series):
     """`synthesise` for one order: complex values at x and at -x."""
-    arrays, folded = rules.rules(), np.full((4, rules.pairs(order)), np.nan)
-    count, sums = series.size, np.zeros((4, arrays[0].size))
-    n = fold(order, arrays, series.astype(complex).view(float), count, folded)
-    synthesise(order, arrays, folded, n, sums)
+    record, folded = rules.rules(), np.full((4, rules.pairs(order)), np.nan)
+    count, sums = series.size, np.zeros((4, record.width))
+    n = fold(order, record.address, series.astype(complex).view(float), count, folded)
+    synthesise(order, record.address, folded, n, sums)
     sums = sums[:, : rules.x.size]
     even, odd = sums[0] + 1j * sums[1], rules.x * (sums[2] + 1j * sums[3])
     return even + odd, even - odd
@@ -173,8 +173,8 @@ def sums_of(rules, order, series):
 
 def analysis_of(rules, order, functions):
     """`analyse` for one order of two complex functions, given at x and -x with weights."""
-    arrays, half = rules.rules(), rules.x.size
-    count, values = rules.degree - order + 1, np.zeros((8, arrays[0].size))
+    record, half = rules.rules(), rules.x.size
+    count, values = rules.degree - order + 1, np.zeros((8, record.width))
     for f, (north, south) in enumerate(functions):
         plus, minus = north + south, rules.x * (north - south)
         values[2 * f : 2 * f + 2, :half] = plus.real, plus.imag
@@ -182,10 +182,10 @@ def analysis_of(rules, order, functions):
     pairs = -(-count // 2)
     folded = np.full((rules.pairs(order), 8), np.nan)
     found = []
-    analyse(order, arrays, values, folded, -(-pairs // 2) * 2)
+    analyse(order, record.address, values, folded, -(-pairs // 2) * 2)
     for rows in (folded, np.roll(folded, -2, axis=1)):
         series = np.empty(2 * pairs, dtype=complex)
-        unfold(order, arrays, rows, pairs, series.view(float))
+        unfold(order, record.address, rows, pairs, series.view(float))
         found.append(series[:count])
     return found
 
@@ -273,10 +273,10 @@ def test_folding_keeps_the_size_of_coefficients():
     """The odd ones are found from the top down: the errors made on the way must not grow."""
     for dimension in DIMENSIONS:
         rules = Latitudes(4, 2001, 0, dimension)
-        folded = np.empty((4, rules.pairs(0)))
+        folded, record = np.empty((4, rules.pairs(0))), rules.rules()
         for l in (1, 101, 2001):
             unit = np.zeros((2002, 2))
             unit[l] = 1
-            fold(0, rules.rules(), unit.ravel(), 2002, folded)
+            fold(0, record.address, unit.ravel(), 2002, folded)
             g = folded[2] / rules.ladder[2]
             assert np.abs(g).max() <= 1.001 * np.sqrt(2) / recurrence(1, 0, dimension)[1]

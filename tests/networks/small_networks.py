@@ -21,6 +21,16 @@ LLAMA = {
     "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 12,
     "max_position_embeddings": 9, "rms_norm_eps": 1e-6, "rope_theta": 50.0,
 }  # fmt: skip
+MISTRAL = LLAMA | {"model_type": "mistral", "sliding_window": 6}
+QWEN2 = LLAMA | {
+    "model_type": "qwen2", "use_sliding_window": False, "sliding_window": 4,
+    "layer_types": ["full_attention"] * 2,
+}  # fmt: skip
+DISTILBERT = {
+    "model_type": "distilbert", "vocab_size": 11, "dim": 8, "n_layers": 2, "n_heads": 2,
+    "hidden_dim": 12, "max_position_embeddings": 9, "activation": "gelu", "dropout": 0.1,
+    "sinusoidal_pos_embds": False,
+}  # fmt: skip
 IDS = [3, 7, 1, 10, 3]
 
 

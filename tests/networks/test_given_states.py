@@ -120,8 +120,17 @@ def test_what_is_no_folder_of_a_network_is_refused_in_words(there, tmp_path):
         path.write_text("")
     if there == "folder":
         path.mkdir()
-    with pytest.raises(FileNotFoundError, match=r"a folder with config\.json"):
+    with pytest.raises(mf.StorageError, match=r"a folder with config\.json"):
         mf.networks.load(path)
+
+
+def test_names_of_models_on_the_web_are_told_from_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = r"hf download mistralai/Mistral-7B-v0\.1 --local-dir Mistral-7B-v0\.1"
+    with pytest.raises(mf.StorageError, match=said):
+        mf.networks.load("mistralai/Mistral-7B-v0.1")
+    done = CliRunner().invoke(main, ["probe", "mistralai/Mistral-7B-v0.1", "--text", "words.txt"])
+    assert done.exit_code == 2 and "hf download mistralai/Mistral-7B-v0.1" in done.output
 
 
 def test_texts_are_words_of_a_file_only_by_its_path(tmp_path, monkeypatch):
@@ -146,7 +155,7 @@ def test_networks_and_traces_are_printed_in_one_line():
         "Bert: 2 layers, d = 8, 2 heads; 11 ids, without tokenizer; texts of up to 9 tokens"
     )
     found = repr(net.trace([IDS, IDS[:4]], attention=True))
-    assert found == "Trace of 2 text(s): 2 layers, d = 8; 6, 4 tokens; with streams and attention"
+    assert found == "Trace of 2 texts: 2 layers, d = 8; 6, 4 tokens; with streams and attention"
 
 
 @pytest.mark.parametrize("text", [None, b"a b", b"\xff\xfe"])

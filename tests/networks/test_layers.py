@@ -144,7 +144,7 @@ def test_files_in_parts_are_one_network(tmp_path):
     again = mf.networks.load(tmp_path)
     assert np.array_equal(again.trace(IDS).hidden[0], net.trace(IDS).hidden[0])
     (tmp_path / places["ln_f.bias"]).unlink()
-    with pytest.raises(FileNotFoundError, match=places["ln_f.bias"]):
+    with pytest.raises(mf.StorageError, match=places["ln_f.bias"]):
         mf.networks.load(tmp_path)
 
 

@@ -5,7 +5,18 @@ import math
 
 import numpy as np
 import pytest
-from small_networks import ALBERT, BERT, GPT2, IDS, LLAMA, ROBERTA, spread
+from small_networks import (
+    ALBERT,
+    BERT,
+    DISTILBERT,
+    GPT2,
+    IDS,
+    LLAMA,
+    MISTRAL,
+    QWEN2,
+    ROBERTA,
+    spread,
+)
 
 import meanfield as mf
 from meanfield.models.activations import single_erf
@@ -71,6 +82,28 @@ def bert(c, w, ids):
     return np.array(layers)
 
 
+def distilbert(c, w, ids):
+    def ln(x, name):
+        return rows(lambda r: norm(r, w[name + ".weight"], w[name + ".bias"], 1e-12), x)
+
+    def dense(x, name):
+        return np.einsum("ij,nj->ni", w[name + ".weight"], x) + w[name + ".bias"]
+
+    tables = (w[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position"))
+    words, places = tables
+    layers = [
+        ln(np.array([words[i] + places[p] for p, i in enumerate(ids)]), "embeddings.LayerNorm")
+    ]
+    for k in range(c["n_layers"]):
+        n, x = f"transformer.layer.{k}.", layers[-1]
+        q, key, v = (dense(x, f"{n}attention.{r}_lin") for r in "qkv")
+        mixed = dense(attention(q, key, v, 2, 2, False), n + "attention.out_lin")
+        y = ln(x + mixed, n + "sa_layer_norm")
+        z = np.vectorize(lambda t: t * math.erfc(-t / math.sqrt(2)) / 2)(dense(y, n + "ffn.lin1"))
+        layers.append(ln(y + dense(z, n + "ffn.lin2"), n + "output_layer_norm"))
+    return np.array(layers)
+
+
 def tanh_gelu(t):
     return 0.5 * t * (1 + math.tanh(math.sqrt(2 / math.pi) * (t + 0.044715 * t * t * t)))
 
@@ -127,6 +160,11 @@ def llama(c, w, ids):
         n, x = f"layers.{k}.", layers[-1]
         y = rms(x, n + "input_layernorm")
         q, key, v = (y @ w[f"{n}self_attn.{r}_proj.weight"].T for r in "qkv")
+        if c["model_type"] == "qwen2":
+            q, key, v = (
+                states + w[f"{n}self_attn.{r}_proj.bias"]
+                for r, states in zip("qkv", (q, key, v), strict=True)
+            )
         mixed = attention(turned(q), turned(key), v, 4, 2, True)
         x = x + mixed @ w[n + "self_attn.o_proj.weight"].T
         y = rms(x, n + "post_attention_layernorm")
@@ -144,7 +182,10 @@ def write(path, entries, data):
 
 @pytest.mark.parametrize(
     "config, reference",
-    [(BERT, bert), (ROBERTA, bert), (ALBERT, bert), (GPT2, gpt2), (LLAMA, llama)],
+    [
+        *((BERT, bert), (ROBERTA, bert), (ALBERT, bert), (DISTILBERT, distilbert)),
+        *((GPT2, gpt2), (LLAMA, llama), (MISTRAL, llama), (QWEN2, llama)),
+    ],
 )
 def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
     spread(config).save(tmp_path)
@@ -161,7 +202,7 @@ def test_replay_is_an_independent_forward_pass(config, reference, tmp_path):
     assert again.tokens(1, 1).x.shape[0] == 3
 
 
-@pytest.mark.parametrize("config", [BERT, ALBERT, GPT2])
+@pytest.mark.parametrize("config", [BERT, ALBERT, DISTILBERT, GPT2])
 def test_a_layer_is_attention_and_a_feed_forward_map_of_the_package(config):
     net = spread(config)
     layer = net.layer(1)
@@ -250,7 +291,10 @@ def entry(dtype="F32", shape=(1,), start=0, end=4):
     "entries, data, says",
     [
         (b"{", b"", "no JSON"),
-        (b"[]", b"", "must be an object"),
+        (b"[]", b"", "must hold an object"),
+        (b'{"x": 1, "x": 2}', b"", "the key x is there twice"),
+        ({"x": entry(shape=(10**4000,))}, b"1234", r"tensor x: .* below 2\^63"),
+        ({"x" * 10**5: entry()}, b"1234", "config.json has no such tensor"),
         ({"x": entry()}, b"12", "truncated"),
         ({"x": entry(dtype="F8")}, b"1234", "dtype must be one of"),
         ({"x": entry(dtype=[])}, b"1234", "dtype must be one of"),
@@ -274,7 +318,25 @@ def test_bad_files_are_refused_by_name(entries, data, says, tmp_path):
 @pytest.mark.parametrize(
     "config, says",
     [
-        ({"model_type": "t5"}, "bert, roberta, albert, gpt2, llama"),
+        ({"model_type": "t5"}, "bert, roberta, albert, distilbert, gpt2, llama, mistral, qwen2"),
+        *(
+            (
+                {"model_type": kind},
+                r"output_hidden_states=True.*\.npy.*networks\.record.*docs/howto",
+            )
+            for kind in ("qwen3", "gemma", "gemma2", "t5", "vit", "gpt_neox", "mixtral", ["bert"])
+        ),
+        (BERT | {"hidden_act": ["gelu"]}, "hidden_act must be one of"),
+        (BERT | {"num_hidden_layers": 10**7}, "num_hidden_layers"),
+        (ALBERT | {"num_hidden_layers": 10**7}, "num_hidden_layers"),
+        (GPT2 | {"n_layer": 10**7}, "n_layer"),
+        (LLAMA | {"hidden_size": 10**4000}, "hidden_size"),
+        (LLAMA | {"rope_parameters": {"rope_theta": [1]}}, "rope_theta in rope_parameters"),
+        (MISTRAL | {"sliding_window": 0}, "sliding_window"),
+        (MISTRAL | {"attention_bias": True}, "attention_bias"),
+        (QWEN2 | {"layer_types": ["full_attention"]}, "layer_types"),
+        (QWEN2 | {"dual_chunk_attention_config": {}}, "dual_chunk_attention_config"),
+        (DISTILBERT | {"layer_norm_eps": 1e-5}, "layer_norm_eps = 1e-05 is not known"),
         (BERT | {"position_embedding_type": "relative_key"}, "position_embedding_type"),
         (BERT | {"hidden_act": "mish"}, "hidden_act"),
         (BERT | {"hidden_size": 0}, "hidden_size"),
@@ -299,7 +361,7 @@ def test_unsupported_options_are_refused_by_name(config, says):
 def test_pickles_are_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(GPT2))
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(FileNotFoundError, match=r"pytorch_model\.bin is not read: it is a pickle"):
+    with pytest.raises(mf.StorageError, match=r"pytorch_model\.bin is not read: it is a pickle"):
         mf.networks.load(tmp_path)
 
 
@@ -307,6 +369,33 @@ def test_pickles_are_refused(tmp_path):
 def test_bad_ids(ids, says):
     with pytest.raises(ValueError, match=says):
         spread(GPT2).trace([ids])
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [
+        (MISTRAL, 6),
+        (MISTRAL | {"sliding_window": None}, 9),
+        (QWEN2, 9),
+        (QWEN2 | {"use_sliding_window": True}, 9),  # no layer has the window
+        (QWEN2 | {"use_sliding_window": True, "layer_types": None}, 9),  # from layer 28 on
+        (QWEN2 | {"use_sliding_window": True, "layer_types": None, "max_window_layers": 1}, 4),
+        (QWEN2 | {"use_sliding_window": True, "layer_types": ["sliding_attention"] * 2}, 4),
+    ],
+)
+def test_texts_are_as_long_as_a_window_that_changes_nothing(config, most):
+    net = mf.networks.untrained(config, rng=0)
+    assert net.positions == most
+    assert net.trace([[1] * most]).hidden[0].shape[1] == most
+    with pytest.raises(ValueError, match=rf"give ids\[:{most}\]"):
+        net.trace([[1] * (most + 1)])
+
+
+def test_heads_of_keys_that_a_file_does_not_count_are_those_of_transformers():
+    wide = LLAMA | {"num_attention_heads": 32, "hidden_size": 64}
+    del wide["num_key_value_heads"]
+    for kind, heads in (("llama", 32), ("mistral", 8), ("qwen2", 32)):
+        assert mf.networks.untrained(wide | {"model_type": kind}, 0).layer(0).shared == heads
 
 
 def test_seeds_are_generators():
@@ -326,8 +415,9 @@ def test_files_that_are_no_traces_are_named(content, tmp_path):
         np.savez(path, hidden=np.array([{}, None], dtype=object))
     else:
         path.write_text("hidden")
-    with pytest.raises(ValueError, match=r"states\.npz must be a file of plain arrays"):
+    with pytest.raises(mf.StorageError, match=r"states\.npz.* could not be read") as error:
         mf.networks.read_trace(path)
+    assert "allow_pickle" not in str(error.value) and "np.save" in str(error.value)
 
 
 def test_an_array_is_hidden_states_of_one_text(tmp_path):

@@ -16,13 +16,16 @@ from meanfield.networks.findings import (
     THERE,
     Changes,
     changes_of,
+    in_layers,
+    in_ranges,
     of_heads,
     of_layers,
     of_nulls,
+    of_outliers,
     of_parts,
 )
 from meanfield.networks.probe_pictures import of_cosines
-from meanfield.networks.report import clusters_of, report
+from meanfield.networks.report import _of_clusters, _row, clusters_of, report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
@@ -123,6 +126,80 @@ def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output
     assert "looks at to what it adds, is 1.00 [1.00, 1.00]" in sign.text
     assert sign.verdict == THERE and "agree in 100 %" in sign.text
     assert logits.verdict == NOT and "explain 10.0 % [10.0, 10.0]" in logits.text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ([], "no layer"),
+        ([4], "layer 4"),
+        ([1, 2], "layers 1 and 2"),
+        ([3, 4, 5], "layers 3 to 5"),
+        ([1, 3, 4, 5, 6, 8, 9], "layers 1, 3 to 6, 8 and 9"),
+    ],
+)
+def test_layers_in_a_row_are_told_by_the_first_and_the_last(numbers, words):
+    assert in_layers(numbers) == words
+    told = {k for part in in_ranges(numbers) for k in range(*ends(part))}
+    assert told == set(numbers)
+
+
+def ends(part):
+    first, _, last = part.partition(" to ")
+    return int(first), int(last or first) + 1
+
+
+def test_numbers_of_many_layers_are_told_by_the_ends_and_the_extremes():
+    assert _row(np.arange(4.0)) == "0, 1, 2, 3"
+    said = _row(np.sin(np.arange(33.0)))
+    assert "0 in layer 0, 0.551 in layer 32" in said
+    assert "from -1 (layer 11) to 0.991 (layer 14)" in said
+
+
+def test_a_token_that_is_unlike_the_others_is_named_with_what_it_changes():
+    rng = np.random.default_rng(0)
+    h = 0.3 * rng.standard_normal((4, 20, 16)) + 2 * np.eye(16)[0]
+    assert of_outliers(mf.networks.Trace([h], [])) == []
+    h[2:, 3] *= 400  # long, and nothing else
+    h[1:, 7] *= -1  # points elsewhere
+    words = [f"w{k}" for k in range(20)]
+    (finding,) = of_outliers(mf.networks.Trace([h], [words]))
+    lengths = np.linalg.norm(h, axis=-1)
+    most = (lengths / np.median(lengths, axis=1)[:, None]).max()
+    long = f"Token 3 (w3) is up to {most:.3g} times as long as the median token (layers 2 and 3)"
+    assert finding.text.startswith(long)
+    assert "token 7 (w7) points elsewhere" in finding.text and "(layers 1 to 3)" in finding.text
+    kept, mean = np.delete(h, [3, 7], axis=1), mf.networks.MeanCosine().value
+    without, whole = (f"{mean(x[0]):.3g} to {mean(x[-1]):.3g}" for x in (kept, h))
+    said = f"Without them the mean cosine goes from {without}, else from {whole}."
+    assert said in finding.text
+    (finding,) = of_outliers(mf.networks.Trace([h, h[:, :3], h], []))
+    assert finding.text.count("In text ") == 2 and "token 3 is" in finding.text
+
+
+def gathered(**named):
+    """A report on two clusters whose tokens alternate."""
+    rng = np.random.default_rng(0)
+    h = np.stack([np.eye(8)[[0, 1] * 12] + 0.02 * rng.standard_normal((24, 8))] * 2)
+    given = mf.networks.Trace([h], **named) if named else h
+    return report(given, fit=False, progress=False)
+
+
+def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text():
+    page = _of_clusters(gathered())
+    assert "Which tokens gather" in page and "by their places in the text" in page
+    assert "0, 2, 4, 6, 8, 10, 12, 14, 16" in page and "Which words gather" not in page
+    ids = np.array([5, 7] * 12)
+    page = _of_clusters(gathered(words=[list(map(str, ids))], ids=[ids]))
+    assert "by their ids" in page and "5 ×12" in page
+
+
+def test_words_that_no_file_can_hold_are_escaped(tmp_path):
+    words = ["a\ud800", "b"] * 11 + ["x" * 10**6, "\0<b>"]
+    found = gathered(words=[words])
+    found.save(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert r"a\ud800 ×11" in page and r"\x00&lt;b&gt;" in page and len(page) < 10**6
 
 
 def test_clusters_have_three_tokens_and_more():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.plotting import bifurcation, phases
+from meanfield.plotting import bifurcation, phases, theme
+from meanfield.sweeps import Sweep
 
 CIRCLE = mf.Circle(16)
 
@@ -97,3 +98,46 @@ def test_branches_without_order_parameter_have_a_panel_of_their_own():
     names = [ax.get_ylabel() for ax in bifurcation(both).axes]
     assert len(names) == 2 and names[1] == "moment 2"
     assert len(bifurcation(short()).axes) == 1
+
+
+# Axes and sizes of the caller's -------------------------------------------------------------
+
+
+@cache
+def small_study():
+    model = mf.Transformer(mf.Kuramoto(), 1.0)
+    return mf.propagation_of_chaos(
+        model, CIRCLE.von_mises(0, 1), [8, 16], [0.5], 4, rng=0, dt=0.1, coupling=False
+    )
+
+
+@cache
+def swept():
+    base = {
+        "model": {"drift": {"kind": "SA", "beta": 1.0}},
+        "initial": {"kind": "Equiangular", "n": 4, "rho": 0.1},
+        "solve": {"t_span": [0, 0.2]},
+    }
+    return Sweep(mf.sweep(base, {"model.drift.beta": [0.5, 1.0, 2.0]}, progress=False))
+
+
+DRAWN = {"diagram": judged, "plane": usa_plane, "study": small_study, "sweep": swept}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_figures_are_drawn_in_axes_of_the_caller_and_in_any_size(name):
+    result = DRAWN[name]()
+    page = theme.figure(width=3.4, height=2.4)
+    left, right = page.subplots(1, 2)
+    kind = {"kind": "rho"} if name == "sweep" else {}
+    assert result.plot(**kind, ax=right) is page
+    assert right.has_data() and not left.has_data()
+    assert tuple(result.plot(**kind, width=5.0, height=2.5).get_size_inches()) == (5.0, 2.5)
+    assert result.plot(**kind, width=5.0).get_size_inches()[0] == 5.0
+    with pytest.raises(ValueError, match="height"):
+        result.plot(**kind, height=-1)
+
+
+def test_several_quantities_do_not_fit_into_one_axes():
+    with pytest.raises(ValueError, match="one name"):
+        judged().plot(y=["order_parameter", "free_energy"], ax=theme.figure().subplots())

@@ -634,6 +634,7 @@ NOT_CALLED = {
         "MeanfieldError",
         "StorageError",
         "StorageWarning",
+        "ShortenedWarning",
         "SlowWarning",
     ),
     *(

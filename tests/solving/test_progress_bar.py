@@ -1,11 +1,14 @@
 """The progress bar: what it says, when it is silent, and that it changes nothing."""
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
 
 import meanfield as mf
+from meanfield.solving.progress import Progress, stopped_when
 
 KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
 START = mf.Circle(16).von_mises(0.3, 1.0)
@@ -33,9 +36,26 @@ def compiled_on_the_way():
 def test_it_says_that_something_is_being_compiled(capfd):
     run = mf.solve(KURAMOTO, START, (0, 2), progress=True, callback=compiled_on_the_way())
     lines = capfd.readouterr().err.replace("\n", "\r").split("\r")
-    told = [i for i, line in enumerate(lines) if "compiling ..." in line]
+    told = [i for i, line in enumerate(lines) if "compiling <lambda> ..." in line]
     assert run.success and told and "100%" in lines[-2] + lines[-1]
     assert not any("compiling" in line for line in lines[told[-1] + 1 :])
+
+
+def test_the_time_left_does_not_count_compilation(capfd):
+    """A second of compilation before a run of milliseconds would seem to be left a hundredfold."""
+
+    with Progress("solve", True) as bar:
+        bar._tell_of_compilation("something")
+        time.sleep(1.0)
+        bar._tell_of_compilation(None)
+        for part in np.linspace(0.001, 1, 40):
+            time.sleep(0.003)
+            bar.show(part, "going on")
+            left = bar._bar.format_dict
+            rate = left["n"] / max(left["elapsed"], 1e-9)
+            assert (1 - left["n"]) / rate < 10, part
+    lines = capfd.readouterr().err.split("\r")
+    assert not any("<" in line for line in lines if " 0%" in line or " 1%" in line)
 
 
 def test_without_a_bar_nothing_is_said_of_compilation(capfd):
@@ -48,4 +68,23 @@ def test_a_run_that_is_over_before_the_bar_is_due_leaves_nothing_behind(capfd, m
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     mf.solve(KURAMOTO, START, (0, 0.1), callback=compiled_on_the_way())
     written = capfd.readouterr().err
-    assert "compiling ..." in written and written.rsplit("\r", 1)[-1].strip() == ""
+    assert "compiling <lambda> ..." in written and written.rsplit("\r", 1)[-1].strip() == ""
+
+
+def test_what_runs_in_a_thread_is_stopped_by_whoever_it_works_for():
+    """As by Ctrl-C, of which threads do not hear; and only within the block."""
+    model, circle = mf.Transformer(mf.Kuramoto(), kappa=1.0), mf.Circle(16)
+
+    def work():
+        asked = []
+        with stopped_when(lambda: bool(asked.append(0)) or len(asked) > 3):
+            run = mf.solve(model, circle.von_mises(0, 1), (0, 50), progress=False)
+        return run, mf.solve(model, circle.von_mises(0, 1), (0, 0.1), progress=False)
+
+    with ThreadPoolExecutor(1) as pool:
+        stopped, other = pool.submit(work).result()
+    assert stopped.status == "interrupted" and stopped.t[-1] < 50
+    assert other.status == "finished"
+    with stopped_when(lambda: True):
+        found = mf.branches(mf.USA(4.0), circle, kappa=(0.3, 0.6), progress=False)
+    assert "interrupted" in " ".join(found.doubts).lower()

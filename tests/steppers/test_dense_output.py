@@ -5,12 +5,12 @@ Every test runs over `steppers.SCHEMES`, all of which have dense output, or over
 
 import numpy as np
 import pytest
+from phi import write_phi
 from python_function import PythonFunction
 from riccati import PROBLEMS, Riccati, orders
 
 from meanfield.steppers import EXPONENTIAL, SCHEMES, Rules, Stepper
 from meanfield.steppers.advance import REACHED
-from meanfield.steppers.attempt import phi_functions
 from meanfield.steppers.clock import started
 from meanfield.steppers.dense_output import ParabolicInterpolant
 from meanfield.steppers.stepper import FIXED_STEP
@@ -86,7 +86,7 @@ def test_a_slope_that_is_a_parabola_in_time_is_integrated_exactly(scheme):
     def exact(s):
         state = np.empty_like(u)
         for k in range(3):
-            phi_functions(s * dt * linear[0, k], value)
+            write_phi(s * dt * linear[0, k], value)
             by_powers = [p[0, k] for p in (first, second, 2 * third)]
             powers = [s * value[1], s**2 * value[2], s**3 * value[3]]
             state[0, k] = value[0] * u[0, k] + dt * np.dot(powers, by_powers)

@@ -5,8 +5,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from phi import write_phi
 
-from meanfield.steppers.attempt import HIGHEST, phi_functions
+from meanfield.steppers.attempt import HIGHEST
 
 ROUNDING = 5e-15  # of the recurrence backwards from |z| < 4: 4^3 roundings of 1e-16, at worst
 
@@ -35,7 +36,7 @@ def exact(z):
 def computed(z):
     """What the package says, in the arithmetic of z."""
     values = np.empty(HIGHEST + 1, dtype=type(z))
-    phi_functions(z, values)
+    write_phi(z, values)
     return values
 
 

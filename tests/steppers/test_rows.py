@@ -66,19 +66,19 @@ def test_rows_have_the_bits_that_they_have_alone(scheme):
 def test_growths_and_rates_are_those_of_each_row_alone():
     rows, _ = rows_of(Krogstad)
     every = np.arange(3)
-    together = rows.growths(every, 0.01, 0.0), rows.rates_of_change(every, rows.problem.metric)
+    together = rows.growths(every, 0.01, 0.0), rows.rates_of_change(every, rows.metric)
     for i in range(3):
         single, first = alone(Krogstad, i).rows, np.zeros(1, dtype=int)
         assert single.growths(first, 0.01, 0.0)[0] == together[0][i] > 0
-        assert single.rates_of_change(first, single.problem.metric)[0] == together[1][i] > 0
+        assert single.rates_of_change(first, single.metric)[0] == together[1][i] > 0
 
 
 def test_a_step_elsewhere_leaves_all_rows_alone():
     rows, steppers = rows_of(Krogstad)
-    kept = [np.copy(array) for array in rows.work], rows.speeds.copy()
+    kept = [np.copy(array) for array in rows.memory], rows.speeds.copy()
     new, error = steppers[1].step(STARTS[2], 0.1)
-    for array, before in zip(rows.work, kept[0], strict=True):
-        if array is not rows.work.modal:  # scratch memory
+    for array, before in zip(rows.memory, kept[0], strict=True):
+        if array is not rows.memory.modal:  # scratch memory
             np.testing.assert_array_equal(array, before)
     np.testing.assert_array_equal(rows.speeds, kept[1])
     expected, own = alone(Krogstad, 1).step(STARTS[2], 0.1)

@@ -9,7 +9,7 @@ import pytest
 from python_function import PythonFunction
 from riccati import PROBLEMS, Riccati, orders
 
-from meanfield.steppers import EXPONENTIAL, Scheme, Stepper, Term
+from meanfield.steppers import EXPONENTIAL, SCHEMES, DormandPrince, Scheme, Stepper, Term
 
 POINTS = [0j, -1e-3 + 0j, -0.7 + 0j, -30 + 0j, 2j, -1 + 5j, -4 - 0.5j]
 ROUNDING = 1e-14  # sums of at most 20 terms of size <= 8, known to 30 digits, taken in doubles
@@ -174,3 +174,89 @@ def test_members_with_their_own_linear_part_move_as_if_alone(scheme):
         np.testing.assert_array_equal(moved[i], one[0])
         errors.append(error)
     assert estimate == max(errors)
+
+
+# Estimates in time ---------------------------------------------------------------------------
+
+
+def test_which_estimates_see_time():
+    """Where N is a function of t alone that of an exponential scheme is 0: those of `in_time` not.
+
+    The law: the weights at each time cancel, here taken as numbers at some z.
+    """
+    for scheme in (*SCHEMES, *(scheme.in_time for scheme in SCHEMES)):
+        for z in (-0.7, -30):
+            weights, times = matrix(scheme, z), nodes(scheme)
+            rows = weights[len(scheme.stages) + 2 :, : times.size]
+            sums = [[row[times == t].sum() for t in np.unique(times)] for row in rows]
+            assert scheme.sees_time == bool(np.abs(sums).max() > 1e-6)
+        assert scheme.in_time.sees_time and scheme.in_time.in_time is scheme.in_time
+    assert [scheme.sees_time for scheme in SCHEMES] == [False, False, True]
+    assert DormandPrince.in_time is DormandPrince
+
+
+@every_scheme
+@pytest.mark.parametrize("linear", PROBLEMS, ids=str)
+def test_the_estimate_in_time_is_of_the_same_order(scheme, linear):
+    """And the solution is the same, to the bit."""
+    seeing, blind = (Riccati(linear).stepper(one) for one in (scheme.in_time, scheme))
+    steps = [0.1 / abs(linear) / 2**i for i in (3, 4, 5)]
+    found = [seeing.step(seeing.state, dt) for dt in steps]
+    for dt, (moved, estimate) in zip(steps, found, strict=True):
+        same, least = blind.step(blind.state, dt)
+        np.testing.assert_array_equal(moved, same)
+        assert estimate >= least > 0
+    estimates = [estimate for _, estimate in found]
+    np.testing.assert_allclose(orders(estimates), scheme.estimate_order + 1, atol=0.1)
+
+
+class Forcing(PythonFunction):
+    """N(t) = f(t), the same for all modes."""
+
+    def __init__(self, f, modes=1):
+        super().__init__(lambda u: np.full(u.shape, f(float(self.time[0]))), modes, np.float64)
+
+
+@every_scheme
+@pytest.mark.parametrize("linear", [0.0, -3.0, -40.0], ids=str)
+def test_the_estimate_in_time_sees_a_forcing(scheme, linear):
+    """Of order dt^4, where that of the scheme itself is 0, whatever it misses."""
+
+    def estimates(one, f, dts):
+        stepper = Stepper(one, np.array([[linear]]), Forcing(f), np.ones((1, 1)))
+        return np.array([stepper.step(stepper.state, dt)[1] for dt in dts])
+
+    rate = max(1.0, abs(linear))
+    steps = 0.1 / rate / 2.0 ** np.arange(3)
+    assert np.all(estimates(scheme, lambda t: np.exp(5 * t), [0.1, 3.0]) == 0)
+    found = estimates(scheme.in_time, lambda t: np.exp(rate * t), steps)
+    np.testing.assert_allclose(orders(found), scheme.estimate_order + 1, atol=0.1)
+    exact = estimates(scheme.in_time, lambda t: 3 - t + 2 * t * t, steps)
+    assert exact.max() < 1e-15  # of a parabola, which is integrated exactly
+
+
+@every_scheme
+def test_the_error_of_a_step_across_a_jump_is_seen(scheme):
+    """It is at most three times the estimate, wherever the jump is."""
+    for place in np.linspace(0.004, 0.996, 125):
+        forcing = Forcing(lambda t, place=place: 1e-6 * (t >= place))
+        stepper = Stepper(scheme.in_time, np.zeros((1, 1)), forcing, np.ones((1, 1)))
+        (moved,), estimate = stepper.step(stepper.state, 1.0)
+        assert abs(moved[0] - 1 - 1e-6 * (1 - place)) < 3 * estimate
+
+
+def test_a_blind_estimate_without_a_parabola_is_refused(monkeypatch):
+    """There is nothing to compare N with."""
+    monkeypatch.setattr(Scheme, "known", dict(Scheme.known))
+    blind = Scheme(
+        name="blind",
+        order=2,
+        estimate_order=1,
+        nodes=(1.0,),
+        stages=({0: [Term(1, 1, 1)]},),
+        solution={0: [Term(1, 1, 1), Term(-1, 2, 1)], 1: [Term(1, 2, 1)]},
+        estimate={1: [Term(1, 2, 1)], 2: [Term(-1, 2, 1)]},
+        reference="",
+    )
+    with pytest.raises(ValueError, match="ParabolicOutput"):
+        assert blind.in_time

@@ -1,10 +1,12 @@
 """Where points are run makes no difference: processes, and a scheduler with two workers."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Timer
@@ -14,7 +16,8 @@ import pytest
 from swept import drawn, fails_at_two, slow
 
 import meanfield as mf
-from meanfield.sweeps.executors import Here, processes, workers_of
+from meanfield.sweeps import executors
+from meanfield.sweeps.executors import Here, error_of, processes, workers_of
 from meanfield.sweeps.points import Work
 
 HERE = Path(__file__).parent
@@ -118,6 +121,78 @@ def test_a_scheduler_and_two_workers_give_the_same_numbers_though_they_are_kille
             mf.sweep(slow, at, rng=3, executor=client, store=path)
     assert mf.sweep(slow, at, rng=3, store=path).identical(expected)
     np.testing.assert_array_equal(expected["value"][:, 0], range(40))
+
+
+class Cancelling(ThreadPoolExecutor):
+    """Cancels a job by its number, as dask does with all of them where the scheduler is killed."""
+
+    def __init__(self, number):
+        super().__init__(1)
+        self.left = number
+
+    def submit(self, job, number):
+        self.left -= 1
+        if self.left >= 0:
+            return super().submit(job, number)
+        future = Future()
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_jobs_that_an_executor_cancels_end_the_sweep_with_what_is_kept(number, tmp_path):
+    with pytest.raises(mf.MeanfieldError, match=r"worker or the scheduler was lost.* with what"):
+        mf.sweep(
+            slow, {"i": range(5)}, rng=3, executor=Cancelling(number), store=tmp_path / "store"
+        )
+
+
+class Gone:
+    """A client of dask whose scheduler is lost, or has no workers."""
+
+    def __init__(self, status):
+        self.status, self.scheduler = status, self
+        self.address = "tcp://nowhere:1"
+
+    def nthreads(self):
+        assert self.status == "running"  # else it would wait for half a minute
+        return {}
+
+
+class Limbo(Executor):
+    """An executor of dask from which nothing comes back."""
+
+    __module__ = "distributed.cfexecutor"
+
+    def __init__(self, status):
+        self._client = Gone(status)
+
+    def submit(self, job, number):
+        return Future()
+
+
+@pytest.mark.parametrize("status", ["connecting", "closing", "closed"])
+def test_a_client_that_has_lost_its_scheduler_is_not_waited_for(status):
+    with pytest.raises(mf.MeanfieldError, match="worker or the scheduler was lost"):
+        mf.sweep(slow, {"i": range(5)}, rng=3, executor=Limbo(status))
+
+
+def test_a_scheduler_without_workers_is_told_of_and_ctrl_c_ends_the_wait(monkeypatch):
+    monkeypatch.setattr(executors, "IDLE", 0.0)
+    timer = Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
+    timer.start()
+    with pytest.warns(mf.SlowWarning, match="at tcp://nowhere:1 has no workers") as told:
+        found = mf.sweep(slow, {"i": range(5)}, rng=3, executor=Limbo("running"))
+    assert found.attrs["status"] == "interrupted" and len(told) == 1
+
+
+def test_what_a_job_raised_is_known_of_cancelled_ones_too():
+    cancelled, failed = Future(), Future()
+    cancelled.cancel()
+    failed.set_exception(KeyError("x"))
+    assert isinstance(error_of(cancelled), CancelledError)
+    assert isinstance(error_of(failed), KeyError)
 
 
 class Forgetful(ThreadPoolExecutor):

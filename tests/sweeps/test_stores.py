@@ -140,6 +140,73 @@ def test_a_full_disk_is_warned_of_and_records_are_written_later(tmp_path, monkey
         assert store.payloads == [b"one", b"two"]
 
 
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut, emptied])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_store_that_is_removed_or_cut_while_the_sweep_runs_is_written_anew(tmp_path, harm, last):
+    path = tmp_path / "store"
+    with pytest.warns(mf.StorageWarning, match="while the sweep ran. It was written anew"):
+        with Store(path, {}) as store:
+            store.add(b"one")
+            harm(path)
+            if not last:
+                store.add(b"two")
+    with Store(path, {}) as store:
+        assert store.payloads == ([b"one"] if last else [b"one", b"two"])
+
+
+def test_a_store_that_cannot_be_written_anew_ends_with_a_warning(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.warns(mf.StorageWarning, match="no more is kept"):
+        with Store(folder / "store", {}) as store:
+            for name in os.listdir(folder):
+                (folder / name).unlink()
+            folder.rmdir()
+            store.add(b"one")
+            store.add(b"two")
+    assert not folder.exists()
+
+
+def test_a_file_that_replaced_the_store_while_the_sweep_ran_is_left_alone(tmp_path):
+    path, other = tmp_path / "store", tmp_path / "other"
+    other.write_text("something else")
+    with pytest.warns(mf.StorageWarning, match="replaced by another file") as told:
+        with Store(path, {}) as store:
+            store.add(b"one")
+            other.replace(path)
+            store.add(b"two")
+            store.add(b"three")
+    assert len(told) == 1 and path.read_text() == "something else"
+
+
+def test_stores_appended_to_each_other_serve_the_sweep_of_the_first(tmp_path):
+    stores = {}
+    for seed in (1, 2):
+        path = tmp_path / f"{seed}"
+        mf.sweep(drawn, AT, replicas=2, rng=seed, store=path)
+        stores[seed] = path.read_bytes()
+    path = tmp_path / "both"
+    path.write_bytes(stores[1] + stores[1])
+    assert swept(path).identical(WHOLE)
+    path.write_bytes(stores[1][: places(stores[1])[3]] + stores[2])
+    with pytest.warns(mf.StorageWarning, match="6 records of another sweep"):
+        assert swept(path).identical(WHOLE)
+    assert swept(path).identical(WHOLE)  # as they were removed
+    damaged = bytearray(stores[2])
+    damaged[places(stores[2])[0] + HEAD + 3] ^= 0x40  # whose the second is, is not known
+    path.write_bytes(stores[1][: places(stores[1])[3]] + damaged)
+    with pytest.warns(mf.StorageWarning, match="6 records of another sweep|damaged"):
+        assert swept(path).identical(WHOLE)
+
+
 # Killed ------------------------------------------------------------------------------------------
 
 PROGRAM = """

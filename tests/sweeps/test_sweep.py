@@ -1,5 +1,8 @@
 """Sweeps: what they return, random numbers, failures, and what is refused."""
 
+import asyncio
+import decimal
+import itertools
 import signal
 import sys
 import threading
@@ -212,6 +215,89 @@ def test_what_exits_is_a_failure_and_so_is_a_generator():
     )
     assert found["error"].values[1] == "SystemExit: 1"
     assert "f must return a number" in found["error"].values[0]
+
+
+class Own(BaseException):
+    """No Exception, as those of other languages that call Python."""
+
+
+def test_whatever_is_raised_is_a_failure():
+    def fails(i):
+        raise (Own, GeneratorExit, asyncio.CancelledError)[i]
+
+    found = mf.sweep(fails, {"i": [0, 1, 2]}, errors="keep")
+    assert found["error"].values.tolist() == ["Own", "GeneratorExit", "CancelledError"]
+
+
+@pytest.mark.parametrize("values", [range(10**10), range(10**20), np.broadcast_to(1.0, 10**11)])
+def test_more_values_than_memory_holds_are_refused_before_they_are_read(values):
+    with pytest.raises(ValueError, match=r"parameters of i: .* reduce their number"):
+        mf.sweep(fails_at_two, {"i": values})
+
+
+def test_an_iterator_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr("meanfield.core.checks.available_memory", lambda: 10**8)
+    with pytest.raises(ValueError, match=r"parameters of i: .* reduce their number"):
+        mf.sweep(fails_at_two, {"i": itertools.count()})
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, "1", "a"], ["1", "'1'", "'a'"]),
+        ([2**53, 2**53 + 1, 0.5], ["9007199254740992", "9007199254740993", "0.5"]),
+        ([2**63, 2**63 + 1, -1], [f"{2**63}", f"{2**63 + 1}", "-1"]),
+        (["a", "a\0"], ["'a'", "'a\\x00'"]),
+        ([b"a", "a"], ["b'a'", "'a'"]),
+        ([1, 0.5, np.nan], [1.0, 0.5, np.nan]),
+        (["a", "b"], ["a", "b"]),
+        ([2**63, 1], [2**63, 1]),
+    ],
+)
+def test_values_that_differ_are_coordinates_that_differ(values, expected):
+    found = mf.sweep(lambda i: 1, {"i": values})["i"].values
+    assert len(np.unique(found)) == len(values)
+    np.testing.assert_array_equal(found, np.array(expected))
+
+
+@pytest.mark.parametrize("other", [0.5, 2**63 + 1, ZeroDivisionError()])
+def test_integers_that_are_rounded_are_told_of(other):
+    def f(i):
+        if i and isinstance(other, Exception):
+            raise other
+        return other if i else 2**53 + 1
+
+    with pytest.warns(mf.StorageWarning, match=r"value has integers beyond 9.01e\+15"):
+        mf.sweep(f, {"i": [0, 1]}, errors="keep")
+    found = mf.sweep(lambda i: 2**53 + i, {"i": [0, 1]})["value"].values
+    assert found.tolist() == [2**53, 2**53 + 1]
+
+
+@pytest.mark.parametrize("value", [10**5000, decimal.Decimal("sNaN")], ids=["long", "sNaN"])
+def test_numbers_that_cannot_be_compared_or_printed_are_refused_by_name(value, tmp_path):
+    with pytest.raises(TypeError, match="parameters of i must be values that can be told"):
+        mf.sweep(lambda i: 1, {"i": [1, value]})
+    with pytest.raises(mf.MeanfieldError, match="point i = 1 failed: TypeError: f must return"):
+        mf.sweep(lambda i: value, {"i": [1]})
+    with pytest.raises(mf.CheckpointError, match="Leave store out"):
+        mf.sweep(lambda i: i == value, {"i": [1]}, store=tmp_path / "store")
+
+
+def takes_out(some, more):
+    """Changes both of its arguments."""
+    some.append(len(some))
+    more["x"] *= 2
+    return {"n": len(some), "x": more["x"]}
+
+
+def test_a_function_that_changes_its_arguments_gives_the_same_everywhere():
+    at = {"some": [[], [1]], "more": [{"x": np.array([1.0])}, {"x": np.array([3.0])}]}
+    found = mf.sweep(takes_out, at)
+    assert found["n"].values.tolist() == [[1, 1], [2, 2]]
+    assert found["x"].values[..., 0].tolist() == [[2, 6], [2, 6]]
+    assert at["some"] == [[], [1]] and at["more"][0]["x"] == 1.0
+    with ThreadPoolExecutor(2) as threads:
+        assert mf.sweep(takes_out, at, executor=threads).identical(found)
 
 
 def test_variables_have_the_same_axes_everywhere_and_no_name_of_a_parameter():

@@ -8,6 +8,7 @@ import { drawCircle, SphereView } from "./views.js";
 
 const $ = (id) => document.getElementById(id);
 const POST_EVERY = 40; // milliseconds
+const CLOSED_FOR_OTHERS = 4001; // the server's code for a page that was used longest ago
 const PER_SECOND = { Circle: 30, Sphere: 15 }; // frames
 const GROUPS = [
   ["Model", ["space", "drift", "beta", "kappa"]],
@@ -57,7 +58,8 @@ function connect() {
   socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/socket`);
   socket.binaryType = "arraybuffer";
   socket.onmessage = ({ data }) => (typeof data === "string" ? hear(JSON.parse(data)) : keep(data));
-  socket.onclose = () => {
+  socket.onclose = ({ code, reason }) => {
+    if (code === CLOSED_FOR_OTHERS) return pause(reason);
     say("The server does not answer; trying again.");
     stale();
     setTimeout(connect, 1500);
@@ -79,14 +81,16 @@ function post() {
 
 function hear(message) {
   if (message.type === "hello") return greet(message);
-  if (message.type === "paused") {
-    paused = true;
-    $("paused").hidden = false;
-    $("paused").firstElementChild.textContent = `Paused: ${message.message}`;
-    return stale();
-  }
+  if (message.type === "paused") return pause(message.message);
   if (message.version !== version) return;
   ({ accepted, refused, ended, diagram })[message.type]?.(message);
+}
+
+function pause(why) {
+  paused = true;
+  $("paused").hidden = false;
+  $("paused").firstElementChild.textContent = `Paused: ${why}`;
+  stale();
 }
 
 function greet(message) {
@@ -526,7 +530,8 @@ $("link").onclick = async () => {
 $("paused").querySelector("button").onclick = () => {
   paused = false;
   $("paused").hidden = true;
-  begin();
+  if (socket.readyState === WebSocket.CLOSED) connect(); // and begins when it is greeted
+  else begin();
 };
 document.addEventListener("click", (event) => {
   if (!$("export").contains(event.target) || event.target.dataset.file) $("export").open = false;

@@ -85,7 +85,7 @@ def fit(
     rng : numpy.random.Generator or seed
         Of replicas and bootstrap.
     progress : bool, optional
-        Show a progress bar; by default on a terminal only.
+        Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from meanfield import Circle, StorageError
-from meanfield.core.files import read_numbers
+from meanfield.core import checks
+from meanfield.core.arrays import read_numbers
 
 CIRCLE = Circle(degree=8)
 
@@ -67,6 +68,18 @@ def test_other_kinds_of_file_are_refused(tmp_path, name):
     (tmp_path / name).write_text("1\n2\n")
     with pytest.raises(StorageError, match=r"read from \.npy, \.npz, \.csv; got"):
         read_numbers(tmp_path / name)
+
+
+def test_memory_is_asked_for_before_numbers_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "available_memory", lambda: 2**30)
+    header = np.lib.format.header_data_from_array_1_0(np.zeros(1)) | {"shape": (2**37,)}
+    for name in ("large.csv", "large.npy"):
+        with (tmp_path / name).open("wb") as file:
+            if name == "large.npy":
+                np.lib.format.write_array_header_1_0(file, header)
+            file.truncate(file.tell() + 2**40)  # nothing of it is on the disk
+        with pytest.raises(StorageError, match=rf"{name} could not be read.* bytes .*available"):
+            read_numbers(tmp_path / name)
 
 
 def test_an_array_of_an_archive_is_named(tmp_path):

@@ -1,0 +1,305 @@
+"""Contents of objects of Python, numpy and numba: the list of those that can be read completely.
+
+A part of an object is a pair: where it stands, as a path to it is written, and what stands there.
+"""
+
+import array
+import collections
+import datetime
+import decimal
+import functools
+import hashlib
+import inspect
+import operator
+import re
+import struct
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+Part = tuple[str, Any]
+Contents = Callable[[Any], Iterable[Part]]
+POINTER = struct.calcsize("P")
+MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not in the memory of the object
+BITS = "biufcSUmM"  # kinds of numpy types whose arrays are all bits
+
+
+class Bag(list[Any]):
+    """Parts whose order says nothing."""
+
+
+class Entry(tuple[Any, Any]):
+    """A key of a mapping, and its value."""
+
+
+class Bits(bytes):
+    """Bytes that stand for themselves."""
+
+
+class Unreadable(Exception):
+    """An object has contents that cannot be read."""
+
+
+def words(*texts: str) -> list[Part]:
+    return [("", text) for text in texts]
+
+
+def named(values: Mapping[Any, Any]) -> Bag:
+    """The entries of a mapping in any order."""
+    return Bag(Entry(pair) for pair in values.items())
+
+
+def each(values: Iterable[Any]) -> Iterator[Part]:
+    return ((f"[{i}]", value) for i, value in enumerate(values))
+
+
+def contents_of(value: Any) -> Iterable[Part]:
+    """What an object consists of besides its attributes; raises Unreadable if that is not known.
+
+    Objects of a class that is derived from a built-in one have its contents. Slots count, and no
+    other memory must be there.
+    """
+    cls = type(value)
+    if reader := EXACT.get(cls) or EXACT_BY_NAME.get(full_name(cls)):
+        return reader(value)
+    if issubclass(cls, np.dtype):
+        return _pickled(value)
+    base = next(c for c in cls.__mro__ if c in BASES or _is_scalar(c))
+    slots = _slots(cls, base)
+    if cls.__basicsize__ != _accounted(cls, base, len(slots)):
+        raise Unreadable
+    reader = _array if _is_scalar(base) else BASES[base]
+    return *reader(value), *_set_slots(value, slots)
+
+
+def full_name(value: Any) -> str:
+    """That of a class or a function."""
+    return f"{value.__module__}.{value.__qualname__}" if value.__module__ else value.__qualname__
+
+
+def is_listed(cls: type) -> bool:
+    """Whether all objects of a class consist of what `contents_of` says, without attributes."""
+    return cls in EXACT or full_name(cls) in EXACT_BY_NAME or issubclass(cls, np.dtype)
+
+
+def _slots(cls: type, base: type) -> list[Any]:
+    """Those of the classes that are derived from a built-in one."""
+    derived = [c for c in cls.__mro__ if c not in base.__mro__]
+    entries = [entry for c in derived for entry in vars(c).values()]
+    return [entry for entry in entries if isinstance(entry, types.MemberDescriptorType)]
+
+
+def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
+    for slot in slots:
+        try:
+            kept = slot.__get__(value)
+        except AttributeError:  # not set
+            continue
+        yield from words(slot.__qualname__)
+        yield f".{slot.__name__}", kept
+
+
+def _accounted(cls: Any, base: Any, slots: int) -> int:
+    """The size of an object that has the contents of a built-in class, attributes and slots."""
+    has_dict = cls.__dictoffset__ != 0 and base.__dictoffset__ == 0
+    has_weakref = cls.__weakrefoffset__ != 0 and base.__weakrefoffset__ == 0
+    pointers = slots + (has_dict and not cls.__flags__ & MANAGED_DICT)
+    pointers += has_weakref and not cls.__flags__ & MANAGED_WEAKREF
+    return base.__basicsize__ + POINTER * pointers
+
+
+# Arrays ----------------------------------------------------------------------------------------
+
+
+def _is_scalar(cls: type) -> bool:
+    return issubclass(cls, np.generic) and cls.__module__ == "numpy"
+
+
+def _array(value: Any) -> Iterator[Part]:
+    """Shape, type and every bit; structured arrays by their fields, between which may be gaps."""
+    plain = np.asarray(value)
+    plain = plain.view(np.ndarray)
+    dtype = plain.dtype
+    yield "", plain.shape
+    if dtype.kind in BITS:
+        yield "", dtype.str
+        bits = np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
+        if dtype.kind in "fc" and np.finfo(dtype).nmant == 63:  # numbers of 10 bytes in longer ones
+            length = np.dtype(np.longdouble).itemsize
+            bits = np.ascontiguousarray(bits.reshape(-1, length)[:, :10])
+        yield "", Bits(hashlib.sha256(bits.data).digest())
+        return
+    yield "", dtype
+    if dtype.kind in "OT":
+        yield from each(plain.ravel().tolist())
+    elif dtype.names:
+        yield from ((f"[{name!r}]", plain[name]) for name in dtype.names)
+    elif dtype.kind == "V" and not dtype.hasobject:
+        yield "", plain.tobytes()
+    else:
+        raise Unreadable
+
+
+def _masked_array(value: Any) -> Iterator[Part]:
+    yield from _array(value)
+    yield ".mask", np.ma.getmaskarray(value)
+    yield "", (value.fill_value, value.hardmask)
+
+
+def _random_state(value: Any) -> Iterator[Part]:
+    is_global = value is np.random.mtrand._rand
+    yield "", "of numpy.random" if is_global else value.get_state(legacy=False)
+
+
+# Others ----------------------------------------------------------------------------------------
+
+
+def _attributes(*names: str) -> Contents:
+    """The contents of what consists of some attributes."""
+    return lambda value: ((f".{name}", getattr(value, name)) for name in names)
+
+
+def _pickled(value: Any) -> Iterator[Part]:
+    """What makes a built-in object again, as it says."""
+    return each(value.__reduce__())
+
+
+def _dictionary(value: Any) -> Bag:
+    return named(dict(dict.items(value)))
+
+
+def _atom(cls: Any) -> Contents:
+    """The contents of an object of a class derived from one of `ATOMS`."""
+    return lambda value: [("", Bits(ATOMS[cls](value)))]
+
+
+def _compiled(value: Any) -> Iterator[Part]:
+    """A function compiled by numba, with its options, and the types that it was declared for."""
+    yield ".py_func", value.py_func
+    yield "", value.targetoptions
+    yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
+
+
+def _compiled_callback(value: Any) -> Iterator[Part]:
+    yield ".py_func", value._pyfunc
+    yield "", (str(value._sig), value._compiler.targetoptions)
+
+
+def _compiled_ufunc(value: Any) -> Iterator[Part]:
+    yield "", value._dispatcher.py_func
+    yield "", (value._dispatcher.targetoptions, value.identity)
+
+
+def _smoothing_spline(value: Any) -> Iterator[Part]:
+    """Its data and coefficients; the rest of the memory of FITPACK is never set."""
+    yield "", value._data[:8]
+    yield "", (value._eval_args, value.ext)
+
+
+ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that tell their values
+    type(None): lambda _value: b"",
+    type(...): lambda _value: b"",
+    type(NotImplemented): lambda _value: b"",
+    bool: lambda value: b"%d" % value,
+    int: lambda value: hex(int.__index__(value)).encode(),
+    float: lambda value: struct.pack("<d", float.__float__(value)),
+    complex: lambda value: struct.pack("<2d", *(p.__get__(value) for p in COMPLEX)),
+    str: lambda value: str.encode(value, "utf-8", "surrogatepass"),
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+}
+COMPLEX: Any = (complex.real, complex.imag)
+
+BASES: dict[type, Contents] = {  # of objects of derived classes, too
+    object: lambda _value: (),
+    **{cls: _atom(cls) for cls in (int, float, complex, str, bytes)},
+    bytearray: lambda value: [("", bytes(memoryview(value)))],
+    list: lambda value: each(list.__iter__(value)),
+    tuple: lambda value: each(tuple.__iter__(value)),
+    set: lambda value: [("", Bag(set.__iter__(value)))],
+    frozenset: lambda value: [("", Bag(frozenset.__iter__(value)))],
+    dict: lambda value: [("", _dictionary(value))],
+    collections.OrderedDict: lambda value: each(collections.OrderedDict.items(value)),
+    collections.defaultdict: lambda value: [
+        (".default_factory", value.default_factory),
+        ("", _dictionary(value)),
+    ],
+    collections.deque: lambda value: [
+        ("", value.maxlen),
+        *each(collections.deque.__iter__(value)),
+    ],
+    array.array: lambda value: [("", value.typecode), ("", array.array.tobytes(value))],
+    functools.partial: _attributes("func", "args", "keywords"),
+    property: _attributes("fget", "fset", "fdel"),
+    staticmethod: _attributes("__func__"),
+    classmethod: _attributes("__func__"),
+    types.SimpleNamespace: lambda _value: (),
+    PurePath: lambda value: words(str(value)),
+    np.ndarray: _array,
+}
+
+EXACT: dict[type, Contents] = {
+    types.MethodType: _attributes("__func__", "__self__"),
+    types.MethodWrapperType: _attributes("__name__", "__self__"),
+    **dict.fromkeys(
+        (
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        ),
+        _attributes("__name__", "__objclass__"),
+    ),
+    types.MappingProxyType: lambda value: [("", named(value))],
+    types.GenericAlias: _attributes("__origin__", "__args__"),
+    types.UnionType: _attributes("__args__"),
+    range: _attributes("start", "stop", "step"),
+    slice: _attributes("start", "stop", "step"),
+    re.Pattern: _attributes("pattern", "flags"),
+    functools.cached_property: _attributes("func"),
+    functools._lru_cache_wrapper: _attributes("__wrapped__"),
+    **dict.fromkeys(
+        (
+            type(inspect.FrameInfo.filename),  # of a named tuple
+            operator.itemgetter,
+            operator.attrgetter,
+            operator.methodcaller,
+            datetime.date,
+            datetime.time,
+            datetime.datetime,
+            datetime.timedelta,
+            datetime.timezone,
+            decimal.Decimal,
+        ),
+        _pickled,
+    ),
+    np.memmap: _array,
+    np.ma.MaskedArray: _masked_array,
+    np.vectorize: _attributes("pyfunc", "otypes", "excluded", "cache", "signature"),
+    np.random.Generator: _attributes("bit_generator"),
+    **dict.fromkeys(
+        (
+            np.random.MT19937,
+            np.random.PCG64,
+            np.random.PCG64DXSM,
+            np.random.Philox,
+            np.random.SFC64,
+        ),
+        _attributes("state", "seed_seq"),
+    ),
+    np.random.SeedSequence: _attributes("entropy", "spawn_key", "pool_size", "n_children_spawned"),
+    np.random.RandomState: _random_state,
+}
+
+EXACT_BY_NAME: dict[str, Contents] = {  # of modules that may not be loaded
+    "numba.core.registry.CPUDispatcher": _compiled,
+    "numba.core.ccallback.CFunc": _compiled_callback,
+    "numba.np.ufunc.dufunc.DUFunc": _compiled_ufunc,
+    **{
+        f"scipy.interpolate._fitpack2.{name}UnivariateSpline": _smoothing_spline
+        for name in ("", "Interpolated", "LSQ")
+    },
+}

@@ -1,0 +1,101 @@
+"""Code of libraries, which is known by name: results record versions."""
+
+import functools
+import importlib.util
+import sys
+import types
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .version import LIBRARIES
+
+PACKAGE = __name__.split(".")[0]
+MAIN = {"__main__", "__mp_main__"}  # whatever started it
+RECORDED = {PACKAGE, *LIBRARIES, *sys.stdlib_module_names} - MAIN
+INSTALLED = {"site-packages", "dist-packages"}  # folders, the second that of Debian
+WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
+
+
+def of_library(module: str | None) -> bool:
+    """Whether a module is of this package, the standard library or another installed one.
+
+    An installed one lies in a folder for them, or beside the record that pip leaves, as with
+    ``pip install --target``.
+    """
+    name = module or ""
+    root = name.split(".")[0]
+    if root in RECORDED:
+        return True
+    return root not in MAIN and any(_is_installed(place, root) for place in _places(name, root))
+
+
+def _places(module: str, root: str) -> list[str]:
+    """Files and folders of a module, which need not be imported."""
+    loaded = sys.modules.get(module) or sys.modules.get(root)
+    try:
+        found = loaded.__spec__ if loaded else importlib.util.find_spec(root) if root else None
+    except (AttributeError, ImportError, ValueError):
+        found = None
+    file = getattr(loaded, "__file__", None) or (found and found.origin)
+    folders = (found and found.submodule_search_locations) or ()
+    return [str(place) for place in (file, *folders) if place]
+
+
+@functools.cache
+def _is_installed(place: str, root: str) -> bool:
+    """Whether a file or folder of a module was installed."""
+    path = Path(place)
+    if not INSTALLED.isdisjoint(path.parts):
+        return True
+    inside = [folder for folder in (path, *path.parents) if folder.name == root]
+    folder = inside[-1].parent if inside else path.parent
+    begins = (f"{root}/", f"{root}.")
+    records = (record.read_text(errors="replace") for record in folder.glob("*.dist-info/RECORD"))
+    return any(line.startswith(begins) for text in records for line in text.splitlines())
+
+
+def name_in_library(value: Any) -> tuple[str, str, str] | None:
+    """Module and name by which a library holds a function, class or module, and its version."""
+    if isinstance(value, types.ModuleType):
+        held = value.__name__, ""
+    else:
+        held = _name_in_module(value) or ("", "")
+    module, name = held
+    if not of_library(module):
+        return None
+    root = module.split(".")[0]
+    recorded = root in RECORDED
+    return module, name, "" if recorded else str(getattr(sys.modules.get(root), "__version__", ""))
+
+
+def file_of_extension(value: Any) -> tuple[str, Path] | None:
+    """Name and file of an extension module of one's own, or of what it holds by a name."""
+    if isinstance(value, types.ModuleType):
+        module, name = value.__name__, ""
+    else:
+        module, name = _name_in_module(value) or ("", "")
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    return (name, Path(file)) if file.endswith(tuple(EXTENSION_SUFFIXES)) else None
+
+
+def _name_in_module(value: Any) -> tuple[str, str] | None:
+    """The module of a function or a class, and the name by which it is found there."""
+    if isinstance(value, np.ufunc):
+        places = [m for m in ("numpy", "scipy.special") if m in sys.modules]
+        held = [m for m in places if getattr(sys.modules[m], value.__name__, None) is value]
+        return (held[0], value.__name__) if held else None
+    built_in = isinstance(value, type) and not value.__flags__ & WRITTEN
+    try:
+        module = value.__module__
+        for name in (value.__qualname__, value.__name__):  # that of pybind11 is found by the second
+            found: Any = sys.modules[module]
+            for part in name.split("."):
+                found = getattr(found, part, None)
+            if found is value or built_in:
+                return module, name
+    except Exception:  # of an object that has something else by these names
+        return None
+    return None

@@ -1,0 +1,167 @@
+"""Tokens of texts by a tokenizer.json, which is not trusted: made in a process of its own.
+
+The package tokenizers may panic, take all memory or never end, in code that Python cannot stop.
+"""
+
+import importlib.util
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import StorageError
+from ..core.files import regular_file
+
+PROGRAM = Path(__file__).with_name("tokenizing.py")
+LARGEST = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
+MEMORY, TIMES = 2**30, 20  # bytes of its process, and so many more for each of the file
+SECONDS, RATE = 8.0, 1e5  # of the processor, and one more for so many bytes of a text
+WAIT = 10  # times as long by the clock, on a busy machine
+
+
+class Tokenizer:
+    """The tokenizer of a folder, without padding and truncation.
+
+    Parameters
+    ----------
+    path : Path
+        Its tokenizer.json.
+
+    Raises
+    ------
+    ImportError
+        Without the package tokenizers.
+    StorageError
+        For a file that it cannot read, or not within 1 GB of memory and 8 s.
+    """
+
+    def __init__(self, path: Path):
+        if importlib.util.find_spec("tokenizers") is None:
+            raise ImportError(
+                "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
+                "meanfield[networks]."
+            )
+        regular_file(path, LARGEST)
+        try:
+            self.content = path.read_bytes()
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+        self._begin()
+        self._started()
+
+    def encode(self, text: str, most: int) -> tuple[list[int], list[str], int]:
+        """Ids and words of a text, at most so many of each, and how many there would be."""
+        seconds = SECONDS + len(text) / RATE
+        with self._lock:
+            process = self._started()
+            found = self._answer(process, seconds, text=text, most=most)
+        return found["ids"], found["words"], found["whole"]
+
+    def save(self, path: str | Path) -> None:
+        """Write the file again."""
+        Path(path).write_bytes(self.content)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"content": self.content}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.content = state["content"]
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._end: weakref.finalize[Any, Any] | None = None
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        """The process of this one, which is started unless it runs; a forked one has its own."""
+        if self._process is not None and self._owner == os.getpid():
+            return self._process
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(
+            [sys.executable, "-I", str(PROGRAM)],
+            env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
+            stderr=subprocess.DEVNULL,
+            **pipes,
+        )  # type: ignore[call-overload]
+        self._process, self._owner = process, os.getpid()
+        self._end = weakref.finalize(self, _ended, process, self._owner)
+        seconds = SECONDS + len(self.content) / RATE / 10
+        memory = MEMORY + TIMES * len(self.content)
+        begin = {"size": len(self.content), "path": sys.path, "memory": memory}
+        self._answer(process, seconds, self.content, **begin)
+        return process
+
+    def _answer(
+        self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Any
+    ) -> dict[str, Any]:
+        """What the process answers; StorageError for an error, and when it takes too much."""
+        try:
+            line = _exchanged(
+                process, json.dumps(asked | {"seconds": seconds}).encode() + b"\n" + also,
+                WAIT * seconds,
+            )  # fmt: skip
+        except BaseException:
+            self._stop()
+            raise
+        if line.endswith(b"\n"):
+            found = json.loads(line)
+            if "error" not in found:
+                return found
+            said = found["error"]
+        else:
+            code = process.wait() if not line else None
+            said = {
+                -signal.SIGPROF: f"it takes more than {seconds:.0f} s",
+                -signal.SIGABRT: "it aborts, or needs too much memory",
+                None: f"no answer in {WAIT * seconds:.0f} s",
+            }.get(code, f"its process ends with {code}")
+        self._stop()
+        raise StorageError(f"tokenizer.json cannot be used: {said}.")
+
+    def _stop(self) -> None:
+        """End the process; the next text starts another."""
+        if self._end is not None:
+            self._end()
+        self._process = None
+
+
+def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
+    """End a process and close its pipes; a fork of its owner closes pipes alone."""
+    if owner == os.getpid():
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:  # of bytes that nobody reads any more
+                pass
+
+
+def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:
+    """Write, then read a line; b"" where the process ended, half a line where it took too long."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(sent)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return b""
+    end, line = time.monotonic() + seconds, b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(end - time.monotonic(), 0))
+        if not ready:
+            return line or b" "
+        piece = os.read(process.stdout.fileno(), 2**16)
+        if not piece:
+            return b""
+        line += piece
+    return line

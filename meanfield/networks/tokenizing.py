@@ -1,0 +1,85 @@
+"""Program that makes tokens of texts by a tokenizer.json, started by `tokenizer`.
+
+It imports nothing of meanfield, and begins with the sys.path of the process that started it. In:
+one line of JSON with the size of the file, the file, then one line for each text. Out: one line of
+JSON for the file, and for each text.
+"""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+SHOWN = 100  # characters of a token that are kept
+
+
+def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str], int]:
+    """Ids and words of a text, at most so many of each, and how many there would be.
+
+    What a tokenizer puts around a text, [CLS] and [SEP], stays around one that is cut.
+    """
+    code = tokenizer.encode(text)
+    whole = len(code.ids)
+    room = most - tokenizer.num_special_tokens_to_add(False) if whole > most else 0
+    if room > 0:
+        code = tokenizer.encode(text, add_special_tokens=False)
+        code.truncate(room)
+        code = tokenizer.post_process(code)
+    return list(code.ids[:most]), [word[:SHOWN] for word in code.tokens[:most]], whole
+
+
+def main() -> None:
+    """Read the file, then answer."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # of what the package prints
+
+    def answer(**found: Any) -> None:
+        print(json.dumps(found), file=answers, flush=True)
+
+    begin = json.loads(sys.stdin.buffer.readline())
+    content = sys.stdin.buffer.read(begin["size"])
+    sys.path[:] = begin["path"]
+    _limit(begin["memory"])
+    signal.setitimer(signal.ITIMER_PROF, begin["seconds"])  # of the processor; then it is killed
+    try:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_str(content.decode())
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+    except BaseException as error:  # a panic of the package is no Exception
+        answer(error=_said(error))
+        return
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    answer()
+    for line in sys.stdin.buffer:
+        asked = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, asked["seconds"])
+        try:
+            ids, words, whole = encoded(tokenizer, asked["text"], asked["most"])
+            answer(ids=ids, words=words, whole=whole)
+        except BaseException as error:
+            answer(error=_said(error))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _limit(memory: int) -> None:
+    """Bound what this process takes, and that it leaves no core."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except (ImportError, ValueError, OSError):  # a system without, or with a lower one
+        pass
+
+
+def _said(error: BaseException) -> str:
+    said = " ".join(str(error).split())[:300]
+    plain = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in said)
+    return f"{type(error).__name__}: {plain}"
+
+
+if __name__ == "__main__":
+    main()
