@@ -152,6 +152,9 @@ def branches(
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
 
+    Branches begin at small amplitudes where onsets are close together. At the first onset states
+    are sought from densities that cluster; one that lies on no branch is followed too.
+
     A point costs about 0.5 ms for 32 moments, its growth rates as much for each order; those of
     polyhedra, which have two dimensions, 20 ms and more.
 

@@ -89,9 +89,10 @@ def test_three_onsets_at_one_place():
     drift = mf.CosineSeries([0.0, 1.0, 1.0, 1.0])
     found = mf.branches(drift, mf.Circle(16), (0.8, 2.4), stability=False)
     kappa = found.transition().kappa
-    model = mf.Transformer(drift, kappa)
-    lowest = mf.stationary_states(model, mf.Circle(16))[0]
-    assert lowest.free_energy == pytest.approx(0, abs=1e-11) and lowest.order_parameter > 0.5
+    states = mf.stationary_states(mf.Transformer(drift, kappa), mf.Circle(16))
+    assert min(state.free_energy for state in states) > -1e-11
+    ordered = max(states, key=lambda state: state.order_parameter)
+    assert ordered.order_parameter > 0.5 and ordered.free_energy < 1e-11
 
 
 def test_what_is_closer_than_can_be_told_is_said():
@@ -173,3 +174,62 @@ def test_resonances_on_spheres(d):
         assert all("count as one" in doubt for doubt in found.doubts)
     assert values == pytest.approx([values[0]] * 4, rel=1e-3)
     assert 2 * values[0] == pytest.approx(values[2] + values[3], abs=1e-6)
+
+
+class Cosines(mf.ZonalDrift):
+    """W = cos + m cos 2."""
+
+    m: float
+
+    def slope(self, t):
+        return 1 + 4 * self.m * t
+
+
+END = 1.267292504258  # m at which the first-order line meets the onset of degree 2
+
+
+@cache
+def plane(low):
+    return mf.phase_diagram(Cosines(1.0), mf.Circle(16), vary={"m": (low, 2.5)})
+
+
+@pytest.mark.parametrize("low", [0.4, 1.1])
+def test_a_phase_diagram_across_the_resonance(low):
+    """No line before, and no doubt: degree 2 is attracted most beyond m = 1, continuously."""
+    found = plane(low)
+    assert not found.doubts
+    for m, kappa, fold in FIRST_ORDER:
+        if m > low:
+            assert found.kappa("transition", m) == pytest.approx(kappa, abs=2e-10)
+            assert found.transition(m).hysteresis == pytest.approx((fold, min(2, 2 / m)), abs=2e-10)
+    (end,) = found.end_points
+    assert end[:2] == pytest.approx((END, 2 / END), abs=1e-10)
+
+
+def test_the_order_of_the_transition_across_the_resonance():
+    found = plane(0.4)
+    for m, order in [(0.45, "continuous"), (0.5, "continuous"), (0.5001, "discontinuous"),
+                     (0.6, "discontinuous"), (1.0, "discontinuous"), (1.25, "discontinuous"),
+                     (END - 1e-6, "discontinuous"), (END + 1e-6, "continuous"),
+                     (1.3, "continuous"), (2.0, "continuous")]:  # fmt: skip
+        transition = found.transition(m)
+        assert transition.order == order
+        assert transition.onset == pytest.approx(min(2, 2 / m), rel=1e-12)
+    here = diagram(1.05).transition()
+    assert found.transition(1.05)[:4] == (here.order, *map(pytest.approx, here[1:4]))
+
+
+def test_the_end_point_has_the_free_energy_of_the_uniform_state():
+    """By quadrature: a state with the onset of degree 2, and F = 0."""
+    states = mf.stationary_states(mf.Transformer(cosines(END), 2 / END), mf.Circle(32))
+    state = max(states, key=lambda state: state.order_parameter)
+    r = state.legendre_moments[:2]
+    moments, energy = exponent(END, 2 / END, r)
+    assert r[0] > 0.4 and moments == pytest.approx(r, abs=1e-12) and abs(energy) < 1e-11
+
+
+def test_a_phase_diagram_across_the_resonance_is_kept(tmp_path):
+    found = plane(1.1)
+    again = mf.load(found.save(tmp_path / "plane.nc"))
+    assert again.transition(1.2) == found.transition(1.2) and again.end_points == found.end_points
+    assert "EndPoint" in repr(again)
