@@ -15,11 +15,11 @@ BENCH = failed=; for script in benchmarks/[!_]*.py; do \
     done; test -z "$$failed" || { echo "These failed:$$failed" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo examples test test-explore test-site test-long attack lint format typecheck validate bench bench-small docs dist pictures clean
+.PHONY: help demo examples test test-explore test-site test-long test-restricted attack lint format typecheck validate bench bench-small docs dist pictures clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PYTHON=python3.13]"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/installed  ## install, and do the main job in about a minute: figures and a table in out/
 	@$(BIN)/python examples/demo.py
@@ -42,6 +42,10 @@ attack: $(VENV)/installed-test  ## try to break it: kills, damaged files, full d
 
 test-long: $(VENV)/installed-test  ## tests that the suite leaves out because they take long
 	@$(BIN)/python -m pytest --attack -m long --ignore tests/robustness $(PYTEST_ARGS)
+
+test-restricted: $(VENV)/installed-test  ## tests of equal bits as a processor without AVX-512 runs them
+	@echo "Running the tests of equal bits without AVX-512 ..."
+	@$(BIN)/python tests/restricted.py $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test  ## ruff: rules and format
 	@$(BIN)/ruff check .

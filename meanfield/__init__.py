@@ -13,4 +13,7 @@ a state under a model:
 
 import lazy_loader
 
+from .core.public_names import with_hint
+
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__ = with_hint(__name__, __all__, __getattr__)

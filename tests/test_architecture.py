@@ -41,7 +41,7 @@ ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 LATE = {
     "states": {"plotting"},
     "models": {"plotting"},
-    "results": {"plotting", "bifurcation"},
+    "results": {"plotting", "bifurcation", "solving"},
     "sweeps": {"app", "plotting"},
     "chaos": {"plotting"},
     "bifurcation": {"plotting"},

@@ -34,7 +34,9 @@ class Stability(NamedTuple):
         other noises than isotropic noise, one bit for each reflection that the state keeps: see
         `reflections`.
     neutral : ndarray of bool, (count,)
-        Which of them are rotations of the state, with eigenvalue 0.
+        Which of them are rotations of the state, with eigenvalue 0. Other families of states are
+        not recognised: on the ring of ordered states under `MultiplicativeIto` noise of an even
+        scale on the circle an eigenvalue is 0 to rounding, 1e-13, and is not marked.
     modes : list of ndarray
         Coefficients of each eigenfunction in the basis of its order.
     gap : float
@@ -49,7 +51,10 @@ class Stability(NamedTuple):
 
     @property
     def stable(self) -> bool:
-        """Whether every perturbation decays, but for rotations."""
+        """Whether every perturbation decays, but for rotations.
+
+        Where the gap is 0 to rounding, see `neutral`, it is neither.
+        """
         return self.gap > 0
 
     def __repr__(self) -> str:

@@ -483,7 +483,7 @@ def nearest(name: str, known, written: str = "{}") -> str:
     from difflib import get_close_matches
 
     given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
-    synonym = SYNONYMS.get(given, "").lower()
+    synonym = given if given in by_name else SYNONYMS.get(given, "").lower()
     near = [synonym] if synonym in by_name else get_close_matches(given, by_name, n=1, cutoff=0.5)
     return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
 

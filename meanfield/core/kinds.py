@@ -100,9 +100,15 @@ class Kind(ABC):
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
     of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
+    to_derive_from: ClassVar[str] = ""  # which classes, where one derives from an abstract class
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
+    # names that only the package and authors of kinds need, which completion leaves out
+    _internal: ClassVar[str] = (
+        "by_hand default_kind described family identity in_file is_absent kept kinds leaves "
+        "of_functions resolve to_derive_from validate"
+    )
 
     def __init_subclass__(
         cls, family: bool = False, hides: tuple[str, ...] = (), **options: Any
@@ -140,8 +146,13 @@ class Kind(ABC):
             if isinstance(value, bool | int | float | str) and name not in parameters_of(cls):
                 hint = f"{name}: {type(value).__name__} = {value!r}"
                 raise TypeError(f"{cls.__name__} has no parameter {name}: write `{hint}` in it.")
+        refuse_abstract(cls)
         refuse_unknown(cls, _given, named)
+        refuse_missing(cls, _given, named)
         return super().__new__(cls)
+
+    def __reduce__(self) -> Any:
+        return object.__new__, (type(self),), self.__getstate__()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not self.by_hand:
@@ -225,6 +236,12 @@ class Kind(ABC):
             return hash(digest(self))
         except TypeError:  # for what it holds: then it equals itself only
             return id(self)
+
+    def __dir__(self) -> list[str]:
+        """Names that completion offers: without those that only the package needs."""
+        classes = [vars(cls) for cls in type(self).__mro__]
+        internal = {n for entries in classes for n in entries.get("_internal", "").split()}
+        return [name for name in object.__dir__(self) if name not in internal]
 
     def __repr__(self) -> str:
         given = [
@@ -658,12 +675,53 @@ def refuse_unknown(target: Callable, given: Sequence[Any], named: Mapping[str, A
     raise TypeError(f"{title} has no parameter {name}{hint}{listed}")
 
 
+@functools.cache
+def _places_of(target: Any) -> tuple[list[str], list[str], bool]:
+    """Names that may be given by their place, those that have no default; whether more may be."""
+    given = signature_of(target).parameters.values()
+    by_name = (*SEVERAL, inspect.Parameter.KEYWORD_ONLY)
+    places = [one.name for one in given if one.kind not in by_name]
+    required = [one.name for one in given if one.default is one.empty and one.kind not in SEVERAL]
+    return places, required, any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in given)
+
+
+def refuse_missing(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Raise TypeError for a call with too few arguments, or too many without a name."""
+    places, required, more = _places_of(target)
+    missing = [name for name in required if name not in (*places[: len(given)], *named)]
+    own = [name for name in signature_of(target).parameters if name not in ("self", "cls")]
+    title = target.__qualname__
+    if missing:
+        listed = "" if own == missing else f" It takes {', '.join(own)}."
+        raise TypeError(f"{title} needs {' and '.join(missing)}.{listed}")
+    if len(given) > len(places) and not more:
+        by_place = [name for name in places if name in own]  # without self
+        got = len(given) - len(places) + len(by_place)
+        raise TypeError(
+            f"{title} takes only {', '.join(by_place) or 'nothing'} without a name; got {got} "
+            f"values. It takes {', '.join(own) or 'nothing'}."
+        )
+
+
+def refuse_abstract(cls: Any) -> None:
+    """Raise TypeError for a class that lacks methods, with those, or with better ones to derive."""
+    if not inspect.isabstract(cls):
+        return
+    name, lacking = cls.__name__, " and ".join(sorted(cls.__abstractmethods__))
+    family = getattr(cls, "family", None)
+    if family and family.to_derive_from and cls.__abstractmethods__ & family.__abstractmethods__:
+        raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.to_derive_from}")
+    known = f" Those that are there: {', '.join(KindOf(cls).names)}." if family else ""
+    raise TypeError(f"{name} is abstract: derive a class from it that defines {lacking}.{known}")
+
+
 def with_hints(function: F) -> F:
     """A function that says which parameter may be meant where a name is none of its own."""
 
     @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         refuse_unknown(function, given, named)
+        refuse_missing(function, given, named)
         return function(*given, **named)
 
     return cast(F, call)
@@ -679,6 +737,7 @@ def checked_call(*without: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*given: Any, **named: Any) -> Any:
             refuse_unknown(function, given, named)
+            refuse_missing(function, given, named)
             bound = signature.bind(*given, **named)
             bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
             return function(*bound.args, **bound.kwargs)

@@ -188,7 +188,8 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
     whole, turned = moments(weights @ each, weights @ change)
     by_index, turned_by_index = moments(each, change)
     values, moved = mu.values, h.values
-    lowest = values.argmin(axis=-1)[..., None]
+    judged = mu.geometry.judged_values(mu.coefficients, values)
+    lowest = np.flatnonzero(mu.geometry.judged)[judged.argmin(axis=-1)][..., None]
     return {
         "moment": whole,
         "order_parameter": turned,
@@ -227,7 +228,7 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
             if name == name_of_kappa(model, t):
                 free = free - (values * logarithm) @ space.weights / kappa**2
     lowest = np.arange(values.shape[-1])[space.judged]
-    lowest = lowest[values[..., space.judged].argmin(axis=-1)]
+    lowest = lowest[space.judged_values(c, values).argmin(axis=-1)]
     return {
         "mass": h.mass,
         "moment": changes.astype(complex),

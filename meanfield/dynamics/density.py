@@ -24,6 +24,10 @@ SMALLEST_TAIL = 1e-13
 PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
 PROBED_TIMES = 9  # at which they are looked at where parameters change with time
 ROUNDING = 1e-14  # relative, of multipliers
+TOLERATED = 10.0  # negative mass, in units of rtol: what a tail that is allowed may add up to
+SLIGHT = 1e-3  # mass at points where Z * mu is lost, in units of rtol, that more modes do not mend
+NOISE = 1e-14  # rounding errors of coefficients under normalised drifts, relative to the L2 norm
+ROUNDED = 1e-14  # errors of values by rounding, relative to the L2 norm; of a mass a few times less
 SMALL = 0.1  # coefficients of a flux, relative to rtol
 FAST = 30.0  # rates beyond which a message says how short times are
 
@@ -380,19 +384,73 @@ class DensityMotion(Motion, moves=Density):
         return change.reshape(y.shape)
 
     def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
-        """Whether a density came out clearly negative somewhere, or Z * mu too small to divide by.
+        """Whether values of a density are wrong, or Z * mu is too small to divide by.
 
         Z * mu is looked at in the final density; where N is not compiled, in all evaluations.
         """
-        lowest, highest = float(state.minimum.min()), float(state.values.max())
-        if lowest >= -COMPUTED * highest:
-            return self._doubt_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
+        if self.is_wrong(state, t, failure.rtol, thoroughly=True).any():
+            return f"The final density {self.why_wrong(state, t, failure)}"
+        return self._doubt_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
+
+    @np.errstate(over="ignore", invalid="ignore")  # of rates and 1/kappa
+    def is_wrong(
+        self, state: Density, t: float, rtol: float, *, thoroughly: bool = False
+    ) -> np.ndarray:
+        """Which members, in C order, have values that no density has: by 1e-4, or 10 rtol.
+
+        A density is clearly negative somewhere, or holds negative mass. `thoroughly`, and always
+        where rounding errors hide values, a free energy that rises is looked for too. Each member
+        is seen on its own grid.
+        """
+        degrees, most = state.member_degrees.ravel(), max(COMPUTED, TOLERATED * rtol)
+        series = state.coefficients.reshape(degrees.size, -1)
+        wrong = np.zeros(degrees.size, dtype=bool)
+        for degree in np.unique(degrees).tolist():
+            mine, space = np.flatnonzero(degrees == degree), state.geometry.with_degree(degree)
+            rows = state.geometry.resample(series[mine], degree) if state.shape else series[0]
+            own = type(state).computed(rows, space)  # whose values are not kept
+            lowest, highest = own.minimum, own.values.max(axis=-1)
+            found = (lowest < -COMPUTED * highest) | (own.negative_mass > most)
+            if thoroughly or self.like.dimension > 3:
+                motion = self.of_members(mine) if state.shape else self
+                found |= motion._dissipation_of(own, t) < -most * motion._fastest(t) ** 2
+            wrong[mine] = found
+        return wrong
+
+    def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
+        """Why values of a density are wrong, in words that follow the noun, and what helps."""
         dt, rtol = failure.dt, failure.rtol
+        state = type(state).computed(state.coefficients, state.geometry)
+        lowest, highest = float(state.minimum.min()), float(state.values.max())
+        size = float(_sizes(state).max())
+        told = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
+        if lowest >= -COMPUTED * highest:
+            told = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
+            if not state.shape and (rate := float(self._dissipation_of(state, t))) < 0:
+                told += f", and its dissipation is {rate:.2g}"
+        if ROUNDED * size > max(COMPUTED, TOLERATED * rtol):
+            return (
+                f"{told}. Its values are rounding errors where it is small, as its L2 norm is "
+                f"{size:.1g}: entropy, free energy and dissipation are wrong, moments are not as "
+                "far. Use a smaller kappa, Tokens or, for the limit, mf.stationary(model, density)."
+            )
         remedy = f"a dt below {dt:g}" if dt else f"an rtol below {rtol:g}"
         return (
-            f"The final density is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}. "
-            f"Its moments may be accurate to the tolerance, its values are not: use {remedy}."
+            f"{told}. Its moments may be accurate to the tolerance, its values are not: use "
+            f"{remedy}."
         )
+
+    def _dissipation_of(self, state: Density, t: float) -> np.ndarray:
+        """-dF/dt, (*ensemble,); nan where there is no free energy."""
+        unknown = np.full(state.shape, np.nan)
+        if self.model.extras or not self.model.noise.laplacian:
+            return unknown
+        potential = self._energy(state, t)[1]
+        return unknown if potential is None else self._dissipation(state, potential, t)
+
+    def _fastest(self, t: float) -> np.ndarray:
+        """The largest speed of the drift at a time."""
+        return np.asarray(self.model.drift.rate(self.inside(t)))
 
     def doubt_of_start(self, state: Density, rtol: float) -> str | None:
         """Whether its last coefficients are large: it was cut off, and the run is of what is left.
@@ -407,18 +465,10 @@ class DensityMotion(Motion, moves=Density):
             f"expected <= {most:.0e}. Use a degree above {state.geometry.degree}."
         )
 
-    def beyond_doubt(self, state: Density) -> np.ndarray:
-        degrees, coefficients = state.member_degrees.ravel(), state.coefficients
-        found = np.zeros(degrees.size, dtype=bool)
-        if not (self.plain.is_zonal and not self.plain.zonal.normalised):
-            return found
-        series = coefficients.reshape(degrees.size, -1)
-        for degree in np.unique(degrees).tolist():
-            mine, space = degrees == degree, state.geometry.with_degree(degree)
-            values = space.to_values(state.geometry.resample(series[mine], degree))
-            lowest = values[:, space.judged].min(axis=1)
-            found[mine] = lowest >= -COMPUTED * values.max(axis=1)
-        return found
+    def beyond_doubt(self, state: Density, t: float, rtol: float) -> np.ndarray:
+        if self.plain.is_zonal and not self.plain.zonal.normalised:
+            return ~self.is_wrong(state, t, rtol, thoroughly=True)
+        return np.zeros(state.member_degrees.size, dtype=bool)
 
     def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
         if self.plain.is_zonal and not self.plain.zonal.normalised:
@@ -449,9 +499,22 @@ class DensityMotion(Motion, moves=Density):
                 "kinks, or vary over small angles. Use smoother weights, a larger rtol, or Tokens; "
                 f"or raise max_degree.{self._haste(at.t)}"
             )
+        where, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
+        size, degree = float(_sizes(state).max()), state.geometry.degree
+        allowed = max(TAIL * at.rtol, SMALLEST_TAIL) * state.geometry.dirac(degree)
+        exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
+        if NOISE * size > allowed and not exact:
+            return (
+                f"The density is not resolved by {where}: its last coefficients are rounding "
+                f"errors, relative to its L2 norm of {size:.1g}. More modes do not help: use an "
+                f"rtol of {10 ** math.ceil(math.log10(at.rtol * NOISE * size / allowed)):.0e} or "
+                f"more, a smaller kappa, or Tokens.{self._haste(at.t)}"
+            )
+        if quotients := self._doubt_of_quotients(state, at.t, SLIGHT * at.rtol):
+            return f"The density is not resolved by {where}. {quotients}"
         return (
             "The density is not resolved by max_degree = "
-            f"{at.stats['highest_degree']} modes after t = {at.t:g}. {raised} max_degree or, where "
+            f"{where}. {raised} max_degree or, where "
             "a density without noise concentrates to Diracs, follow mf.Characteristics(density), "
             f"which needs no modes.{self._haste(at.t)}"
         )
@@ -568,6 +631,12 @@ class DensityMotion(Motion, moves=Density):
         gain = (geometry.parseval * pairing.real).sum(axis=-1)
         loss = _mean(state, geometry.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa_at(self.inside(t))
+
+
+def _sizes(density: Density) -> np.ndarray:
+    """L2 norms, (*ensemble,)."""
+    power = density.geometry.parseval * np.abs(density.coefficients) ** 2
+    return np.sqrt(power.sum(axis=-1))
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:

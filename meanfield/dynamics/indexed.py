@@ -201,7 +201,11 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         """Whether the nodes resolve the last state, for `Solution.resolved`."""
         return {**super().stats(state, t), "resolved_in_index": state.resolved}
 
-    def beyond_doubt(self, state: Any) -> np.ndarray:
+    def _dissipation_of(self, state: Any, t: float) -> np.ndarray:
+        """Nan: causal influence has no free energy."""
+        return np.full(state.shape, np.nan)
+
+    def beyond_doubt(self, state: Any, t: float, rtol: float) -> np.ndarray:
         """None: the index of each is looked at."""
         return np.zeros(int(np.prod(state.shape)), dtype=bool)
 

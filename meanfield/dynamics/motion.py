@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.checks import common_shape, fitting
 from ..core.errors import MeanfieldError
+from ..core.kinds import refuse_abstract
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
@@ -139,6 +140,10 @@ class Motion(ABC):
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
     by_place: ClassVar[frozenset[str]] = frozenset()
+
+    def __new__(cls, *_given: Any, **_named: Any) -> Self:
+        refuse_abstract(cls)
+        return super().__new__(cls)
 
     def __init_subclass__(cls, moves: type[State] | None = None, **options: Any):
         super().__init_subclass__(**options)
@@ -408,7 +413,17 @@ class Motion(ABC):
         """Why a run from this state is not resolved from the start; None if it is."""
         return None
 
-    def beyond_doubt(self, state: Any) -> np.ndarray:
+    def is_wrong(
+        self, state: Any, t: float, rtol: float, *, thoroughly: bool = False
+    ) -> np.ndarray:
+        """Which members, in C order, are seen not to be resolved in this state, at t."""
+        return np.zeros(math.prod(state.shape), dtype=bool)
+
+    def why_wrong(self, state: Any, t: float, failure: Failure) -> str:
+        """Why a state in which one `is_wrong` is, in words that follow the noun."""
+        return "is not resolved."
+
+    def beyond_doubt(self, state: Any, t: float, rtol: float) -> np.ndarray:
         """Of which members, in C order, `doubt` is known to be None if they end with this state.
 
         Their `stats` are empty, and there is no `remark`.

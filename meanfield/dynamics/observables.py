@@ -122,17 +122,21 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
 
 
 def measure_all(
-    model: Transformer, states: Sequence[Any], times: Sequence[float] | np.ndarray
+    model: Transformer,
+    states: Sequence[Any],
+    times: Sequence[float] | np.ndarray,
+    tell: Callable[[float], None] = lambda _part: None,
 ) -> dict[str, np.ndarray]:
     """`measure` at every time, stacked on a first axis; lists of clusters padded with nan.
 
-    For densities also the degree of each.
+    For densities also the degree of each. `tell` hears which part of them is done.
     """
     motion, rows = motion_for(states[0])(model, states[0]), []
     with np.errstate(**UNHEARD):
         for state, t in zip(states, times, strict=True):
             motion = motion.with_state(state)
             rows.append({**motion.measure(state, float(t)), **motion.resolution(state)})
+            tell(len(rows) / len(states))
     return {name: _stacked([np.asarray(row[name]) for row in rows]) for name in rows[0]}
 
 

@@ -1,5 +1,6 @@
 """Engines: how sums over all pairs of tokens are computed, their velocities for instance."""
 
+from ..core.public_names import with_hint
 from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
@@ -32,3 +33,5 @@ __all__ = [
     "Summation",
     "engine_for",
 ]
+
+__getattr__ = with_hint(__name__, __all__)

@@ -92,8 +92,8 @@ class CompiledFunction:
     """
 
     def __init__(self, function: Callable, announced: str | None = None):
-        options = {"cache": True, "announced": announced, "error_model": "numpy"}
-        self._compiled = njit(**options)(function)
+        compiled = njit(cache=True, announced=announced, error_model="numpy")
+        self._compiled = compiled(function)
 
     @classmethod
     def announced(cls, what: str) -> Callable:

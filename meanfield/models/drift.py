@@ -52,6 +52,11 @@ class Drift(Kind, family=True):
         "A function W of inner products goes into Interaction(W), whose slope is W'; one of points "
         "into Field(f)."
     )
+    to_derive_from: ClassVar[str] = (
+        "Derive from ZonalDrift for a function of inner products, which is its method slope(t); "
+        "from Weights, for Attention, where queries and keys count; from Pointwise for a function "
+        "of each point. Any other v(t, x, mu) is the velocity of a Motion of a State of your own."
+    )
     gradient_flow: ClassVar[bool] = False
     on_sphere_only: ClassVar[bool] = False
     parts_tokens: ClassVar[bool] = False
@@ -61,6 +66,11 @@ class Drift(Kind, family=True):
     interacts: ClassVar[bool] = True
     why_no_density: ClassVar[str] = ""
     why_not_causal: ClassVar[str] = ""
+    _internal: ClassVar[str] = (
+        "autonomous broadcast check_potential is_gradient known_rate output_size place_of "
+        "undefined why_no_law why_no_potential why_not_finite biased gradient_at "
+        "interaction_potential"
+    )
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift
 

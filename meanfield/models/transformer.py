@@ -85,6 +85,10 @@ class Transformer(Kind, family=True):
     """
 
     default_kind: ClassVar[str | None] = "Transformer"
+    _internal: ClassVar[str] = (
+        "at_each_place by_place feedforward_at feedforward_in has_independent_noise keeps_axes "
+        "is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
+    )
 
     drift: Drift
     kappa: NoiseParameter = np.inf

@@ -1,5 +1,6 @@
 """Networks beside the theory: Transformers replayed, probed, taken apart; fits of flows."""
 
+from ..core.public_names import with_hint
 from .advice import Advice, advise
 from .attribution import attribute
 from .fitting import Fit, fit
@@ -37,3 +38,5 @@ __all__ = [
     "report",
     "untrained",
 ]
+
+__getattr__ = with_hint(__name__, __all__)

@@ -16,6 +16,7 @@ A figure of your own is a function with the decorator `figure`; it is then a kin
 derived from `Appearance` tells how a kind of state is drawn.
 """
 
+from ..core.public_names import with_hint
 from ..dynamics.observables import declare
 from . import theme
 from .appearance import Appearance
@@ -71,3 +72,5 @@ __all__ = [
     "upper_part",
     "variances",
 ]
+
+__getattr__ = with_hint(__name__, __all__)

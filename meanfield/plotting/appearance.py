@@ -130,7 +130,7 @@ class Appearance:
 
     def resolved(self, solution: Solution) -> np.ndarray:
         """Whether each saved state of a run that is not resolved comes before it was not, (m,)."""
-        return solution.t < solution.stats.get("unresolved_since", np.inf)
+        return solution.t < solution.unresolved_since
 
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
         """Names of observables such states may have, those first that tell most.
@@ -202,9 +202,9 @@ class DensityAppearance(Appearance):
             yield np.concatenate([head[index] for index in members])
 
     def resolved(self, solution):
-        """The spectral tail is at most rtol."""
+        """The spectral tail is at most rtol, and values are those of a density."""
         worst = np.array([state.spectral_tail.max() for state in solution])
-        return np.logical_and.accumulate(worst <= solution.rtol)
+        return np.logical_and.accumulate(worst <= solution.rtol) & super().resolved(solution)
 
     def telling(self, solution, single):
         energies = ("free_energy", "entropy", "interaction_energy")

@@ -5,7 +5,7 @@ dictionaries name -> (dimensions, values), which is what goes into files; then t
 datasets.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import path_of
+from ..core.checks import boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading
-from ..core.kinds import build, describe
+from ..core.kinds import build, describe, with_hints
 from ..dynamics.observables import MOMENTS, measure_all
 from ..models.transformer import Transformer
 from ..spaces import Geometry
@@ -154,15 +154,28 @@ class Solution(Result):
         """Whether the density stayed within max_degree modes to the accuracy asked for.
 
         It must have been resolved when the run began: coefficients that the initial density lacks
-        are not made up by more modes later.
+        are not made up by more modes later. Every saved density must be one: without negative mass
+        beyond 1e-4 or 10 rtol, or a minimum or a dissipation that are clearly negative. Values lose
+        their digits where a density is so narrow that rounding errors, relative to its L2 norm,
+        hide what is elsewhere.
         For characteristics: whether their nodes resolved every state. For indexed densities also
         whether the nodes of the index resolve the last one, see `Indexed.resolved`.
         """
         of_members = np.ravel(self.stats.get("status", self.status))
         in_index = np.all(self.stats.get("resolved_in_index", True))
-        in_time = self.stats.get("unresolved_since") is None
+        in_time = all(t is None for t in self._unresolved_since)
         at_start = self.stats.get("resolved_at_start", True)
         return "unresolved" not in of_members and in_time and bool(in_index) and at_start
+
+    @property
+    def _unresolved_since(self) -> list[float | None]:
+        """The time from which on each member, in C order, is known not to be resolved."""
+        return np.array(self.stats.get("unresolved_since"), dtype=object).ravel().tolist()
+
+    @property
+    def unresolved_since(self) -> float:
+        """The time of the first saved state that is seen not to be resolved; inf without one."""
+        return min((t for t in self._unresolved_since if t is not None), default=np.inf)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -204,7 +217,15 @@ class Solution(Result):
         Computed at the first call; the formulas stand at `measure` in the module of `dynamics` of
         each state.
         """
-        return _dataset(observable_arrays(self), self)
+        return _dataset(self._measured, self)
+
+    @cached_property
+    def _measured(self) -> Arrays:
+        """`observable_arrays`, with a bar where they take long."""
+        from ..solving.progress import Progress
+
+        with Progress("measuring", None) as bar:
+            return observable_arrays(self, lambda part: bar.show(part, "measuring"))
 
     @property
     def tangents(self) -> "Tangents":
@@ -225,10 +246,20 @@ class Solution(Result):
 
     # Elsewhere -----------------------------------------------------------------------------
 
-    def to_xarray(self) -> "xr.Dataset":
-        """States and observables as one labelled dataset: densities are put on a common grid."""
+    @with_hints
+    def to_xarray(self, *, observables: bool = True) -> "xr.Dataset":
+        """States and observables as one labelled dataset: densities are put on a common grid.
+
+        Parameters
+        ----------
+        observables : bool
+            Whether observables are in it. Energies and speeds of many tokens may take as long as a
+            step for each saved time; what `Solution.observables` has measured is not measured
+            again.
+        """
         state: Any = type(self.final)
-        dataset = _dataset(observable_arrays(self) | state.stacked(self.states), self)
+        measured = self._measured if boolean("observables", observables) else times_of(self)
+        dataset = _dataset(measured | state.stacked(self.states), self)
         dataset.attrs = {
             "title": f"{state.__name__} under {self.model!r}",
             "status": self.status,
@@ -240,7 +271,7 @@ class Solution(Result):
         """What is kept: states, and what was measured, as arrays."""
         state: Any = type(self.final)
         long: dict[str, np.ndarray] = {}
-        held, measured = state.stacked(self.states), observable_arrays(self)
+        held, measured = state.stacked(self.states), self._measured
         arrays = measured | held
         stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
@@ -344,12 +375,19 @@ def words(name: str, state: Any) -> dict[str, str]:
     return {**found, "units": UNITS[name]} if name in UNITS else found
 
 
-def observable_arrays(solution: Solution) -> Arrays:
-    """What is measured at every time, unless a file kept it."""
+def times_of(solution: Solution) -> Arrays:
+    """The times, and the parameters that tell members apart."""
+    return {"t": (("t",), solution.t), **_parameters(solution)}
+
+
+def observable_arrays(
+    solution: Solution, tell: Callable[[float], None] = lambda _part: None
+) -> Arrays:
+    """What is measured at every time, unless a file kept it; `tell` hears which part is done."""
     observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed
-    table = measure_all(solution.model, solution.states, solution.t)
+    table = measure_all(solution.model, solution.states, solution.t, tell)
     arrays: Arrays = {}
     for name, values in table.items():
         dims = axes_of(name, values.shape[1:], solution.shape)
@@ -359,8 +397,7 @@ def observable_arrays(solution: Solution) -> Arrays:
             arrays[name] = dims, values
     if "moment" in table:
         arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
-    arrays["t"] = ("t",), solution.t
-    return arrays | observed | _parameters(solution)
+    return arrays | observed | times_of(solution)
 
 
 def axes_of(name: str, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
@@ -391,7 +428,8 @@ def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
 
     state = type(solution.final)
     variables = {
-        name: (dims, values, words(name, state)) for name, (dims, values) in arrays.items()
+        name: (dims, np.array(values), words(name, state))
+        for name, (dims, values) in arrays.items()
     }
     coordinates = (*AXES, *solution.parameters)
     coords = {name: variables.pop(name) for name in coordinates if name in variables}

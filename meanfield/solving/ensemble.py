@@ -215,7 +215,8 @@ class Ensemble:
     def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
         """The end as plain data; counts, status and t_end of each member in lists of the shape."""
         states, times = self._states(), [self._time(i) for i in range(len(self.members))]
-        certain = self._arguments.motion.beyond_doubt(states)
+        rtol = self._arguments.rtol
+        certain = self._arguments.motion.beyond_doubt(states, self.t, rtol)
         causes = [end or cause for end in self.ends]
         each = [
             member.plain_ending(why)
@@ -235,7 +236,7 @@ class Ensemble:
             "status": statuses[failed[0]] if failed and cause not in CUT_SHORT else cause,
             "message": f"{message} {warning}" if warning else message,
             "warning": warning,
-            "stats": _nested([one["stats"] for one in each], self._shape),
+            "stats": nested([one["stats"] for one in each], self._shape),
         }
 
     def _told(self, which: list[int], texts: list[str | None]) -> str | None:
@@ -297,10 +298,10 @@ def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     return members
 
 
-def _nested(each: list[Any], shape: tuple[int, ...]) -> Any:
+def nested(each: list[Any], shape: tuple[int, ...]) -> Any:
     """Values of all members as nested lists of an ensemble's shape; of dictionaries, in them."""
     if isinstance(each[0], dict):
-        return {name: _nested([one[name] for one in each], shape) for name in each[0]}
+        return {name: nested([one[name] for one in each], shape) for name in each[0]}
     found = np.empty(len(each), dtype=object)
     found[:] = each
     return found.reshape(shape).tolist()

@@ -16,7 +16,7 @@ from ..core.kinds import checked, with_hints
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import EnsembleJournal, FlowJournal, Journal
 from ..derivatives.tangents import checked_tangents, tangents_of
-from ..dynamics.motion import Motion
+from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
@@ -24,7 +24,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import AT_REST, Arguments, Times
 from .degree_adaptation import SpectralIntegration
-from .ensemble import ENDED, Ensemble, padded
+from .ensemble import ENDED, Ensemble, nested, padded
 from .integration import CUT_SHORT, FAILURES, STALLED, FlowIntegration, Integration
 from .progress import Interruption, Progress
 from .random_flow import RandomFlow
@@ -345,9 +345,42 @@ class _Run:
         if doubt and record.end["status"] != "unresolved":  # which says more
             record.end["message"] = f"{doubt} {record.end['message']}"
             record.end["stats"]["resolved_at_start"] = False
+        self._look_back()
         record.end["stats"]["seconds"] = self._seconds()
         if over:
             self._keeper.save(self._arrays)
+
+    def _look_back(self) -> None:
+        """Remember from when on saved states are wrong, and say so where the end does not."""
+        record, motion, rtol = self._record, self._arguments.motion, self._arguments.rtol
+        last, shape = len(record.times) - 1, self._arguments.state.shape
+        since: Any = None
+        for i, (t, state) in enumerate(zip(record.times, record.states, strict=True)):
+            wrong = motion.is_wrong(state, t, rtol, thoroughly=i == last)
+            if wrong.any():
+                since = np.full(wrong.size, np.inf) if since is None else since
+                since[wrong & np.isinf(since)] = t
+        if since is None:
+            return
+        known = [None if np.isinf(t) else t for t in since.tolist()]
+        end: Any = record.end
+        end["stats"]["unresolved_since"] = nested(known, shape)
+        if end["warning"] is None:
+            warning = self._told(int(since.argmin()), float(since.min()))
+            end |= {"warning": warning, "message": f"{end['message']} {warning}"}
+
+    def _told(self, member: int, t: float) -> str:
+        """Why the state of a member is wrong at a time."""
+        record, arguments = self._record, self._arguments
+        motion, state = arguments.motion, record.states[record.times.index(t)]
+        at = Failure(
+            t, t - record.times[0], np.zeros(0), 0.0, False, arguments.dt, arguments.rtol, {}
+        )
+        if not state.shape:
+            return f"The density at t = {t:g} {motion.why_wrong(state, t, at)}"
+        index = tuple(map(int, np.unravel_index(member, state.shape)))
+        why = motion.of_members(member).why_wrong(state[index], t, at)
+        return f"The density of member {index} at t = {t:g} {why}"
 
 
 def _integrated(arguments: Arguments) -> Any:

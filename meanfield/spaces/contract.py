@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -184,6 +184,12 @@ class Geometry(Kind, family=True):
     """
 
     by_hand = True
+    _internal: ClassVar[str] = (
+        "bands chart checked_point frame function_values judged minus_divergence mode_axes "
+        "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
+        "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
+        "next_degree negative_mass"
+    )
 
     dimension: int
     degree: int
@@ -218,6 +224,19 @@ class Geometry(Kind, family=True):
     def judged(self) -> np.ndarray | slice:
         """The points at which values are free of rounding errors, so that their sign counts."""
         return slice(None)
+
+    @property
+    def next_degree(self) -> int:
+        """A degree whose grid is somewhat finer, so that errors of quadrature are others."""
+        return self.degree + 1 + self.degree // 8
+
+    def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values (..., N) at the points `judged`; 0 where rounding errors hide their sign."""
+        return values[..., self.judged]
+
+    def negative_mass(self, values: np.ndarray) -> np.ndarray:
+        """int max(-f, 0) dsigma of functions by their values (..., N)."""
+        return np.maximum(-values, 0.0) @ self.weights
 
     @property
     def real_modes(self) -> np.ndarray:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NOT_SMALL = 1e-8
 UNIT_MASS = 1e-12  # how far a mass may be from 1
+COARSE = 1e-8  # of an integral, relative to that of |f|: more is the error of a grid
 COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
 
 
@@ -57,6 +58,9 @@ class Density(State):
 
     kept = False  # a configuration names its law
     _degrees: ClassVar[Any] = None  # of the members, where they have their own
+    _internal: ClassVar[str] = (
+        "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
+    )
     geometry: Any
     coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
@@ -93,7 +97,7 @@ class Density(State):
 
     @classmethod
     def computed(cls, coefficients: Any, space: "Geometry") -> Self:
-        density = cls.__new__(cls)
+        density = object.__new__(cls)
         density._set(geometry=space, coefficients=np.array(coefficients, space.dtype, order="C"))
         return density
 
@@ -219,9 +223,34 @@ class Density(State):
 
         Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
         density f must have that symmetry too.
+
+        Warns
+        -----
+        UnresolvedWarning
+            If the integral is another one on a grid of somewhat more points: f jumps, has kinks or
+            varies over small angles. The difference is an estimate of the error.
         """
-        values = self.geometry.function_values(f, self.geometry.points)
-        return np.tensordot(self.values * self.geometry.weights, values, axes=1)
+        found, size = self._integral(f)
+        other, _ = self.resample(self.geometry.next_degree)._integral(f)
+        error, most = np.abs(other - found), COARSE * size
+        if (error > most).any():
+            worst = np.unravel_index(np.argmax(error - most), error.shape)
+            warnings.warn(
+                "f varies faster than the grid of the density shows: int f dmu = "
+                f"{found[worst]:.6g} changes by {error[worst]:.1e} on a grid of a few more points. "
+                "Use density.resample(degree).expect(f), of the same density on a finer grid.",
+                UnresolvedWarning,
+                stacklevel=2,
+            )
+        return found
+
+    def _integral(self, f: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """int f dmu and int |f| |dmu|."""
+        geometry = self.geometry
+        values = geometry.function_values(f, geometry.points)
+        masses = self.values * geometry.weights
+        found = np.tensordot(masses, values, axes=1)
+        return found, np.tensordot(np.abs(masses), np.abs(values), axes=1)
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
@@ -234,8 +263,16 @@ class Density(State):
 
     @property
     def minimum(self) -> np.ndarray:
-        """Smallest value on the grid; slightly negative values are truncation error."""
-        return self.values[..., self.geometry.judged].min(axis=-1)
+        """Smallest value on the grid; slightly negative values are truncation error.
+
+        Values of axisymmetric densities that are rounding errors count as 0, see `Zonal`.
+        """
+        return self.geometry.judged_values(self.coefficients, self.values).min(axis=-1)
+
+    @property
+    def negative_mass(self) -> np.ndarray:
+        """int max(-mu, 0) dsigma, shape (*ensemble,): 0 but for errors. Of slices the largest."""
+        return self.geometry.negative_mass(self.values)
 
     @cached_property
     def spectral_tail(self) -> np.ndarray:

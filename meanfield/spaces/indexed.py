@@ -111,6 +111,13 @@ class IndexedSpace(Geometry):
         mask[self.space.judged] = True
         return np.tile(mask, len(self.index))
 
+    def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        return self.joined(self.space.judged_values(self.split(coefficients), self.split(values)))
+
+    def negative_mass(self, values: np.ndarray) -> np.ndarray:
+        """The largest of a slice."""
+        return self.space.negative_mass(self.split(values)).max(axis=-1)
+
     def dirac(self, degree: int) -> float:
         return self.space.dirac(degree)
 

@@ -20,6 +20,7 @@ from .zonal_transport import zonal_bands, zonal_transport
 BLOCK = 256
 LARGEST = 300 * log(10)
 HEAVY = 2.0**-40
+VALUES = 2.0**-50  # rounding errors of values, relative to |mu|_2 / sqrt(weight)
 MOST = 10**6
 
 
@@ -61,8 +62,9 @@ class Zonal(Geometry):
     -----
     In high dimension nearly all of the sphere is near the equator x = 0, within 1/sqrt(d). Far
     from it p_l is as large as the mass there is small: values have an error of rounding over
-    the square root of that mass, while integrals lose nothing. `minimum` looks at nodes of
-    weight 2^-40 or more only.
+    the square root of that mass, and integrals of them lose eps |mu|_2, which for a cluster of
+    concentration 274 in d = 50 is 4e-5. `minimum` looks at nodes of weight 2^-40 or more only,
+    and takes values that are rounding errors for 0. Coefficients and moments lose less.
     """
 
     dtype = np.dtype(float)
@@ -119,6 +121,17 @@ class Zonal(Geometry):
     def judged(self) -> np.ndarray:
         return self.weights > HEAVY
 
+    def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Values at the points `judged`; 0 where they are eps |mu|_2 / sqrt(weight) or less."""
+        size = VALUES * np.linalg.norm(coefficients, axis=-1)[..., None]
+        hidden = np.abs(values) <= size / np.sqrt(self.weights)
+        return np.where(hidden, 0.0, values)[..., self.judged]
+
+    @property
+    def next_degree(self) -> int:
+        degree = super().next_degree
+        return self.degree if _overflows(self.dimension, degree) else degree
+
     @cached_property
     def _sizes(self) -> np.ndarray:
         """p_l(1) = sqrt(dim H_l)."""
@@ -158,7 +171,7 @@ class Zonal(Geometry):
         mirrored[:, 0] *= -1
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
-            change = np.abs(np.asarray(f(other.copy())) - values).max(initial=0)
+            change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
             if not change <= 1e-9 * np.abs(values).max(initial=0):
                 raise ValueError(
                     "f must be symmetric about the axis e_d, a function of the last coordinate: "

@@ -1,5 +1,6 @@
 """Integrators for du/dt = L u + N(u) with L diagonal. They know no physics."""
 
+from ..core.public_names import with_hint
 from .advance import Rules
 from .schemes import (
     DenseOutput,
@@ -34,3 +35,5 @@ __all__ = [
     "Strang",
     "Term",
 ]
+
+__getattr__ = with_hint(__name__, __all__)

@@ -204,6 +204,7 @@ def test_an_unresolved_run_says_so_once_keeps_its_checkpoint_and_exits_with_1():
     assert "checkpoint" in meanfield("solve", "run.toml", "--resume", code=2)[1]
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ["run", "noisy"])
 def test_a_run_that_ended_early_goes_on_to_the_same_bits(name):
     """The checkpoint holds the state of the generator: more steps are the unbroken run's."""
@@ -229,6 +230,7 @@ def test_a_checkpoint_of_another_seed_is_refused():
     assert "checkpoint" in meanfield("solve", "cut.toml", "--resume", code=2)[1]
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ["run", "noisy"])
 def test_a_killed_run_resumes_to_the_same_bits(name):
     """SIGKILL leaves no time to tidy up; thousands of steps take seconds."""
@@ -525,6 +527,7 @@ def test_workers_of_a_command_change_nothing(folder, monkeypatch):
     assert asked == [2, 2]
 
 
+@pytest.mark.bits
 def test_an_interrupted_study_goes_on(folder, monkeypatch):
     config = read_config("study.toml")
     whole = run_config(config)

@@ -152,6 +152,7 @@ KEPT = {
 }
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("data", KEPT.values(), ids=KEPT)
 def test_a_run_can_be_repeated_from_its_result_alone(data, tmp_path):
     run_config(parse_config(data), tmp_path / "run.nc", progress=False)

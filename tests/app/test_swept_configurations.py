@@ -71,6 +71,7 @@ def test_a_point_of_a_batch_that_fails_leaves_the_others_alone():
     assert found.equals(alone) and found["error"].values[1] and not found["error"].values[2]
 
 
+@pytest.mark.bits
 def test_points_of_a_batch_that_end_early_are_those_alone():
     """Tokens that run out of steps, before others of their batch."""
     short = {"t_span": [0, 0.5], "t_eval": [0.0, 0.1, 0.5], "max_steps": 3}

@@ -247,6 +247,7 @@ def test_branch_on_the_sphere():
     assert {number for number, *_ in diagram.stable_ranges()} == {0, 1}
 
 
+@pytest.mark.bits
 def test_resumed_search_is_the_same(tmp_path):
     def found(**options):
         return mf.branches(mf.Kuramoto(), CIRCLE, (1.7, 1.9), noise=UNEVEN, **options)

@@ -50,6 +50,7 @@ class Elsewhere(ThreadPoolExecutor):
         return super().submit(pickle.loads(pickle.dumps(job)), number)
 
 
+@pytest.mark.bits
 def test_an_executor_changes_no_bit(scaled):
     with Elsewhere(1) as pool:
         again = mf.phase_diagram(
@@ -101,6 +102,7 @@ def test_arguments_of_branches_without_effect_are_refused(options):
         mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 2.0), noise=UNEVEN, **options)
 
 
+@pytest.mark.bits
 def test_a_killed_diagram_is_resumed_to_the_same_bits(scaled, tmp_path, monkeypatch):
     class Killed(BaseException):
         pass

@@ -97,6 +97,7 @@ def kill_after(monkeypatch, answers):
     monkeypatch.setattr(Keeper, "save_now_and_then", count)
 
 
+@pytest.mark.bits
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_path, monkeypatch):
@@ -122,6 +123,7 @@ def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_
     assert numbers(CASES[name](checkpoint=path, resume=True)) == asked
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.long)])
 def test_ctrl_c_and_then_resume(name, number, tmp_path, monkeypatch):
@@ -150,6 +152,7 @@ def small(**changes):
     return mf.branches(**(arguments | {"stability": False} | changes))
 
 
+@pytest.mark.bits
 def test_more_points_may_be_asked_for_when_a_diagram_is_resumed(tmp_path, monkeypatch):
     path = tmp_path / "diagram.checkpoint"
     assert "raise max_points" in small(max_points=5, checkpoint=path).doubts[0]

@@ -58,6 +58,7 @@ def test_the_nonlinear_process_has_the_noise_of_the_model():
     assert coupling[1] < 0.35 * coupling[0]
 
 
+@pytest.mark.bits
 def test_a_part_of_a_study_has_the_same_numbers():
     part = study(sizes=[64], replicas=5)
     for name in ("W2", "coupling", "floor of W1", "|m_1|^2"):
@@ -171,6 +172,7 @@ class Broken(Exception):
     """Raised in the middle of a study."""
 
 
+@pytest.mark.bits
 def test_a_broken_study_is_resumed_and_extended(tmp_path):
     calls, path = tmp_path / "calls", tmp_path / "study.store"  # a list would be part of `measure`
 

@@ -47,6 +47,7 @@ def test_other_normalisations_and_layers(drift):
         assert np.abs(one.x - two.x).max() < 1e-10 and np.abs(one.radii - two.radii).max() < 1e-10
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("engine", [Direct(), Modes(), None])
 @pytest.mark.parametrize("drift", [*MEANS, 2 * mf.SA(2.0) + mf.Kuramoto()], ids=repr)
 def test_the_past_is_what_it_is_alone(drift, engine):
@@ -81,6 +82,7 @@ def test_three_tokens_tell_mean_from_sum():
         assert np.tan(angle / 2) == pytest.approx(np.tan(0.75) * np.exp(-2 * rate), rel=1e-10)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("kappa", [np.inf, 5.0])
 @pytest.mark.parametrize("drift", [mf.SA(np.array([1.0, 4.0])), mf.Kuramoto()], ids=repr)
 def test_replicas_are_what_they_are_alone(drift, kappa):
@@ -94,6 +96,7 @@ def test_replicas_are_what_they_are_alone(drift, kappa):
     assert np.array_equal(both[0], alone[0])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("kappa", [np.inf, 5.0])
 def test_runs_are_resumed_to_the_last_bit(tmp_path, kappa):
     model = mf.Transformer(mf.SA(3.0), kappa, causal=True)

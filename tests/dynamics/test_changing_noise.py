@@ -89,6 +89,7 @@ def test_free_energy_takes_the_kappa_of_its_time():
         assert run.observables.free_energy.values[i] == there["free_energy"]
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(
     "kappa", [breathing, mf.PerLayer([2.0, 8.0], 0.37)], ids=["smooth", "layers"]
 )

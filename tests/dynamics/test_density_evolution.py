@@ -190,6 +190,7 @@ def test_the_metric_is_that_of_the_inverse_laplacian():
 BETAS = np.array([-30.0, -1.0, -1e-9, 0.0, 1e-300, 80.0, *np.linspace(0.3, 6, 30)])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [USA, SA], ids=lambda drift: drift.__name__)
 @pytest.mark.parametrize("space", [Circle(16), Circle(70), Sphere(9), Zonal(5, 12)], ids=repr)
 def test_members_apart_have_the_equation_of_each_alone_in_every_bit(space, drift):
@@ -221,5 +222,5 @@ def test_those_beyond_doubt_are_those_of_which_nothing_is_doubted():
     motion = DensityMotion(Transformer(USA(np.ones(8)), 2.0), states)
     failure = Failure(0.0, 0.0, rows[0], 0.1, False, None, 1e-8, {}, False)
     alone = [motion.of_members(i).doubt(states[i], 0.0, failure) is None for i in range(8)]
-    assert motion.beyond_doubt(states).tolist() == alone
+    assert motion.beyond_doubt(states, 0.0, 1e-8).tolist() == alone
     assert 2 <= sum(alone) <= 6

@@ -110,6 +110,7 @@ def test_masses_of_positions(kappa):
     np.testing.assert_allclose(final.mass, 1, atol=1e-13)
 
 
+@pytest.mark.bits
 def test_members_have_the_bits_that_they_have_alone():
     mu = CIRCLE.indexed(law, mf.Positions(order=4))
     betas, kappas = np.array([0.5, 3.0]), np.array([2.0, 8.0])
@@ -135,6 +136,7 @@ def test_velocities_of_an_ensemble_are_those_of_its_members():
             np.testing.assert_allclose(found, velocity(beta, mu), atol=1e-13)
 
 
+@pytest.mark.bits
 def test_resumed_bit_for_bit(tmp_path):
     model, mu = mf.Transformer(mf.USA(2.0), 5.0, causal="mean"), CIRCLE.indexed(law)
     kept = {"checkpoint": tmp_path / "run.ckpt"}

@@ -58,6 +58,7 @@ def test_angles_move_as_tokens_do():
     )
 
 
+@pytest.mark.bits
 def test_their_runs_are_resumed_to_the_last_bit(tmp_path):
     whole = mf.solve(MODEL, HeldAngles(THETA), (0, 2), events=order)
     options = {"events": order, "checkpoint": tmp_path / "run"}

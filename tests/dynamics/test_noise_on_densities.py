@@ -240,6 +240,7 @@ def test_members_of_an_ensemble_share_the_eigenvectors_and_go_their_own_ways():
     assert difference(together[2], free) < 1e-12
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("scheme", [None, DormandPrince], ids=["chosen", "explicit"])
 def test_a_broken_run_is_resumed_to_the_last_bit(tmp_path, scheme):
     model = mf.Transformer(mf.SA(4.0), 12.0, noise=kinds(2)[0])

@@ -185,6 +185,7 @@ def test_rotating_tokens_and_matrices_rotates_attention(kind, d, seed):
 # Replicas and threads ------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("n", [1, 7, 32, 130, 520])
 @pytest.mark.parametrize("kind", KINDS, ids=repr)
 def test_replicas_are_one_by_one_bit_for_bit(kind, n):
@@ -215,6 +216,7 @@ def test_betas_broadcast_with_the_shape_of_the_ensemble(kind):
         np.testing.assert_array_equal(energy[1, 1], alone.energy(alone.coordinates(tokens[1, 1])))
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [*(Attention(weights=k) for k in KINDS), Hardmax()], ids=repr)
 def test_threads_change_no_bit(drift):
     rng = np.random.default_rng(10)

@@ -96,6 +96,7 @@ def test_points_that_do_not_pull(d, weights):
             np.testing.assert_allclose(one, wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("d", [2, 3])
 def test_threads_and_other_replicas_change_no_bit(d):
     rng = np.random.default_rng(8)

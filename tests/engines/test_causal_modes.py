@@ -187,6 +187,7 @@ def test_tokens_without_mass(drift, d):
         assert not found[:4].any() and np.abs(found[4:]).max(axis=1).min() > 0
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("drift", [mf.USA(3.0), mf.SA(5.0), Tilted(1.0)], ids=repr)
 def test_later_tokens_change_no_bit_of_earlier_ones(drift, d):
@@ -248,6 +249,7 @@ def test_attention_is_the_same(drift, d):
     assert error(mean * seen, expected) < 1e-14
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("d", [2, 3, 6])
 @pytest.mark.parametrize("drift", [mf.USA(3.0), mf.SA(40.0), Weighted(1.0)], ids=repr)
 def test_threads_change_no_bit(drift, d):

@@ -90,6 +90,7 @@ def test_a_token_without_mass_far_from_all_others_follows_the_nearest():
     np.testing.assert_allclose(velocity[0, 0], [0, 1, 0], atol=1e-13)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [mf.USA(3.0), mf.SA(-400.0), SERIES], ids=repr)
 @pytest.mark.parametrize("d", [3, 5, 12])
 def test_threads_change_no_bit(drift, d):
@@ -100,6 +101,7 @@ def test_threads_change_no_bit(drift, d):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("n, d", [(50, 2), (300, 3), (100, 5), (100, 12)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_replicas_are_independent_systems(n, d, threads):

@@ -140,6 +140,7 @@ def test_an_ensemble_is_a_loop_over_its_members(kind, d):
                     np.testing.assert_array_equal(found[r], alone)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_tokens_without_mass_and_threads(kind):
     x, masses = tokens("clustered", 1500, 3)
@@ -228,6 +229,7 @@ def test_weights_by_their_logits(weights, causal, n, d, small_blocks):
     np.testing.assert_allclose(attention(drift, x, masses), expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("weights", BY_HAND, ids=repr)
 def test_weights_of_ensembles_and_threads(weights):
     rng = np.random.default_rng(4)

@@ -91,6 +91,7 @@ def test_powers_and_transforms_agree(monkeypatch, drift):
     np.testing.assert_allclose(engine.energy(x, masses), energy, rtol=1e-11)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("d", ENGINES)
 @pytest.mark.parametrize("drift", [mf.USA(5.0), mf.SA(5.0)], ids=repr)
 def test_many_tokens_in_parts_and_threads(d, drift):
@@ -105,6 +106,7 @@ def test_many_tokens_in_parts_and_threads(d, drift):
         assert error(velocity[0, some], expected) < 1e-12
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [mf.USA(600.0), mf.SA(2000.0)], ids=repr)
 def test_threads_change_no_bit_of_transforms_on_the_circle_either(drift):
     x, masses = tokens("clustered", 2 * PART + 77, 2)
@@ -115,6 +117,7 @@ def test_threads_change_no_bit_of_transforms_on_the_circle_either(drift):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("d", ENGINES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_replicas_are_independent_systems(d, threads):

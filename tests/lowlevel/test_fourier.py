@@ -135,6 +135,7 @@ def test_every_row_starts_on_a_cache_line():
             assert row.ctypes.data % 64 == 0
 
 
+@pytest.mark.bits
 def test_equal_transforms_give_equal_bits():
     """FFTW_ESTIMATE plans without timing, so a restart reproduces a run exactly."""
     results = []

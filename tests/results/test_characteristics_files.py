@@ -59,6 +59,7 @@ def assert_same(one, other):
 # Files -------------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 def test_a_solution_comes_back_bit_for_bit(tmp_path, run):
     again = mf.load(run.save(tmp_path / "run.nc"))
     assert_same(again, run)
@@ -123,6 +124,7 @@ def test_a_flipped_bit_is_refused_or_without_effect(tmp_path, unbroken):
 # Checkpoints -------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @every_start
 def test_a_run_that_was_stopped_and_resumed_is_the_unbroken_run(tmp_path, start):
     """At each of its steps in turn."""
@@ -137,6 +139,7 @@ def test_a_run_that_was_stopped_and_resumed_is_the_unbroken_run(tmp_path, start)
         assert resumed.stats[name] == whole.stats[name]
 
 
+@pytest.mark.bits
 def test_every_checkpoint_leads_to_the_same_end(tmp_path, unbroken):
     path, copies = tmp_path / "run.ckpt", []
 

@@ -70,6 +70,7 @@ def assert_same_bits(run, other):
     assert {**run.stats, "seconds": 0} == {**other.stats, "seconds": 0}
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("cut", [5, 17, 100, 150])
 def test_a_run_that_changes_its_scheme_resumes(tmp_path, cut):
     """Reviews of the scheme come at the same steps, wherever the run was cut."""
@@ -106,6 +107,7 @@ def killed_after_its_first_checkpoints(command, checkpoint, delay):
     return process.wait(60) == -signal.SIGKILL
 
 
+@pytest.mark.bits
 @pytest.mark.long
 def test_a_run_killed_again_and_again_is_the_unbroken_run(tmp_path, unbroken):
     """Steps, modes and events are adaptive; the moments of death are random."""
@@ -131,6 +133,7 @@ def test_a_run_killed_again_and_again_is_the_unbroken_run(tmp_path, unbroken):
 # Any checkpoint ----------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 def test_every_checkpoint_leads_to_the_same_end(tmp_path, unbroken):
     """One after every step; each of a dozen of them, early and late, is resumed from."""
     path, copies = tmp_path / "run.ckpt", []
@@ -145,6 +148,7 @@ def test_every_checkpoint_leads_to_the_same_end(tmp_path, unbroken):
         assert_same_bits(solve(checkpoint=copy, resume=True), unbroken)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("step", [1, 57, 150])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path, unbroken, step):
     """The state where it was interrupted is in its result, but not in that of the whole."""
@@ -160,6 +164,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(tmp_path, unbroken, s
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 
+@pytest.mark.bits
 def test_a_run_that_fails_in_the_callback_can_go_on(tmp_path, unbroken):
     path, seen = tmp_path / "run.ckpt", []
 
@@ -173,6 +178,7 @@ def test_a_run_that_fails_in_the_callback_can_go_on(tmp_path, unbroken):
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 
+@pytest.mark.bits
 def test_a_run_that_was_stopped_or_ran_out_of_steps_can_go_on(tmp_path, unbroken):
     path = tmp_path / "run.ckpt"
     assert solve(checkpoint=path, callback=lambda t, _d: t > 0.5).status == "stopped"
@@ -180,6 +186,7 @@ def test_a_run_that_was_stopped_or_ran_out_of_steps_can_go_on(tmp_path, unbroken
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 
+@pytest.mark.bits
 def test_fixed_steps_can_go_on_as_well(tmp_path):
     path, options = tmp_path / "run.ckpt", {"dt": 0.02, "rtol": 1e-5}
     solve(checkpoint=path, callback=lambda t, _d: t > 5, **options)
@@ -189,6 +196,7 @@ def test_fixed_steps_can_go_on_as_well(tmp_path):
 # The end -----------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 def test_resuming_a_finished_run_gives_it_back(tmp_path, unbroken):
     """It may have been killed after its last step and before its result was used."""
     path = tmp_path / "run.ckpt"
@@ -196,6 +204,7 @@ def test_resuming_a_finished_run_gives_it_back(tmp_path, unbroken):
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 
+@pytest.mark.bits
 def test_resuming_a_run_that_ended_steady_gives_it_back(tmp_path):
     def steady(**options):
         model = mf.Transformer(mf.Kuramoto(), 2.5)
@@ -208,6 +217,7 @@ def test_resuming_a_run_that_ended_steady_gives_it_back(tmp_path):
     assert_same_bits(steady(checkpoint=path, resume=True), run)
 
 
+@pytest.mark.bits
 def test_resuming_a_run_that_ended_at_an_event_gives_it_back(tmp_path):
     def ends(_t, density):
         return abs(density.moment(1)) - 0.6
@@ -219,6 +229,7 @@ def test_resuming_a_run_that_ended_at_an_event_gives_it_back(tmp_path):
     assert_same_bits(solve(events=ends, checkpoint=path, resume=True), run)
 
 
+@pytest.mark.bits
 def test_resuming_an_unresolved_run_says_so_again(tmp_path):
     def collapse(**options):
         mu0 = mf.Circle(16).von_mises(0.3, 1.0)
@@ -230,12 +241,14 @@ def test_resuming_an_unresolved_run_says_so_again(tmp_path):
     assert_same_bits(collapse(checkpoint=path, resume=True), run)
 
 
+@pytest.mark.bits
 def test_without_a_checkpoint_resuming_is_starting(tmp_path, unbroken):
     path = tmp_path / "run.ckpt"
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
     assert path.exists()
 
 
+@pytest.mark.bits
 def test_without_resume_a_checkpoint_is_overwritten(tmp_path, unbroken):
     path = tmp_path / "run.ckpt"
     mf.solve(mf.Transformer(mf.SA(1.0)), initial(), (0, 0.01), checkpoint=path)

@@ -86,6 +86,7 @@ def test_what_it_warned_of_it_warns_of_again(tmp_path, status):
     assert texts[0] == texts[1] and len(texts[0]) == (status != "blow-up")
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("status", ["stopped", "max_steps"])
 def test_what_may_go_on_does_when_it_is_let(tmp_path, status):
     model, state, end, options = RUNS[status]

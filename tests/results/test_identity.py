@@ -80,6 +80,7 @@ def test_another_function_of_the_same_name_is_another_run(tmp_path, what):
     assert solve(0.3, resume=True).success
 
 
+@pytest.mark.bits
 def test_parameters_that_change_resume_to_the_last_bit(tmp_path):
     """Times of velocities differ from the clock's by rounding, and are kept too."""
     model = mf.Transformer(mf.Attention(V=turning(7.0)))
@@ -201,6 +202,7 @@ class Passes:
         return state.x[0, 0] - self.level
 
 
+@pytest.mark.bits
 def test_a_callable_object_as_an_event_is_resumed(tmp_path):
     def solve(level, **options):
         path, model = tmp_path / "run", mf.Transformer(mf.SA(1.0))

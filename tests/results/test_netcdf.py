@@ -71,6 +71,7 @@ def assert_same(one, other):
 # There and back ----------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", RUNS)
 def test_a_solution_comes_back_bit_for_bit(tmp_path, name):
     run = RUNS[name]()

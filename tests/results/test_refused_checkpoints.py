@@ -106,6 +106,7 @@ HARMLESS = {
 }
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("changed", HARMLESS.values(), ids=HARMLESS)
 def test_what_does_not_change_the_result_may_change(checkpoint, changed):
     final = solve(checkpoint, resume=True, **changed).final

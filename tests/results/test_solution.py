@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.engines.direct import DirectSums
 
 CIRCLE = mf.Circle(24)
 TIMES = [0.0, 0.2, 0.5]
@@ -181,3 +182,29 @@ def test_a_solution_is_saved_drawn_and_loaded(tmp_path, run):
     import matplotlib.pyplot as plt
 
     plt.close(figure)
+
+
+def test_what_is_measured_is_measured_once_or_left_out(monkeypatch):
+    counts = []
+    energy = DirectSums.energy
+    monkeypatch.setattr(
+        DirectSums, "energy", lambda self, x, m: counts.append(len(x)) or energy(self, x, m)
+    )
+    tokens = mf.Tokens.uniform(20, 3, rng=0)
+    run = mf.solve(mf.Transformer(mf.SA([1.0, 2.0])), tokens, (0, 1), t_eval=[0.5, 1.0])
+    counts.clear()
+    without = run.to_xarray(observables=False)
+    assert not counts and not set(without)
+    assert set(without.coords) == {"t", "beta", "x", "masses"}
+    whole = run.to_xarray()
+    measured = len(counts)
+    assert measured >= 2
+    whole["interaction_energy"][:] = np.nan  # a copy
+    assert np.isfinite(run.observables["interaction_energy"]).all()
+    assert np.isfinite(run.to_xarray()["interaction_energy"]).all()
+    run.contents()
+    assert len(counts) == measured
+    with pytest.raises(TypeError, match="observables"):
+        run.to_xarray(observables=2)
+    with pytest.raises(TypeError, match="no parameter observable; did you mean observables"):
+        run.to_xarray(observable=False)

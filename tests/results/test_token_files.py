@@ -50,6 +50,7 @@ RUNS = {
 }
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", RUNS)
 def test_states_come_back_bit_for_bit(tmp_path, name):
     model, state, options = RUNS[name]
@@ -151,6 +152,7 @@ LONG = {
 }
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("stop", [1, 3, 8, 15])
 def test_resumed_runs_are_the_same_to_the_last_bit(tmp_path, name, stop):
@@ -166,6 +168,7 @@ def test_resumed_runs_are_the_same_to_the_last_bit(tmp_path, name, stop):
         assert len(whole.stats["merges"]) > 2
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(
     ("model", "start"),
     [
@@ -181,6 +184,7 @@ def test_what_moves_by_its_logarithm_is_kept_as_it_is(tmp_path, model, start):
     assert same(mf.solve(model, start, checkpoint=path, resume=True, **options), whole)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("stop", [1, 2, 5, 9])
 def test_resuming_between_jumps_of_the_model(tmp_path, stop):
     layers = mf.PerLayer([np.eye(4), -np.eye(4), GOE], duration=0.37)
@@ -192,6 +196,7 @@ def test_resuming_between_jumps_of_the_model(tmp_path, stop):
     assert same(resumed, whole)
 
 
+@pytest.mark.bits
 def test_a_callback_that_stops_within_a_step_can_be_resumed(tmp_path):
     """Outputs within a step: the run ends at one of them, and goes on from there."""
     times, path = np.linspace(0, 2, 300), tmp_path / "run.checkpoint"

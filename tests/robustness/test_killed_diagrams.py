@@ -61,6 +61,7 @@ def numbers(folder):
     return found
 
 
+@pytest.mark.bits
 @pytest.mark.long
 @pytest.mark.parametrize("command", FILES)
 def test_killed_diagrams(command, attack, tmp_path):

@@ -101,6 +101,7 @@ class Command:
         return contents(mf.load(self.out), BY_THE_CLOCK)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(
     "name",
     [

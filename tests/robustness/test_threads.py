@@ -195,6 +195,7 @@ def all_at_once(tasks, threads=THREADS):
     return results
 
 
+@pytest.mark.bits
 def test_what_runs_at_the_same_time_comes_out_as_it_does_alone(attack, tmp_path):
     """Different things in eight threads, then the same in all of them: bits, no crash."""
     rng, found = random.Random(0), jobs(tmp_path, attack.rounds(1, 4))
@@ -294,6 +295,7 @@ def solved(k):
     return mf.solve(NOISY, mf.Circle(20 + k).von_mises(0.3, 1.0), (0, 0.1), t_eval=[0, 0.1])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_give_the_bits_of_this_one(method):
     """Models, states and results travel to them and back; here numba and FFTW are in use."""

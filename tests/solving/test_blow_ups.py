@@ -96,6 +96,7 @@ def test_a_law_that_shrinks_keeps_its_digits():
     np.testing.assert_allclose(run.final.variances, 0.5e-30, rtol=1e-7)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("before", [1, 2, 5])
 def test_a_run_goes_on_to_its_blow_up_bit_for_bit(before, tmp_path):
     law = mf.Gaussian([0.3, 0], PLANE)

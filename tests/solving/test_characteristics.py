@@ -36,6 +36,7 @@ def solve(model, start, t=1.0, **options):
 # Mass and energy ---------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @every_start
 @every_model
 def test_masses_stay_to_the_last_bit(model, start):

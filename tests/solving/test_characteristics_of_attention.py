@@ -264,6 +264,7 @@ def assert_same(one, other):
         assert a.masses.tobytes() == b.masses.tobytes()
 
 
+@pytest.mark.bits
 @every_kept
 def test_a_resumed_run_is_the_unbroken_one(tmp_path, start, model):
     options = {"t_eval": [0.0, 0.3, 1.0], "checkpoint": tmp_path / "run.ckpt"}
@@ -276,6 +277,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path, start, model):
     assert part.stats["steps"] == whole.stats["steps"] and steps > 4
 
 
+@pytest.mark.bits
 @every_kept
 def test_a_result_comes_back_bit_for_bit(tmp_path, start, model):
     run = mf.solve(model, start, (0, 1), t_eval=[0.0, 0.5, 1.0])

@@ -226,6 +226,7 @@ def test_weak_common_noise_leaves_independent_noise_as_it_is():
     np.testing.assert_allclose(beside.final.x, alone.final.x, rtol=0, atol=1e-13)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("common", [TRANSLATIONS, ROTATIONS, mf.CommonMatrix(9.0)], ids=repr)
 @pytest.mark.parametrize("kappa", [np.inf, 4.0])
 @pytest.mark.parametrize("state", [CIRCLE, CIRCLE.sample(20, rng=0)], ids=["density", "tokens"])

@@ -124,6 +124,7 @@ def test_parameters_in_time_are_those_of_tokens():
         assert run[-1].moment(k) == pytest.approx(second[-1].moment(k), abs=1e-10)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [layered(), mf.SA(2.0) + 0.3 * mf.Attention(Q, K, V)])
 def test_a_run_that_was_cut_short_is_resumed_bit_for_bit(drift, tmp_path):
     model, times = mf.Transformer(drift, 4.0), np.linspace(0, 0.6, 7)

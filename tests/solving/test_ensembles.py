@@ -120,6 +120,7 @@ STARTS = {
 }
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=lambda drift: drift.__name__)
 @pytest.mark.parametrize("space", STARTS)
 def test_members_in_company_have_the_bits_that_they_have_alone(space, drift):
@@ -139,6 +140,7 @@ def test_members_in_company_have_the_bits_that_they_have_alone(space, drift):
     assert np.unique(run.stats["steps"]).size > 3
 
 
+@pytest.mark.bits
 def test_members_of_a_flock_have_the_bits_that_they_have_alone():
     """Those of two flocks, that grow at times of their own and compare schemes."""
     rng = np.random.default_rng(4)
@@ -186,6 +188,7 @@ def test_what_a_function_of_one_member_raises_is_raised():
         mf.solve(mf.Transformer(mf.USA([0.5, 4.0]), 9.0), INITIAL[0], (0, 2), events=fails)
 
 
+@pytest.mark.bits
 def test_threads_change_no_bit():
     betas = np.linspace(0.5, 5, 12)
     model = mf.Transformer(mf.USA(betas), np.geomspace(0.5, 20, 12))
@@ -202,6 +205,7 @@ def test_threads_are_for_ensembles_of_densities():
         mf.solve(mf.Transformer(mf.USA([1.0])), INITIAL[0], (0, 1), threads=0)
 
 
+@pytest.mark.bits
 def test_identical_members_are_identical_in_every_bit():
     alone = solve(mf.SA(3.0), 5.0, INITIAL[1])
     copies = solve(mf.SA(3.0), 5.0, mf.Density.stack([INITIAL[1]] * 5))
@@ -224,6 +228,7 @@ def test_a_start_with_fewer_modes_has_them_in_company_too():
     assert_has_the_bits_of(run, {(i,): solve(mf.USA(1.0), 5.0, s) for i, s in enumerate(starts)})
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", ["attention", "sinkhorn"])
 def test_members_under_attention_have_the_bits_that_they_have_alone(drift):
     weights = {"attention": mf.Softmax(), "sinkhorn": mf.Sinkhorn()}[drift]
@@ -415,6 +420,7 @@ def test_a_callback_sees_the_ensemble_at_outputs():
 # Kept --------------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path):
     """At every output, and after a terminal event of a member."""
 
@@ -436,6 +442,7 @@ def test_an_interrupted_ensemble_goes_on_with_the_same_bits(tmp_path):
         del options["checkpoint"]
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("saves", [1, 4, 15, 40])
 def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
     tmp_path, monkeypatch, saves
@@ -490,6 +497,7 @@ def test_observables_have_one_value_for_each_member():
         np.testing.assert_allclose(together, alone[name].values, atol=1e-7, err_msg=name)
 
 
+@pytest.mark.bits
 def test_an_ensemble_that_was_cut_short_again_and_again_is_the_unbroken_one(tmp_path):
     model, start = mf.Transformer(mf.Kuramoto(), [0.8, 1.5, 8.0]), CIRCLE.fourier([1, 0.1])
     whole, most = mf.solve(model, start, (0, 20)), 20

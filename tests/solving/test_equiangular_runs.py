@@ -124,6 +124,7 @@ def test_an_ensemble_is_its_members():
         np.testing.assert_allclose(run.final[i].gap, alone.final.gap, rtol=1e-9)
 
 
+@pytest.mark.bits
 def test_runs_are_kept_in_files_and_resumed(tmp_path):
     model = mf.Transformer(mf.SA([1.0, 2.0]), normalisation=mf.MixLN(1.0))
     options = {"t_span": (0, 3), "t_eval": [0.5, 2.0, 3.0]}

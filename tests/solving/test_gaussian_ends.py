@@ -56,6 +56,7 @@ def test_a_small_variance_keeps_its_digits_beside_a_large_one(kind, expected):
         np.testing.assert_allclose(turned, expected, atol=6e-9)
 
 
+@pytest.mark.bits
 def test_variances_survive_files_and_checkpoints(tmp_path):
     """The covariance alone has forgotten them."""
     law, V = mf.Gaussian([0, 0], np.eye(2)), ROTATION @ np.diag([1.0, -1.0]) @ ROTATION.T

@@ -122,6 +122,7 @@ def test_events_and_fixed_steps():
             mf.solve(NEGATIVE, LAW, (0, 1), **options)
 
 
+@pytest.mark.bits
 def test_a_resumed_run_is_the_unbroken_one(tmp_path):
     path = tmp_path / "run.checkpoint"
     whole = mf.solve(POSITIVE, LAW, (0, 1))
@@ -136,6 +137,7 @@ def test_a_resumed_run_is_the_unbroken_one(tmp_path):
         assert one.cov.tobytes() == other.cov.tobytes()
 
 
+@pytest.mark.bits
 def test_states_come_back_from_files_bit_for_bit(tmp_path):
     run = mf.solve(POSITIVE, LAW, (0, 1))
     loaded = mf.load(run.save(tmp_path / "run.nc"))

@@ -24,6 +24,7 @@ def end(model, tokens, rng=3, **options):
     return mf.solve(model, tokens, (0, 1), rng=rng, **options).final.x
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("common", [None, COMMON], ids=["alone", "common"])
 @pytest.mark.parametrize("noise", KINDS, ids=lambda noise: type(noise).__name__)
 def test_the_path_of_a_replica_depends_on_no_other(noise, common):
@@ -108,6 +109,7 @@ def test_noise_of_different_replicas_is_uncorrelated_and_decays_at_the_known_rat
 # Resumed -------------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("common", [None, COMMON], ids=["alone", "common"])
 @pytest.mark.parametrize("tokens", [TOKENS, TOKENS[0]], ids=["replicas", "single"])
 def test_tokens_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, tokens, common):
@@ -128,6 +130,7 @@ def test_tokens_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, tokens, 
     np.testing.assert_array_equal(last.final.x, whole.final.x)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(("members", "kappa"), [(False, np.inf), (True, 4.0)])
 def test_densities_resume_to_the_last_bit_wherever_they_were_cut(tmp_path, members, kappa):
     """A narrow density on few modes: some steps are taken again on more of them."""

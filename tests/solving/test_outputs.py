@@ -151,6 +151,7 @@ def test_every_state_within_a_step_has_the_modes_of_the_step():
 # Those who look on -------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ["circle, two schemes", "sphere, noise", "tokens"])
 def test_a_run_cut_anywhere_goes_on_to_the_same_bits(tmp_path, name):
     """Between two outputs within a step, too: checkpoints are kept at each of them."""

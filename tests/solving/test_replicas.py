@@ -73,18 +73,21 @@ def assert_members_are_alone(model, state, **options):
     return whole
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", MODELS)
 def test_a_replica_is_what_it_is_alone(name):
     run = assert_members_are_alone(MODELS[name], tokens())
     assert len(set(run.stats["steps"].tolist())) > 1 or name == "directions"
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_replica_is_what_it_is_alone_in_every_engine(name):
     engine, d, drift = ENGINES[name]
     assert_members_are_alone(drift, tokens(70 if d > 3 else 8, d), engine=engine)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("scheme", mf.steppers.SCHEMES, ids=lambda scheme: scheme.name)
 def test_a_replica_is_what_it_is_alone_under_every_scheme(scheme):
     adaptive = getattr(scheme, "explicit", False)
@@ -98,6 +101,7 @@ def test_a_replica_is_what_it_is_alone_under_every_scheme(scheme):
         np.testing.assert_array_equal(alone.final.x, whole.final.x[r])
 
 
+@pytest.mark.bits
 def test_a_replica_is_what_it_is_alone_in_r_d():
     state = mf.Tokens(normal(R, 8, 3), on_sphere=False)
     assert_members_are_alone(mf.Attention(K=normal(R, 1, 3, 3)), state)
@@ -190,6 +194,7 @@ def ends(x):
     return np.where(x[..., :1] <= 0, 1.0, np.nan) * np.array([1.0, 0.0])
 
 
+@pytest.mark.bits
 def test_a_replica_that_cannot_go_on_ends_alone():
     x = 0.1 * normal(8, 2)
     there = np.where(x == x[:, 0].max(), 0.0, x - 1)
@@ -244,6 +249,7 @@ def test_events_and_callbacks_see_all_replicas_at_one_time():
 # Kept ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ["betas", "layers", "radii"])
 def test_runs_are_resumed_to_the_last_bit_wherever_they_were_cut(tmp_path, name):
     model, state, kept = MODELS[name], tokens(), {"checkpoint": tmp_path / "run", "resume": True}
@@ -257,6 +263,7 @@ def test_runs_are_resumed_to_the_last_bit_wherever_they_were_cut(tmp_path, name)
         np.testing.assert_array_equal(whole.stats[found], resumed.stats[found])
 
 
+@pytest.mark.bits
 def test_steady_replicas_stay_so_when_a_run_is_resumed(tmp_path):
     state, model = tokens(12), mf.Transformer(mf.SA([0.5, 1.0, 1.5, 2.0]))
     options = {"until": "steady", "steady_tolerance": 1e-6, "t_eval": np.linspace(0, 100, 21)}
@@ -280,6 +287,7 @@ def test_files_keep_the_counts_of_every_replica(tmp_path):
     np.testing.assert_array_equal(loaded.observables["speed"], run.observables["speed"])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("most", [1, 3, 6])
 def test_a_run_that_is_cut_short_has_the_states_of_the_last_output(most):
     """Replicas are at different times then: at the first output none has come to it."""

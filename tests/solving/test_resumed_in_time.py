@@ -107,3 +107,20 @@ def test_a_run_is_resumed_after_any_step(name, tmp_path):
         for one, other in zip(rest, whole, strict=True):
             for (_, a), (_, b) in zip(one.arrays().values(), other.arrays().values(), strict=True):
                 np.testing.assert_array_equal(a, b, err_msg=f"cut after {cut} of {steps}")
+
+
+@pytest.mark.bits
+@pytest.mark.parametrize(
+    "name", ["replicas", "replicas, betas", "replicas, R^d", "circle, members"]
+)
+def test_a_member_sees_the_times_that_it_sees_alone(name):
+    model, state, _ = CASES[name]
+    options = {"t_eval": np.linspace(*SPAN, 6), "progress": False}
+    together = mf.solve(model, state, SPAN, **options)
+    for i in range(together.final.shape[0]):
+        mine = model.members(together.final.shape, i)
+        alone = mf.solve(mine, state[i] if state.shape else state, SPAN, **options)
+        for one, other in zip(together, alone, strict=True):
+            arrays = (s.arrays().values() for s in (one[i], other))
+            for (_, a), (_, b) in zip(*arrays, strict=True):
+                np.testing.assert_array_equal(a, b)

@@ -56,6 +56,7 @@ def steps(name, end, count=25):
     return times, run
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", RUNS)
 def test_steps_are_the_same_to_the_last_bit_however_far_the_run_is_to_go(name):
     times, run = steps(name, 1e6)

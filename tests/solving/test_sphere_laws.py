@@ -159,6 +159,7 @@ def test_an_event_is_located_and_can_end_the_run():
     assert again.moment(1)[0].real == pytest.approx(0.3, abs=1e-9)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("most", [1, 7, 40])
 def test_a_run_that_was_cut_short_goes_on_to_the_last_bit(tmp_path, most):
     """Two members, one of which needs more modes as it gathers; states are kept on the way."""

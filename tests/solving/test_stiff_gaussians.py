@@ -86,6 +86,7 @@ def test_short_steps_are_a_crawl_only_where_rounding_counts(decay, status, monke
     assert run.status == status and "Radau" in run.stats["schemes"]
 
 
+@pytest.mark.bits
 def test_a_run_goes_on_bit_for_bit(tmp_path):
     whole = mf.solve(MODEL, LAW, (0, 9), t_eval=[9])
     options = {"t_eval": [9], "checkpoint": tmp_path / "run"}

@@ -146,6 +146,7 @@ def test_a_second_ctrl_c_does_not_wait():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.bits
 def test_other_threads_can_solve_as_well():
     """Signals belong to the main thread: elsewhere a run neither catches nor loses them."""
     found = []

@@ -138,6 +138,7 @@ def test_an_ensemble_of_factors_is_many_runs():
     assert many.parameters["factors[1]"].tolist() == factors.tolist()
 
 
+@pytest.mark.bits
 def test_results_do_not_depend_on_threads():
     tokens = mf.Tokens.uniform(1500, 3, rng=0)
     drift = 0.5 * mf.USA(1.0) + mf.Attention(Q, K, V) + MLP - mf.SA(2.0)
@@ -145,6 +146,7 @@ def test_results_do_not_depend_on_threads():
     assert all(np.array_equal(found[0], other) for other in found)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(
     "drift",
     [mf.SA(1.0) - 0.5 * MLP, np.array([1.0, 2.0]) * mf.Attention(Q, K, V) + mf.Kuramoto()],

@@ -107,6 +107,7 @@ def noisy(rng, t=1.0, model=MODEL, tokens=START, **options):
     return mf.solve(model, tokens, (0, t), t_eval=[t / 2, t], dt=0.05, rng=rng, **options)
 
 
+@pytest.mark.bits
 def test_the_same_seed_gives_the_same_paths():
     one, two, other = noisy(3), noisy(3), noisy(4)
     assert one.final.x.tobytes() == two.final.x.tobytes() != other.final.x.tobytes()
@@ -156,6 +157,7 @@ def test_a_step_is_chosen_if_none_is_given():
     assert run.stats["schemes"] == {"Strang": int(np.ceil(1 / run.options["dt"]))}
 
 
+@pytest.mark.bits
 def test_a_run_with_noise_is_resumed_to_the_last_bit(tmp_path):
     path, whole = tmp_path / "run.checkpoint", noisy(3)
     noisy(3, checkpoint=path, max_steps=7)

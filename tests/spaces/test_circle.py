@@ -201,6 +201,7 @@ def test_a_perturbation_has_the_stated_standard_deviation():
         assert abs(part.mean()) < 5 * amplitude / np.sqrt(part.size)
 
 
+@pytest.mark.bits
 @reproducible
 @given(st.integers(1, 7), st.integers(8, 60), st.integers(0, 2**32 - 1))
 def test_a_seed_gives_one_perturbation_on_every_circle(low, high, seed):

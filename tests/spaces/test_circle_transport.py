@@ -236,6 +236,7 @@ def test_mass_is_conserved_exactly_and_the_uniform_state_rests(drift):
 # Ensembles and addresses -------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drift", [USA(5.0), SA(5.0), Kuramoto()], ids=repr)
 def test_an_ensemble_under_one_drift_is_its_members_bit_for_bit(drift):
     densities = np.stack([rough(20, seed, positive=True) for seed in range(5)])
@@ -274,6 +275,7 @@ def _evaluate(address, context, member, source, target):
     evaluate(address, context, member, source, target)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("family", [USA, SA])
 def test_compiled_code_gets_the_same_bits(family):
     move = transport(family(np.array([1.0, 30.0])), 20, members=2)

@@ -148,6 +148,7 @@ def test_von_mises_fisher_refuses_what_has_no_meaning(concentration):
 # Perturbations -----------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(("low", "high"), [(1, 5), (3, 8), (8, 9), (9, 30)])
 def test_a_seed_gives_one_perturbation_on_every_sphere(low, high):
     coarse, fine = (Sphere(degree).perturbed(1e-3, rng=7) for degree in (low, high))

@@ -210,6 +210,7 @@ def test_the_speed_of_softmax_is_at_most_one():
 # Members -----------------------------------------------------------------------------------
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("drifts", [[USA(0.0), USA(1.0), USA(8.0)], [SA(0.5), SA(-1.0), SA(9.0)]])
 @pytest.mark.parametrize("degree", [3, 16])
 def test_a_batch_gives_the_bits_of_its_members_with_the_same_drift(drifts, degree):
@@ -236,6 +237,7 @@ def _evaluate(address, context, member, source, target):
     evaluate(address, context, member, source, target)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("family", [USA, SA])
 def test_compiled_code_gets_the_same_bits(family):
     computed, c = transport(family(np.array([1.0, 30.0])), 12, 2), np.stack([smooth(12), rough(12)])

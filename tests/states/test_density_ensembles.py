@@ -123,6 +123,7 @@ def test_a_sample_has_the_law_of_the_density(name):
         assert abs(moment - mu.moment(k)) < 5 * error
 
 
+@pytest.mark.bits
 def test_a_seed_gives_one_sample_and_a_generator_moves_on():
     mu, rng = LAWS["one mode"], np.random.default_rng(3)
     np.testing.assert_array_equal(mu.sample(9, rng=3).x, mu.sample(9, rng=3).x)

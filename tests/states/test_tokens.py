@@ -152,6 +152,7 @@ def test_uniform_tokens_are_uniform():
     assert np.abs(second - np.eye(5) / 5).max() < 5 * np.sqrt(2 / 35 / len(x))
 
 
+@pytest.mark.bits
 def test_the_same_seed_gives_the_same_tokens():
     np.testing.assert_array_equal(Tokens.uniform(9, 3, rng=7).x, Tokens.uniform(9, 3, rng=7).x)
 

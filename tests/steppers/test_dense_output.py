@@ -110,6 +110,7 @@ def test_it_joins_the_ends_of_the_step(scheme):
     np.testing.assert_allclose(stepper.within(0.05), stepper.state, rtol=0, atol=4e-16)
 
 
+@pytest.mark.bits
 @every_scheme
 def test_what_does_not_change_is_kept_to_the_bit(scheme):
     """The first mode of a density is its mass."""
@@ -118,6 +119,7 @@ def test_what_does_not_change_is_kept_to_the_bit(scheme):
         np.testing.assert_array_equal(stepper.within(t)[:, 0], START[:, 0])
 
 
+@pytest.mark.bits
 @every_scheme
 def test_each_member_is_as_if_it_were_alone(scheme):
     together = stepped(scheme)

@@ -112,6 +112,7 @@ def test_an_ensemble_with_different_noise_is_its_members():
         assert abs(single.moment(1) - both[i].moment(1)) <= 1e-12
 
 
+@pytest.mark.bits
 def test_a_resumed_run_is_the_unbroken_one(tmp_path):
     options = {"t_eval": [0.5, 1.0], "scheme": DormandPrince}
     whole = mf.solve(NOISY, SPACES["circle"], (0, 1), **options)

@@ -40,6 +40,7 @@ def alone(scheme, i):
     return Stepper(scheme, LINEARS[i], Turning(i + 1.0), STARTS[i].astype(complex), start=0.25)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("scheme", [Krogstad, DormandPrince], ids=lambda scheme: scheme.name)
 def test_rows_have_the_bits_that_they_have_alone(scheme):
     """With clocks, ends and limits of their own, in any order, and in several calls."""
@@ -73,6 +74,7 @@ def test_growths_and_rates_are_those_of_each_row_alone():
         assert single.rates_of_change(first, single.metric)[0] == together[1][i] > 0
 
 
+@pytest.mark.bits
 def test_a_step_elsewhere_leaves_all_rows_alone():
     rows, steppers = rows_of(Krogstad)
     kept = [np.copy(array) for array in rows.memory], rows.speeds.copy()

@@ -156,6 +156,7 @@ def test_a_linear_equation_is_solved_exactly_by_one_step(scheme):
     assert estimate == 0
 
 
+@pytest.mark.bits
 @every_scheme
 def test_members_with_their_own_linear_part_move_as_if_alone(scheme):
     linear = np.array([[-3.0, 2j], [-40, -1 + 5j], [0, -0.1]])

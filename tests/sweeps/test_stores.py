@@ -32,6 +32,7 @@ def places(content):
     return [i for i in range(len(content)) if content.startswith(MARK, i)]
 
 
+@pytest.mark.bits
 def test_a_store_cut_short_anywhere_gives_the_same_numbers(tmp_path):
     path = tmp_path / "store"
     swept(path)
@@ -77,6 +78,7 @@ def test_a_store_of_something_else_is_refused_and_left_as_it_is(tmp_path):
         swept(path)
 
 
+@pytest.mark.bits
 def test_a_larger_grid_runs_what_is_missing_and_keeps_all_bits(tmp_path):
     path, calls = tmp_path / "store", tmp_path / "calls"
 
@@ -219,6 +221,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.bits
 def test_a_sweep_that_is_killed_goes_on_where_it_was(tmp_path):
     program, path, chance = tmp_path / "program.py", tmp_path / "store", random.Random(2)
     program.write_text(PROGRAM)

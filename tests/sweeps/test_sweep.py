@@ -31,6 +31,7 @@ def test_the_dataset_has_the_parameters_for_axes():
     assert found.attrs["status"] == "finished" and found.attrs["axes"] == ["beta", "kappa"]
 
 
+@pytest.mark.bits
 def test_numbers_drawn_depend_on_seed_parameters_and_replica_only():
     whole = mf.sweep(drawn, {"beta": [1, 2, 3]}, replicas=4, rng=5)
     part = mf.sweep(drawn, {"beta": [3, 7, 2]}, replicas=2, rng=5)["noise"].sel(beta=[2, 3])

@@ -62,6 +62,7 @@ def test_a_seed_gives_one_result_and_the_input_is_left_alone(noise, d):
     assert not np.shares_memory(first, x)
 
 
+@pytest.mark.bits
 @everywhere
 def test_replicas_without_noise_keep_every_bit(noise, d):
     x = tokens(d) * (1 + 1e-15)  # a length that normalising would change
@@ -74,6 +75,7 @@ def test_replicas_without_noise_keep_every_bit(noise, d):
     assert not np.shares_memory(still, x)
 
 
+@pytest.mark.bits
 @everywhere
 def test_a_replica_depends_on_its_own_tokens_strength_and_increments_alone(noise, d):
     x, s = tokens(d), np.array([0.1, 0.0, 0.2])

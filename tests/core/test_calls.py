@@ -1,0 +1,134 @@
+"""Messages about calls: wrong names, missing arguments, abstract classes."""
+
+import copy
+import inspect
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.core.kinds import Kind
+
+PUBLIC = {name: getattr(mf, name) for name in mf.__all__}
+MODULES = [mf, mf.networks, mf.plotting, mf.steppers, mf.engines]
+CLASSES = {
+    name: one for name, one in PUBLIC.items() if inspect.isclass(one) and hasattr(one, "described")
+}
+ABSTRACT = [one for one in PUBLIC.values() if inspect.isclass(one) and inspect.isabstract(one)]
+CALLED = [*(c for c in CLASSES.values() if c not in ABSTRACT), mf.solve, mf.branches, mf.sweep]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_public_names_in_another_case_are_known(module):
+    """Two public names may differ by case alone: then either is meant."""
+    for name in module.__all__:
+        cases = {name.lower(), name.upper(), name.capitalize()} - set(module.__all__)
+        for wrong in cases if name[0] != "_" else ():
+            if hasattr(module, wrong):  # a module inside
+                continue
+            with pytest.raises(AttributeError, match=f"has no {wrong}; did you mean") as raised:
+                getattr(module, wrong)
+            assert str(raised.value).split()[-1].rstrip("?").lower() == name.lower()
+    with pytest.raises(AttributeError, match=r"^\S+ has no _wrong[.]$"):
+        module._wrong  # noqa: B018
+
+
+@pytest.mark.parametrize("target", CALLED, ids=lambda target: target.__name__)
+def test_a_call_without_arguments_names_what_is_called_and_what_it_needs(target):
+    signature = inspect.signature(target.__init__ if inspect.isclass(target) else target)
+    needed = [
+        name
+        for name, one in signature.parameters.items()
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    if needed := [name for name in needed if name != "self"]:
+        expected = f"{target.__name__}(\\(\\) missing .*{needed[0]}| needs {needed[0]})"
+        with pytest.raises(TypeError, match=f"^{expected}"):
+            target()
+
+
+def test_a_call_with_too_many_arguments_says_which_it_takes():
+    with pytest.raises(TypeError, match=r"^USA takes only beta .*; got 3 values"):
+        mf.USA(1.0, 2.0, 3.0)
+    with pytest.raises(TypeError, match=r"^Attention takes only Q, K, V, beta .*; got 5 values"):
+        mf.Attention(1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("cls", ABSTRACT, ids=lambda cls: cls.__name__)
+def test_abstract_classes_say_what_to_define(cls):
+    with pytest.raises(TypeError, match=f"^{cls.__name__} is abstract") as raised:
+        cls()
+    for method in cls.__abstractmethods__:
+        assert method in str(raised.value)
+
+
+def test_a_drift_without_rate_says_what_to_derive_from():
+    class RightHandSide(mf.Drift):
+        """v(t, x, mu)."""
+
+        def velocity(self, t, x, mu):
+            return -x
+
+    for cls in (RightHandSide, mf.Drift):
+        with pytest.raises(TypeError, match=r"lacks rate. Derive from ZonalDrift .* Motion"):
+            cls()
+    with pytest.raises(TypeError, match="defines slope"):
+        mf.ZonalDrift()
+
+
+def test_kinds_are_copied_and_pickled_without_their_constructors():
+    drift, tokens = mf.USA(2.0), mf.Tokens.uniform(3, 3, rng=0)
+    drift.attraction(8, 2)
+    for again in (copy.copy(drift), copy.deepcopy(drift), pickle.loads(pickle.dumps(drift))):
+        assert again == drift and type(again) is mf.USA
+    assert (pickle.loads(pickle.dumps(tokens)).x == tokens.x).all()
+
+
+CIRCLE = mf.Circle(8)
+TOKENS = mf.Tokens.uniform(5, 3, rng=0)
+OBJECTS = [
+    *(TOKENS, TOKENS.gram(), mf.Equiangular(5, 0.1), mf.Gaussian(np.zeros(2), np.eye(2))),
+    *(CIRCLE.uniform(), mf.Characteristics(CIRCLE.uniform()), CIRCLE, mf.Sphere(4), mf.Zonal(4, 4)),
+    *(mf.USA(1.0), mf.SA(1.0), mf.Kuramoto(), mf.Interaction(np.exp), mf.Attention(), mf.Hardmax()),
+    *(mf.SA(1.0) + mf.Kuramoto(), mf.Field(np.sin), mf.Transformer(mf.SA(1.0))),
+    *(mf.Isotropic(), mf.Softmax(), mf.PostLN(), mf.PreLN()),
+]
+
+
+@pytest.mark.parametrize("made", OBJECTS, ids=lambda made: type(made).__name__)
+def test_completion_offers_documented_names_only(made):
+    root = Path(__file__).parents[2]
+    pages = [*(root / "docs").rglob("*.md"), root / "README.md"]
+    text = "\n".join(page.read_text() for page in pages)
+    blocks = re.findall(r"```.*?```|`[^`\n]+`|:members:.*", text, re.DOTALL)
+    documented = set(re.findall(r"\w+", " ".join(blocks)))
+    for cls in type(made).__mro__:
+        documented |= set(re.findall(r"^(\w[\w, ]*?) :", inspect.cleandoc(cls.__doc__ or ""), re.M))
+    documented = {word for entry in documented for word in entry.split(", ")}
+    offered = {name for name in dir(made) if name[0] != "_"}
+    assert not offered & {"by_hand", "told", "held", "kinds"} and offered - documented == set()
+
+
+def test_names_that_completion_leaves_out_are_there():
+    """A list of names that were renamed since would hide nothing, or a new name."""
+    found = [Kind]
+    while any(cls not in found for cls in _below(found)):
+        found += [cls for cls in _below(found) if cls not in found]
+    for cls in found:
+        for name in vars(cls).get("_internal", "").split():
+            below = [other for other in found if issubclass(other, cls)]
+            made = [one for one in OBJECTS if isinstance(one, cls)]
+            assert any(hasattr(one, name) for one in (*below, *made)), name
+
+
+def _below(classes):
+    return [cls for one in classes for cls in one.__subclasses__()]
+
+
+def test_tables_of_notebooks_say_sizes_and_values():
+    told = TOKENS.told()
+    assert told["masses of the tokens"] == "5 numbers, each 0.2"
+    assert told["position of a token"].startswith("5 × 3 numbers, from -0.")
