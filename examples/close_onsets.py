@@ -1,6 +1,6 @@
 r"""
 Two onsets close together make a transition jump
-=================================================
+================================================
 
 Under :math:`W = \cos\theta + m \cos 2\theta` the uniform state loses its stability to degree 1 at
 :math:`\kappa = 2` and to degree 2 at :math:`\kappa = 2/m`. Each onset alone is a supercritical
@@ -96,7 +96,8 @@ def figure(plane: mf.PhaseDiagram, diagrams: dict[float, mf.Diagram]) -> theme.P
         for m, ax in zip(BESIDE, others, strict=True):
             diagrams[m].plot(y="free_energy", ax=ax)
             ax.set(title=f"m = {m:g}", xlim=(1.45, 2.1), ylim=(-0.021, 0.006))
-        others[0].get_legend().remove()
+        others[0].legend(handles=others[0].get_legend().legend_handles, loc="lower left", fontsize=6)
+        others[1].get_legend().remove()
         others[1].set_ylabel("")
     return page
 
