@@ -96,7 +96,9 @@ def figure(plane: mf.PhaseDiagram, diagrams: dict[float, mf.Diagram]) -> theme.P
         for m, ax in zip(BESIDE, others, strict=True):
             diagrams[m].plot(y="free_energy", ax=ax)
             ax.set(title=f"m = {m:g}", xlim=(1.45, 2.1), ylim=(-0.021, 0.006))
-        others[0].legend(handles=others[0].get_legend().legend_handles, loc="lower left", fontsize=6)
+        others[0].legend(
+            handles=others[0].get_legend().legend_handles, loc="lower left", fontsize=6
+        )
         others[1].get_legend().remove()
         others[1].set_ylabel("")
     return page

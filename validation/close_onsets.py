@@ -21,7 +21,7 @@ first-order transition is far away.
 4. For pairs of degrees on the circle, S^2 and S^4 with onsets 1 % to 1e-7 apart, or none, the order
    of the transition is that which least values of Phi at the first onset have, with P_k and P_l.
 
-    python validation/close_onsets.py [--quick]    # 110 s (quick: 16 s); exit code 1 on failure
+    python validation/close_onsets.py [--quick]    # 110 s, 16 s quick
 
 References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for
 discontinuous transitions at resonances.
