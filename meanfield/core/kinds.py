@@ -722,7 +722,8 @@ def with_hints(function: F) -> F:
     def call(*given: Any, **named: Any) -> Any:
         refuse_unknown(function, given, named)
         refuse_missing(function, given, named)
-        return function(*given, **named)
+        with np.errstate(under="ignore"):  # as by default: a small number that is 0 is no error
+            return function(*given, **named)
 
     return cast(F, call)
 
@@ -740,7 +741,8 @@ def checked_call(*without: str) -> Callable[[F], F]:
             refuse_missing(function, given, named)
             bound = signature.bind(*given, **named)
             bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
-            return function(*bound.args, **bound.kwargs)
+            with np.errstate(under="ignore"):  # as by default: a small number that is 0 is no error
+                return function(*bound.args, **bound.kwargs)
 
         return cast(F, call)
 
