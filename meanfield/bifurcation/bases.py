@@ -41,6 +41,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, fitting
+from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
 from ..spaces import Circle, Geometry, Sphere, Zonal
@@ -56,7 +57,7 @@ UNIFORM = 1e-8  # moments of a state that no rotation changes
 VISIBLE = 1e-6  # of the largest moment: what is smaller may be the noise of a run
 
 
-class Basis(ABC):
+class Basis(ReadOnlyArrays, ABC):
     """Orthonormal harmonics p_i with one behaviour under the symmetries of a state.
 
     Stationary states are sought among functions of order 0; their perturbations are sorted by

@@ -347,6 +347,14 @@ class Family:
         self.drift, self.name, self.span, self.basis = drift, name, span, basis
         self._equation = lru_cache(RECENT)(self._made)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the equations that it remembers."""
+        return {name: held for name, held in vars(self).items() if name != "_equation"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._equation = lru_cache(RECENT)(self._made)
+
     def at(self, value: float) -> Any:
         """The equation at this value; the same one for the last few that were asked for.
 

@@ -104,6 +104,11 @@ class Kind(ABC):
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
+    # names that only the package and authors of kinds need, which completion leaves out
+    _internal: ClassVar[str] = (
+        "by_hand default_kind described family identity in_file is_absent kept kinds leaves "
+        "of_functions resolve to_derive_from validate"
+    )
 
     def __init_subclass__(
         cls, family: bool = False, hides: tuple[str, ...] = (), **options: Any
@@ -231,6 +236,12 @@ class Kind(ABC):
             return hash(digest(self))
         except TypeError:  # for what it holds: then it equals itself only
             return id(self)
+
+    def __dir__(self) -> list[str]:
+        """Names that completion offers: without those that only the package needs."""
+        classes = [vars(cls) for cls in type(self).__mro__]
+        internal = {n for entries in classes for n in entries.get("_internal", "").split()}
+        return [name for name in object.__dir__(self) if name not in internal]
 
     def __repr__(self) -> str:
         given = [
@@ -711,7 +722,8 @@ def with_hints(function: F) -> F:
     def call(*given: Any, **named: Any) -> Any:
         refuse_unknown(function, given, named)
         refuse_missing(function, given, named)
-        return function(*given, **named)
+        with np.errstate(under="ignore"):  # as by default: a small number that is 0 is no error
+            return function(*given, **named)
 
     return cast(F, call)
 
@@ -729,7 +741,8 @@ def checked_call(*without: str) -> Callable[[F], F]:
             refuse_missing(function, given, named)
             bound = signature.bind(*given, **named)
             bound.arguments |= checked(function, bound.arguments, "self", *several, *without)
-            return function(*bound.args, **bound.kwargs)
+            with np.errstate(under="ignore"):  # as by default: a small number that is 0 is no error
+                return function(*bound.args, **bound.kwargs)
 
         return cast(F, call)
 

@@ -201,7 +201,7 @@ class DifferentiatedRun:
             waiting.pop(0)
         last = elapsed[-1] if len(elapsed) else 0.0
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
-            degree, _, steps = piece.stretch
+            degree, steps = piece.stretch.degree, piece.steps
             state, geometry = geometry.resample(state, degree), geometry.with_degree(degree)
             by, noise, done = self._with_tangents(piece, names), self._noise(piece), 0
             while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
@@ -215,7 +215,7 @@ class DifferentiatedRun:
                 if part >= END or part * dt + t == ends[n]:
                     yield state
                 else:
-                    yield by.within(part, self._excess_since(t), state.dtype)
+                    yield by.within(part, self._excess_since(t, piece), state.dtype)
             if done < len(steps):
                 state = by.advance(state, *_part(steps, noise, done, len(steps)))
 
@@ -302,7 +302,8 @@ class DifferentiatedRun:
         table = scheme.table
         nodes = np.append(0.0, table.nodes[table.decay[: len(scheme.nodes) + 1]])
         times = steps[:, :1] + nodes * steps[:, 1:]
-        strengths = np.reshape([self._strength_at(t) for t in times.flat], times.shape)
+        values = [self._strength_at(t, piece) for t in times.flat]
+        strengths = np.reshape(values, times.shape)
         return Noise(strengths[:, 0].copy(), strengths - strengths[:, :1])
 
     def _strength(self, layer: int) -> float:
@@ -310,15 +311,17 @@ class DifferentiatedRun:
         kappa: Any = self._model.kappa
         return float(1 / (self.kappa if self._steady else kappa.values[layer]))
 
-    def _strength_at(self, elapsed: float) -> float:
-        return float(1 / self._model.kappa_at(self._start + elapsed))
+    def _strength_at(self, elapsed: float, piece: Piece) -> float:
+        """1/kappa on a piece, which may end where it jumps."""
+        start, end = piece.stretch.ends
+        return float(1 / self._model.kappa_at(min(max(self._start + elapsed, start), end)))
 
-    def _excess_since(self, begun: float) -> Callable[[float], float]:
+    def _excess_since(self, begun: float, piece: Piece) -> Callable[[float], float]:
         """What 1/kappa is more than at the beginning of a step, at times since the start."""
         if not self._model.smooth_noise:
             return lambda _elapsed: 0.0
-        first = self._strength_at(begun)
-        return lambda elapsed: self._strength_at(elapsed) - first
+        first = self._strength_at(begun, piece)
+        return lambda elapsed: self._strength_at(elapsed, piece) - first
 
     def _moved(self, name: str | None, layer: int, geometry: Geometry, rates: Any) -> np.ndarray:
         """dL by a parameter, L = M/kappa and what frequencies add; 0 where it has no part in L."""

@@ -10,7 +10,7 @@ from ..steppers.flow import Stages
 
 
 class Stretch(NamedTuple):
-    """Steps on the same modes and by the same scheme.
+    """Steps on the same modes, by the same scheme and between the same jumps.
 
     Attributes
     ----------
@@ -18,30 +18,42 @@ class Stretch(NamedTuple):
     scheme : Scheme
     steps : ndarray, (n, 2)
         Beginning, as a time since the start, and length of each.
+    ends : tuple of float
+        Times between which parameters are looked at, see `Motion.enter`.
     """
 
     degree: int
     scheme: Scheme
     steps: np.ndarray
+    ends: tuple[float, float] = (-np.inf, np.inf)
 
 
 class Journal:
     """All accepted steps of a run, one stretch after another."""
 
     def __init__(self):
-        self._entries: list[tuple[int, Scheme, list[np.ndarray]]] = []
+        self._entries: list[tuple[int, Scheme, tuple[float, float], list[np.ndarray]]] = []
 
-    def add(self, degree: int, scheme: Scheme, steps: np.ndarray) -> None:
+    def add(
+        self,
+        degree: int,
+        scheme: Scheme,
+        steps: np.ndarray,
+        ends: tuple[float, float] = (-np.inf, np.inf),
+    ) -> None:
         """Keep steps (n, 2) that were made after all others."""
         if not len(steps):
             return
-        if not self._entries or self._entries[-1][:2] != (degree, scheme):
-            self._entries.append((degree, scheme, []))
-        self._entries[-1][2].append(steps)
+        if not self._entries or self._entries[-1][:3] != (degree, scheme, ends):
+            self._entries.append((degree, scheme, ends, []))
+        self._entries[-1][3].append(steps)
 
     @property
     def stretches(self) -> list[Stretch]:
-        return [Stretch(degree, by, np.concatenate(all_)) for degree, by, all_ in self._entries]
+        return [
+            Stretch(degree, scheme, np.concatenate(steps), ends)
+            for degree, scheme, ends, steps in self._entries
+        ]
 
     def __len__(self) -> int:
         return sum(len(stretch.steps) for stretch in self.stretches)

@@ -190,6 +190,7 @@ def _of_densities(
     run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng
 ) -> Iterator[tuple[float, np.ndarray]]:
     """As `_of_flows`, for densities: pieces of the journal, one after another."""
+    start = run.options["t_start"]
     space, kind = initial.geometry, differentiated(initial)
     motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
@@ -212,7 +213,7 @@ def _of_densities(
             whole = np.broadcast_to(states[index], (*initial.shape, states[index].size))
             mine = kept.setdefault(index if run.model.drift.shape else (), {})
             last = initial.computed(whole, here)
-            member = kind.of_motion(motion, last, index, piece, (), kept=mine)
+            member = kind.of_motion(motion, last, index, piece, (), start, kept=mine)
             (found,) = member.tangents(np.array([end]), list(tangents[index]))
             states[index] = found[0]
             here = space.with_modes(found.shape[1])
@@ -234,7 +235,7 @@ def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
     piece, due = Journal(), last / renewals
     for stretch in stretches:
         for step in stretch.steps:
-            piece.add(stretch.degree, stretch.scheme, step[None])
+            piece.add(stretch.degree, stretch.scheme, step[None], stretch.ends)
             end = float(step.sum())
             if end >= due * (1 - 1e-12) or end >= last * (1 - 1e-12):
                 yield piece, end

@@ -5,10 +5,13 @@ Its dual problem has one unknown for each point of b and is concave and smooth,
     D(g) = sum a f + sum b g,   f_i = -strength log sum_j b_j exp((g_j - d(x_i, y_j)^p) / strength).
 
 It is solved by Newton's method, with one step of Sinkhorn's iteration before each Newton step,
-while the strength of the regularisation is halved until it has its value.
+while the strength of the regularisation is halved until it has its value. A Newton step solves a
+linear system in all unknowns: between many points Sinkhorn's iteration goes on alone where it will
+be done sooner.
 """
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ import numpy as np
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from ..core.kinds import with_hints
+from ..solving.progress import Progress
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
 from .measures import checked_pair
@@ -25,11 +29,20 @@ MARGINAL = 1e-10  # total error of a marginal at which the iteration is done
 ROUNDS = 100  # of Newton's method, at the last strength
 HALVINGS, RIDGE = 30, 1e-10
 SMALL = 500  # cells of a density
+PER_NEWTON = 20  # unknowns for which a Newton step takes as long as one more of Sinkhorn's steps
+SCALED = 300.0  # costs over the strength, up to which exponentials of both are normal numbers
+ROUGH = 1e-3  # error of a marginal with which the strength is halved
 
 
 @with_hints
 def sinkhorn_divergence(
-    a: Any, b: Any, p: float = 2, *, blur: float = 0.1, cells: int = SMALL
+    a: Any,
+    b: Any,
+    p: float = 2,
+    *,
+    blur: float = 0.1,
+    cells: int = SMALL,
+    progress: bool | None = None,
 ) -> Distance:
     """(S(a, b) - S(a, a)/2 - S(b, b)/2)^(1/p), S the cost of transport with entropy.
 
@@ -47,6 +60,8 @@ def sinkhorn_divergence(
         W_p as blur tends to 0, and the iteration then needs ever more steps.
     cells : int
         Number of cells into which a density is divided.
+    progress : bool, optional
+        Show a progress bar; by default on a terminal only, after one second.
 
     Returns
     -------
@@ -81,11 +96,21 @@ def sinkhorn_divergence(
         measure.check_divisible()
     strength = _strength(blur, p)
     found = np.empty((len(pairs), 2))
-    for k, (i, j) in enumerate(pairs):
-        x, y = _with_mass(a.points(i, cells)), _with_mass(b.points(j, cells))
-        parts = [_cost(*both, p, strength, a.on_sphere) for both in ((x, y), (x, x), (y, y))]
-        costs, errors = np.transpose(parts)
-        found[k] = np.array([1, -0.5, -0.5]) @ costs, np.array([1, 0.5, 0.5]) @ errors
+    with Progress("Sinkhorn", progress) as bar:
+        for k, (i, j) in enumerate(pairs):
+            x, y = _with_mass(a.points(i, cells)), _with_mass(b.points(j, cells))
+            three = (x, y) if len(x.x) >= len(y.x) else (y, x), (x, x), (y, y)
+            work = np.cumsum([0, *(len(one.x) * len(other.x) for one, other in three)])
+            parts = []
+            for n, both in enumerate(three):
+
+                def show(part: float, k: int = k, n: int = n, work: Any = work) -> None:
+                    done = (work[n] + part * (work[n + 1] - work[n])) / work[-1]
+                    bar.show((k + done) / len(pairs), "Sinkhorn")
+
+                parts.append(_cost(*both, p, strength, a.on_sphere, show))
+            costs, errors = np.transpose(parts)
+            found[k] = np.array([1, -0.5, -0.5]) @ costs, np.array([1, 0.5, 0.5]) @ errors
     costs, errors = found.T.reshape(2, *shape)
     powers = np.maximum(costs, 0.0)
     value = powers ** (1 / p)
@@ -106,17 +131,24 @@ def _with_mass(points: Points) -> Points:
     return Points(np.ascontiguousarray(x[masses > 0]), masses[masses > 0] / masses.sum())
 
 
-def _cost(a: Points, b: Points, p: float, strength: float, curved: bool) -> tuple[float, float]:
-    """A lower bound of S(a, b), and by how much it may be too small."""
-    sizes = (5, len(a.x), len(b.x))
+def _cost(
+    a: Points, b: Points, p: float, strength: float, curved: bool, show: Callable[[float], None]
+) -> tuple[float, float]:
+    """A lower bound of S(a, b), and by how much it may be too small.
+
+    `show` is told which part of the work is done: one of all strengths after the other.
+    """
+    sizes = (6, len(a.x), len(b.x))
     check_memory(f"costs between {len(a.x)} and {len(b.x)} points", sizes, "cells, or the tokens")
     costs = pairwise_distances(a.x, b.x, p, curved)
     back = np.ascontiguousarray(costs.T)
     g = np.zeros(len(b.x))
     softer = 2 ** np.ceil(np.log2(max(costs.max() / strength, 1.0)))
+    levels = np.log2(softer) + 1
     while softer > 1:
         g = _maximum(costs, back, a.masses, b.masses, g, softer * strength, 2)[1]
         softer /= 2
+        show(1 - (np.log2(softer) + 1) / levels)
     f, g, off = _maximum(costs, back, a.masses, b.masses, g, strength, ROUNDS)
     if not off <= MARGINAL:
         warnings.warn(
@@ -132,17 +164,35 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
     """The potentials f, g after at most this number of rounds, and the error of the marginal b."""
     log_a, log_b = np.log(a), np.log(b)
 
+    kernel = np.exp(costs / -strength) if costs.max() < SCALED * strength else None
+
     def response(g: np.ndarray) -> np.ndarray:
-        return _soft_minimum(costs, g / strength + log_b, strength)
+        h = g / strength + log_b
+        if kernel is None:
+            return _soft_minimum(costs, h, strength)
+        return _by_kernel(kernel, h, strength)
+
+    def opposite(f: np.ndarray) -> np.ndarray:  # Sinkhorn's step
+        h = f / strength + log_a
+        if kernel is None:
+            return _soft_minimum(back, h, strength)
+        return _by_kernel(kernel.T, h, strength)
 
     f = response(g)
+    enough = MARGINAL if rounds == ROUNDS else ROUGH
     for _ in range(rounds):
-        g = _soft_minimum(back, f / strength + log_a, strength)  # Sinkhorn's step
-        f = response(g)
+        before = np.inf
+        for left in range(0 if kernel is None else len(b) // PER_NEWTON, -1, -1):
+            last, g = g, opposite(f)
+            f = response(g)
+            off = float(np.abs(b * np.expm1((last - g) / strength)).sum())  # of the step before
+            if not off > enough or not _is_near(off / enough, off / before, left):
+                break
+            before = off
         plan = a[:, None] * np.exp((f[:, None] + g - costs) / strength + log_b)
         gradient = b - plan.sum(axis=0)
         off = float(np.abs(gradient).sum())
-        if off <= MARGINAL:
+        if off <= enough:
             break
         step = strength * _newton(plan, a, gradient)
         value, slope, length = float(a @ f + b @ g), float(gradient @ step), 1.0
@@ -153,6 +203,11 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
                 break
             length /= 2
     return f, g, off
+
+
+def _is_near(missing: float, ratio: float, steps: int) -> bool:
+    """Whether an error that is so many times too large will do after these steps, at this ratio."""
+    return ratio == 0 or (ratio < 1 and np.log(missing) <= -steps * np.log(ratio))
 
 
 def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -176,3 +231,9 @@ def _soft_minimum(costs: np.ndarray, h: np.ndarray, strength: float) -> np.ndarr
     largest = exponents.max(axis=1)
     exponents -= largest[:, None]
     return -strength * (largest + np.log(np.exp(exponents, out=exponents).sum(axis=1)))
+
+
+def _by_kernel(kernel: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
+    """The same from exp(-costs / strength), one product with a matrix."""
+    largest = h.max()
+    return -strength * (largest + np.log(kernel @ np.exp(h - largest)))

@@ -313,7 +313,9 @@ class DensityMotion(Motion, moves=Density):
     def of_members(self, members: Any) -> Self:
         """The motion of some of the members, or of one, by their numbers in C order."""
         model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
-        return type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
+        part = type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
+        part.breaks = self.breaks
+        return part
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The degree, `most` or less, that noise and velocities ask for between two times."""

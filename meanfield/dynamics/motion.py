@@ -124,6 +124,8 @@ class Motion(ABC):
         The parts of models that depend on places, of `Transformer.by_place`, which it can follow.
     changes_coordinates : bool
         Whether `projected` takes other coordinates of the same state, which may be far off.
+    breaks : tuple of float
+        Times, as a user gave them, that are breakpoints beside those of the model.
     """
 
     moves: ClassVar[type[State]]
@@ -140,6 +142,7 @@ class Motion(ABC):
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
     by_place: ClassVar[frozenset[str]] = frozenset()
+    breaks: tuple[float, ...] = ()
 
     def __new__(cls, *_given: Any, **_named: Any) -> Self:
         refuse_abstract(cls)
@@ -253,7 +256,7 @@ class Motion(ABC):
     def with_state(self, state: Any) -> Self:
         """The same motion of another state."""
         other = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
-        other._ends = self._ends
+        other._ends, other.breaks = self._ends, self.breaks
         return other
 
     def begin(self, y: np.ndarray, t: float) -> None:  # noqa: B027
@@ -368,8 +371,12 @@ class Motion(ABC):
     # Parameters that jump ------------------------------------------------------------------
 
     def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end at which the model changes at once; one for jumps in one."""
-        return distinct(self.model.breakpoints(start, end))
+        """Times between start and end that no step passes; one for those that are one time.
+
+        There the model changes at once, as far as it knows and as a user has told.
+        """
+        told = [t for t in self.breaks if start < t < end]
+        return distinct([*self.model.breakpoints(start, end), *told])
 
     def enter(self, start: float, end: float) -> None:
         """Between two times that are between two breakpoints: at all others as at the nearer."""

@@ -11,6 +11,7 @@ from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
 from ..spaces.circle_transport import NO_MASS
+from ..spaces.density import COMPUTED
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -52,9 +53,14 @@ class GridDensity:
         return values @ self.masses
 
     def mass_below(self, level: np.ndarray, least: Any) -> float:
-        """The mass at the points where the level (N,) is below another."""
-        below = level < least
-        return float(np.abs(self.masses[below]).sum()) if below.any() else 0.0
+        """The mass at the points where the level (N,) is below another.
+
+        None of what is clearly negative, as stages of a step are that is too long, and rejected.
+        """
+        below, lowest = level < least, -COMPUTED * self.values.max()
+        if not below.any() or not self.values.min() >= lowest:
+            return 0.0
+        return float(np.abs(self.masses[below]).sum())
 
 
 class NotSmooth(Exception):

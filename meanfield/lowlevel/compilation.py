@@ -13,6 +13,7 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 
+from ..core.errors import MeanfieldError
 from .code_cache import CodeCache
 
 
@@ -92,8 +93,11 @@ def njit(
 
     def compiled(function: Callable) -> Any:
         dispatcher = numba.njit(**options)(function)
-        if not isinstance(dispatcher, CPUDispatcher):  # numba is switched off
-            return dispatcher
+        if not isinstance(dispatcher, CPUDispatcher):
+            raise MeanfieldError(
+                "meanfield needs numba's compiler, which NUMBA_DISABLE_JIT switches off: unset it, "
+                "or have it 0."
+            )
         if cache:
             dispatcher._cache = CodeCache(function)
         dispatcher.announced = announced or function.__name__

@@ -66,6 +66,11 @@ class Drift(Kind, family=True):
     interacts: ClassVar[bool] = True
     why_no_density: ClassVar[str] = ""
     why_not_causal: ClassVar[str] = ""
+    _internal: ClassVar[str] = (
+        "autonomous broadcast check_potential is_gradient known_rate output_size place_of "
+        "undefined why_no_law why_no_potential why_not_finite biased gradient_at "
+        "interaction_potential"
+    )
 
     __array_ufunc__ = None  # a numpy array times a drift is a drift
 

@@ -55,6 +55,7 @@ class Normalisation(Kind, family=True):
     constant: ClassVar[bool] = True
     has_radii: ClassVar[bool] = False
     why_no_flow: ClassVar[str] = ""
+    _internal: ClassVar[str] = "after_tangents autonomous before_tangents updated"
 
     def __init_subclass__(cls, **options) -> None:
         own = vars(cls)

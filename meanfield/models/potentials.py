@@ -9,6 +9,7 @@
 with t = <x, y>. SA is grad (1/beta) log(exp(beta t) * mu).
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, field
 from functools import partial
@@ -236,6 +237,22 @@ class _OfPotential(ZonalDrift):
         return self.described  # the functions say it themselves, also one that a file did not hold
 
 
+def _check_argument(name: str, function: Any) -> None:
+    """Raise TypeError for a function that cannot be called with t alone."""
+    try:
+        signature = None if function is None else inspect.signature(function)
+    except ValueError:  # a function of C, which does not say
+        return
+    try:
+        if signature is not None:
+            signature.bind(0.0)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} must be a function of t alone, an array of inner products <x, y>; got one of "
+            f"{signature}: {error}. A kernel of two points is no Interaction."
+        ) from None
+
+
 class Interaction(_OfPotential, hides=("potential", "derivative")):
     """Drift v(x) = grad_x int W(<x, y>) dmu(y) for any interaction potential W.
 
@@ -275,6 +292,8 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
 
     def validate(self) -> None:
         what: Any = self.potential
+        _check_argument("potential", what)
+        _check_argument("derivative", self.derivative)
         self._set(name=self.name or getattr(what, "__qualname__", type(what).__qualname__))
 
     @staticmethod
@@ -330,6 +349,7 @@ class CosineSeries(_OfPotential, hides=("derivative",)):
     derivative: Callable | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
+        _check_argument("derivative", self.derivative)
         shape = self.coefficients.shape
         fitting("coefficients.shape", shape, "(n,), n >= 1", len(shape) == 1 and shape[0])
 

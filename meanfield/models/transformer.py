@@ -36,7 +36,8 @@ class Transformer(Kind, family=True):
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
         broadcasting with the drift's parameters. For tokens and densities it may change with time:
-        a `PerLayer`, where inf is a layer without noise, or a function of t.
+        a `PerLayer`, where inf is a layer without noise, or a function of t, whose jumps are
+        `breaks` of `solve`.
     normalisation : Normalisation
         Where the hidden states are put back on the sphere: `PostLN()`, the flow above, or
         `PreLN()`, `MixLN(tau)`, `PeriLN()`, `NGPT(alpha)`, `SqrtScaling()`. The first three of
@@ -85,6 +86,10 @@ class Transformer(Kind, family=True):
     """
 
     default_kind: ClassVar[str | None] = "Transformer"
+    _internal: ClassVar[str] = (
+        "at_each_place by_place feedforward_at feedforward_in has_independent_noise keeps_axes "
+        "is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
+    )
 
     drift: Drift
     kappa: NoiseParameter = np.inf

@@ -55,6 +55,7 @@ class Weights(Kind, family=True):
     not_causal: ClassVar[str] = ""
     no_terms: ClassVar[str] = ""
     has_potential: ClassVar[bool] = False
+    _internal: ClassVar[str] = "attend_tangents known_slope"
 
     @abstractmethod
     def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

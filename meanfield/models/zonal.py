@@ -88,6 +88,7 @@ class ZonalDrift(Drift):
     exponent: ClassVar[np.ndarray | None] = None
     polynomial_degree: ClassVar[int | None] = None
     multiplier_error: ClassVar[float] = 3e-14  # of quadrature
+    _internal: ClassVar[str] = "contrast interaction multiplier_error potential_at"
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -25,6 +25,7 @@ from ..core.checks import path_of
 from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.kinds import Kind, describe
+from ..core.read_only import ReadOnlyArrays
 from ..states.contract import Arrays
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Contents:
         return Contents({group: self.header}, arrays, self.long, words)
 
 
-class Result(ABC):
+class Result(ReadOnlyArrays, ABC):
     """What a computation gives back, and a file keeps: `load` makes it again, bit for bit.
 
     A class of results is found by its name, which is one of the package's public names.

@@ -4,6 +4,7 @@ import copy
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
+from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,6 +50,8 @@ class Arguments:
         Of the outputs.
     scheme : Scheme or Splitting or None
         None is a choice as the run goes.
+    breaks : tuple of float
+        Times that no step passes, beside those at which the model is known to jump.
     tangents : bool
         Whether derivatives of the run are asked for.
     apart : bool
@@ -85,6 +88,7 @@ class Arguments:
             )
         layer = dt if scheme is Layers else None
         self.start, self.times = times_of(given["t_span"], given["t_eval"], layer)
+        self.breaks = breaks_of(given["breaks"], given["t_span"])
         if isinstance(state, State):
             if not state.held:
                 state.check_arrays()
@@ -140,6 +144,7 @@ class Arguments:
         scheme = self._given["scheme"]
         self.model, self.state = model, state
         self.motion = kind(model, state, self.engine, scheme=scheme, rtol=self.rtol)
+        self.motion.breaks = self.breaks
         return self.motion
 
     def _choose(self) -> None:
@@ -153,7 +158,7 @@ class Arguments:
 
     @cached_property
     def jumps(self) -> list[float]:
-        """Times since the start at which the model jumps; one next to an output is that output."""
+        """Times since the start that no step passes; one next to an output is that output."""
         start, outputs = self.start, self.times - self.start
         end, jumps = start + float(outputs[-1]), []
         for t in self.motion.breakpoints(start, float(np.nextafter(end, np.inf))):
@@ -200,6 +205,8 @@ class Arguments:
         kept = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
+        if self.breaks:
+            kept["breaks"] = list(self.breaks)
         return {
             "t_start": self.start,
             "t_eval": self.times.tolist(),
@@ -244,6 +251,17 @@ def times_of(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[floa
     within = start <= times[0] and times[-1] <= end
     fitting("t_eval", t_eval, f"within t_span = [{start}, {end}]", within)
     return start, times
+
+
+def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, ...]:
+    """The times that a user knows, checked; those of the ends are ends of steps anyway."""
+    start, end = t_span
+    increase = all(one < other for one, other in pairwise(breaks))
+    fitting("breaks", breaks, "times that increase strictly", increase)
+    within = all(start <= t <= end for t in breaks)
+    advice = "Leave out those of another part of the run."
+    fitting("breaks", breaks, f"times within t_span = [{start}, {end}]", within, advice=advice)
+    return tuple(breaks)
 
 
 def _check_step(dt: float | None, start: float, end: float) -> None:

@@ -128,7 +128,8 @@ class SpectralIntegration(Integration):
         """Take note of what its row has done, with these `Stepper.counts` before."""
         self._code, self.clock = code, clock
         if self.journal is not None:
-            self.journal.add(self.geometry.degree, self.scheme, self.stepper.made)
+            made, ends = self.stepper.made, self.motion.ends
+            self.journal.add(self.geometry.degree, self.scheme, made, ends)
         pairs = zip(self.stepper.counts.tolist(), counts, strict=True)
         accepted, rejected, weights = (after - before for after, before in pairs)
         evaluations = self.scheme.evaluations * (accepted + rejected)

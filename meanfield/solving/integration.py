@@ -315,7 +315,7 @@ class FlowIntegration(Integration):
         y = np.array(motion.coordinates(self.first), dtype=float)
         if self._scheme is Layers:
             check_layers(self.outputs, self.dt, "an output or the end")
-            check_layers(self.jumps, self.dt, "a jump of the model")
+            check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
         first_step = self._first_step(y)
         motion.begin(y, self.start)

@@ -41,6 +41,7 @@ def solve(
     t_span: Sequence[float],
     *,
     t_eval: np.ndarray | Times | None = None,
+    breaks: Sequence[float] = (),
     rtol: Positive = 1e-8,
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
@@ -86,6 +87,10 @@ def solve(
     t_eval : array, optional
         Times at which to keep the state, increasing, within `t_span`. By default 101 equally
         spaced times, or every layer for `Layers`. The run ends at the last of them.
+    breaks : sequence of float, optional
+        Times at which parameters that are functions of t jump, have a kink, or begin and end a
+        pulse, increasing, within `t_span`: steps end exactly there, and before each of them the
+        functions are asked for times before it alone. `PerLayer` tells its jumps by itself.
     rtol : float
         1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
         in H^-1 (the linearisation of W2); coefficients are kept down to

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -184,6 +184,12 @@ class Geometry(Kind, family=True):
     """
 
     by_hand = True
+    _internal: ClassVar[str] = (
+        "bands chart checked_point frame function_values judged minus_divergence mode_axes "
+        "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
+        "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
+        "next_degree negative_mass"
+    )
 
     dimension: int
     degree: int

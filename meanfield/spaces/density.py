@@ -58,6 +58,9 @@ class Density(State):
 
     kept = False  # a configuration names its law
     _degrees: ClassVar[Any] = None  # of the members, where they have their own
+    _internal: ClassVar[str] = (
+        "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
+    )
     geometry: Any
     coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {

@@ -86,6 +86,12 @@ class State(Start):
     replicated: ClassVar[bool] = False
     families: ClassVar[dict[str, Any]] = {}
     takes_noise: ClassVar[bool] = False
+    _internal: ClassVar[str] = (
+        "begin broadcast check_arrays computed families fixed header held of_arrays replicated "
+        "size_in_words stacked takes_noise told unstacked with_members words directed_masses "
+        "sum_of_inner_products "
+        "chart covariance inner_product logit mean_direction negative_mass of_root square w2_error"
+    )
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -132,11 +138,9 @@ class State(Start):
         return repr(self)
 
     def told(self) -> dict[str, str]:
-        """What a table of it says, by name: the shapes of its arrays, and what they are."""
-        return {
-            self.words.get(name, name): " × ".join(map(str, np.shape(values))) or f"{values:g}"
-            for name, (_, values) in self.arrays().items()
-        }
+        """What a table of it says, by name: sizes and ranges of its arrays."""
+        arrays = {name: np.asarray(values) for name, (_, values) in self.arrays().items()}
+        return {self.words.get(name, name): _in_words(values) for name, values in arrays.items()}
 
     def with_members(self, axes: int) -> Self:
         """The state with room for that many axes of an ensemble of models, after its own."""
@@ -289,3 +293,15 @@ class State(Start):
     def identity(self) -> Any:
         """What `digest` reads of it: its arrays and its header."""
         return [self.header(), {name: values for name, (_, values) in self.arrays().items()}]
+
+
+def _in_words(values: np.ndarray) -> str:
+    """A number, or how many there are and between which they lie."""
+    if not values.ndim:
+        return f"{values:g}"
+    size = " × ".join(map(str, values.shape)) + " numbers"
+    if not values.size or values.dtype.kind not in "iuf":
+        return size
+    least, largest = values.min(), values.max()
+    ends = f"each {least:.6g}" if least == largest else f"from {least:.6g} to {largest:.6g}"
+    return f"{size}, {ends}"

@@ -54,6 +54,7 @@ def test_the_arguments_of_a_file_are_those_of_python():
         assert set(schema(work)["properties"][work]["properties"]) == set(table.keys)
     given = {**SPAN, "rtol": 1e-6, "dt": 0.1, "until": "steady", "steady_tolerance": 1e-3}
     given |= {"min_degree": 8, "max_degree": 64, "max_steps": 9, "checkpoint_every": 7.0}
+    given |= {"breaks": [0.02, 0.05]}
     found = parse_config(density(solve=given)).tables["solve"]
     assert found.keys() == given.keys() and found["rtol"] == 1e-6
     options = {
@@ -65,6 +66,11 @@ def test_the_arguments_of_a_file_are_those_of_python():
     found = parse_config(tokens(solve=options)).tables["solve"]
     assert found["scheme"] is mf.steppers.Layers
     assert found["engine"] == mf.engines.Direct(threads=2)
+
+
+def test_times_that_no_step_passes_are_listed():
+    run = solved(density(solve={"t_span": [0.0, 0.1], "t_eval": [0.1], "breaks": [0.02, 0.05]}))
+    assert run.options["breaks"] == [0.02, 0.05]
 
 
 @pytest.mark.parametrize(

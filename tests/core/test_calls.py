@@ -3,10 +3,14 @@
 import copy
 import inspect
 import pickle
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.kinds import Kind
 
 PUBLIC = {name: getattr(mf, name) for name in mf.__all__}
 MODULES = [mf, mf.networks, mf.plotting, mf.steppers, mf.engines]
@@ -81,3 +85,50 @@ def test_kinds_are_copied_and_pickled_without_their_constructors():
     for again in (copy.copy(drift), copy.deepcopy(drift), pickle.loads(pickle.dumps(drift))):
         assert again == drift and type(again) is mf.USA
     assert (pickle.loads(pickle.dumps(tokens)).x == tokens.x).all()
+
+
+CIRCLE = mf.Circle(8)
+TOKENS = mf.Tokens.uniform(5, 3, rng=0)
+OBJECTS = [
+    *(TOKENS, TOKENS.gram(), mf.Equiangular(5, 0.1), mf.Gaussian(np.zeros(2), np.eye(2))),
+    *(CIRCLE.uniform(), mf.Characteristics(CIRCLE.uniform()), CIRCLE, mf.Sphere(4), mf.Zonal(4, 4)),
+    *(mf.USA(1.0), mf.SA(1.0), mf.Kuramoto(), mf.Interaction(np.exp), mf.Attention(), mf.Hardmax()),
+    *(mf.SA(1.0) + mf.Kuramoto(), mf.Field(np.sin), mf.Transformer(mf.SA(1.0))),
+    *(mf.Isotropic(), mf.Softmax(), mf.PostLN(), mf.PreLN()),
+]
+
+
+@pytest.mark.parametrize("made", OBJECTS, ids=lambda made: type(made).__name__)
+def test_completion_offers_documented_names_only(made):
+    root = Path(__file__).parents[2]
+    pages = [*(root / "docs").rglob("*.md"), root / "README.md"]
+    text = "\n".join(page.read_text() for page in pages)
+    blocks = re.findall(r"```.*?```|`[^`\n]+`|:members:.*", text, re.DOTALL)
+    documented = set(re.findall(r"\w+", " ".join(blocks)))
+    for cls in type(made).__mro__:
+        documented |= set(re.findall(r"^(\w[\w, ]*?) :", inspect.cleandoc(cls.__doc__ or ""), re.M))
+    documented = {word for entry in documented for word in entry.split(", ")}
+    offered = {name for name in dir(made) if name[0] != "_"}
+    assert not offered & {"by_hand", "told", "held", "kinds"} and offered - documented == set()
+
+
+def test_names_that_completion_leaves_out_are_there():
+    """A list of names that were renamed since would hide nothing, or a new name."""
+    found = [Kind]
+    while any(cls not in found for cls in _below(found)):
+        found += [cls for cls in _below(found) if cls not in found]
+    for cls in found:
+        for name in vars(cls).get("_internal", "").split():
+            below = [other for other in found if issubclass(other, cls)]
+            made = [one for one in OBJECTS if isinstance(one, cls)]
+            assert any(hasattr(one, name) for one in (*below, *made)), name
+
+
+def _below(classes):
+    return [cls for one in classes for cls in one.__subclasses__()]
+
+
+def test_tables_of_notebooks_say_sizes_and_values():
+    told = TOKENS.told()
+    assert told["masses of the tokens"] == "5 numbers, each 0.2"
+    assert told["position of a token"].startswith("5 × 3 numbers, from -0.")

@@ -5,6 +5,7 @@ import ot
 import pytest
 
 import meanfield as mf
+from meanfield.distances import entropic
 
 POLE = np.array([0.0, 0.0, 1.0])
 SPHERE = mf.Sphere(12)
@@ -134,3 +135,33 @@ def test_a_distance_is_used_as_a_number():
     many = mf.wasserstein(mf.Tokens.uniform(5, 2, rng=0, shape=(3,)), mf.Dirac([1.0, 0.0]))
     assert len(many) == 3 and many.shape == (3,) and many[1].shape == ()
     assert "error <=" in repr(many) and (many - many == 0).all()
+
+
+def test_sinkhorns_steps_alone_give_what_newtons_give(monkeypatch):
+    """To the error of the marginals, with exponentials of costs and without, either order."""
+    a, b = (mf.Tokens.uniform(n, 3, rng=n) for n in (60, 90))
+    expected = mf.sinkhorn_divergence(a, b, blur=0.5)
+    for name, value in (("PER_NEWTON", 1), ("SCALED", 0.0)):
+        monkeypatch.setattr(f"meanfield.distances.entropic.{name}", value)
+        for one, other in ((a, b), (b, a)):
+            found = mf.sinkhorn_divergence(one, other, blur=0.5)
+            assert abs(found.value - expected.value) <= found.error + expected.error + 1e-14
+
+
+def test_sinkhorn_takes_fewer_newton_steps_between_many_points(monkeypatch):
+    sizes, newton = [], entropic._newton
+
+    def counted(plan, *given):
+        sizes.append(len(plan.T))
+        return newton(plan, *given)
+
+    monkeypatch.setattr(entropic, "_newton", counted)
+    a, b = mf.Tokens.uniform(600, 2, rng=1), mf.Tokens.uniform(3, 2, rng=2)
+    counts, values = [], []
+    for unknowns in (entropic.PER_NEWTON, 10**9):
+        monkeypatch.setattr(entropic, "PER_NEWTON", unknowns)
+        sizes.clear()
+        values.append(mf.sinkhorn_divergence(a, b, blur=0.5).value)
+        counts.append(sizes.count(600))
+        assert set(sizes) <= {3, 600}  # the unknowns are those of the fewer points
+    assert 2 * counts[0] <= counts[1] and abs(values[0] - values[1]) < 1e-9

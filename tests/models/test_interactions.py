@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield import Interaction
+from meanfield import CosineSeries, Interaction
 
 
 @pytest.mark.parametrize("series", [[], [[0, 1], [1, 2]], 1.0, [0, np.nan], [np.inf]], ids=str)
@@ -41,3 +41,14 @@ def test_functions_of_inner_products_keep_their_shape():
     root = Interaction(lambda t: -np.sqrt(1 - t**2), derivative=lambda t: t / np.sqrt(1 - t**2))
     with np.errstate(divide="ignore"):  # a token does not attract itself
         assert root.slope(np.array([0.0, 1.0])).tolist() == [0.0, np.inf]
+
+
+@pytest.mark.parametrize("f", [lambda x, y: x @ y, lambda: 1.0, lambda t, *, more: t])
+def test_functions_that_do_not_take_t_alone_are_refused_when_they_are_given(f):
+    with pytest.raises(TypeError, match="potential must be a function of t alone"):
+        Interaction(f)
+    with pytest.raises(TypeError, match="derivative must be a function of t alone"):
+        Interaction(np.cos, derivative=f)
+    with pytest.raises(TypeError, match="derivative must be a function of t alone"):
+        CosineSeries([0.0, 1.0], derivative=f)
+    assert Interaction(lambda t, scale=2.0: scale * t).attraction(2, 2)[1] > 0

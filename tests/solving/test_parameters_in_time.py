@@ -18,7 +18,8 @@ START = CIRCLE.von_mises(0.3, 1.0)
 HEAT = 0.0 * mf.Kuramoto()
 JUMP = 0.37
 EXPONENTIAL = 4.0  # errors of a run across a jump, over rtol: a step across it has one of 3 at most
-AS_TOKENS = 40.0  # those of DormandPrince, in 480 runs 23 for tokens and 37 for densities
+KINK = 8.0  # and one of 7 across a kink
+AS_TOKENS = 200.0  # those of DormandPrince: 3 in the median, 130 in 1 of 1200 runs
 
 every_scheme = pytest.mark.parametrize("scheme", [None, *steppers.SCHEMES], ids=str)
 
@@ -28,15 +29,16 @@ def ended(model, state=START, rtol=1e-8, scheme=None, end=1.0):
     return mf.solve(model, state, (0, end), t_eval=[end], rtol=rtol, scheme=scheme, progress=False)
 
 
-def most(scheme):
-    """The largest error of a run across a jump or a kink, over rtol."""
-    return EXPONENTIAL if scheme in steppers.EXPONENTIAL else AS_TOKENS
+def most(scheme, exponential=EXPONENTIAL):
+    """The largest error of a run across a jump, over rtol."""
+    return exponential if scheme in steppers.EXPONENTIAL else AS_TOKENS
 
 
 def apart(run, other):
     """The largest difference of coefficients at the ends of two runs."""
-    modes = min(one.final.coefficients.shape[-1] for one in (run, other))
-    return np.abs(run.final.coefficients[..., :modes] - other.final.coefficients[..., :modes]).max()
+    degree = max(one.final.geometry.degree for one in (run, other))
+    one, same = (each.final.resample(degree).coefficients for each in (run, other))
+    return np.abs(one - same).max()
 
 
 def across(before, after, d=2):
@@ -93,7 +95,7 @@ TURNING = {
 def test_values_that_turn(name, scheme):
     """A kink, an oscillation of 32 periods and a pulse of width .1."""
     model = mf.Transformer(mf.Attention(V=TURNING[name], beta=2.0), kappa=5.0)
-    assert apart(ended(model, scheme=scheme), finest(name)) < most(scheme) * 1e-8
+    assert apart(ended(model, scheme=scheme), finest(name)) < most(scheme, KINK) * 1e-8
 
 
 @functools.cache
@@ -108,7 +110,7 @@ def test_an_inverse_temperature_with_a_kink():
     model = mf.Transformer(mf.Attention(beta=lambda t: 2 + 2 * abs(t - JUMP)), kappa=5.0)
     run = ended(model, scheme=steppers.HochbruckOstermann, end=0.5)
     other = ended(model, rtol=1e-11, scheme=steppers.DormandPrince, end=0.5)
-    assert apart(run, other) < EXPONENTIAL * 1e-8
+    assert apart(run, other) < KINK * 1e-8
 
 
 @pytest.mark.parametrize("space", ["sphere", "zonal", "indexed", "members"])
@@ -129,6 +131,14 @@ def test_noise_that_jumps_on_other_spaces(space):
         run = ended(mf.Transformer(drift, kappa=function, **by), state, 1e-7, scheme)
         other = ended(mf.Transformer(drift, kappa=layers, **by), state, 1e-10)
         assert apart(run, other) < most(scheme) * 1e-7
+
+
+def test_steps_that_are_rejected_make_no_doubt():
+    """Their stages may be no densities: "points that hold a mass of 3e109" was warned of."""
+    pulse = lambda t: (1 + 20 * (abs(t - JUMP) < 0.01)) * np.eye(2)  # noqa: E731
+    model = mf.Transformer(mf.Attention(V=pulse, beta=2.0), kappa=5.0)
+    run = ended(model, scheme=steppers.DormandPrince, rtol=1e-7)  # a warning is an error here
+    assert run.stats["rejected"] > 20
 
 
 def test_constant_parameters_keep_their_scheme():
