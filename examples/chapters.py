@@ -76,6 +76,7 @@ CHAPTERS = (
             "noisy_tokens",
             "fluctuations",
             "bifurcation",
+            "close_onsets",
             "hysteresis",
             "sweep",
             "many_pairs",

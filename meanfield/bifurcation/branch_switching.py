@@ -2,16 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import mul, truediv
 from typing import ClassVar
 
 import numpy as np
 
-from .bases import fold_of, image
+from .bases import Basis, fold_of, image
 from .continuation import Point, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
-from .normal_forms import Onset
+from .normal_forms import VANISHES, Onset, Ray, all_rays
 
-AMPLITUDE = 0.02  # of new branches, in L^2
+AMPLITUDE, LEAST = 0.02, 2e-4  # of new branches, in L^2
+PART = 3  # of the amplitude at which something is expected on a branch: where it begins
+NEARER = 5  # the same of a branch that leaves one near the uniform state
+SLOW = 0.6  # the first step, in parts of such an amplitude
 NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
 BRIEF = 5  # points after which a curve may have come back
 EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
@@ -22,6 +27,7 @@ GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do
 LOST = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
 FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
 SINGULAR = 1e-6
+BESIDE, EQUAL = 0.1, 1e-6  # moments of states between two points, and of the same state
 CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
@@ -99,6 +105,8 @@ class Growth:
         Those that were begun, in order.
     missing : list of str
         What was not found, in words.
+    lower : list of float
+        Free energies of states at the first onset that are on no branch.
     """
 
     first: ClassVar[int] = 1
@@ -111,6 +119,7 @@ class Growth:
     stopped: Callable[[], bool] = lambda: False
     found: list[Branch] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
 
     def from_uniform(self, onset: Onset) -> Iterator[Branch]:
         """The branches of one onset, each yielded after every new point.
@@ -118,21 +127,22 @@ class Growth:
         On both sides of the uniform state, unless one is the mirror image of the other.
         """
         form, curve, basis = onset.form, self.curve, self.curve.basis
-        index = basis.index(form.degree)
-        row = np.zeros(len(basis.degrees) + 1)
-        row[index] = 1.0
-        mirrored = basis.dimension == 2 or form.degree % 2 == 1
-        for sign in (1.0,) if mirrored else (1.0, -1.0):
-            amplitude = sign * AMPLITUDE
-            size = amplitude / basis.sizes[index]
-            z = np.append(size * row[:-1] + amplitude**2 * form.second, onset.ahead(amplitude))
-            if not np.isfinite(z).all():  # another degree has the same onset
-                z = np.append(size * row[:-1], onset.ahead(0.0))
-            begun = curve.solved(z, row, size)
-            if begun is None:
-                self._miss(f"the onset of degree {form.degree}", onset.value)
-            elif not self._known(curve, begun):
-                yield from self.followed(curve.point(begun, sign * row), curve, -1, form.degree)
+        for degree, distance in form.close.items():
+            if distance > VANISHES:
+                self._blur(form.degree, degree, distance)
+        amplitude = float(np.clip(form.scale / PART, LEAST, AMPLITUDE))
+        for ray in _rays(curve, onset):
+            row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
+            for sign in (1.0,) if _mirrored(basis, ray.direction) else (1.0, -1.0):
+                t = sign * amplitude
+                m = t * way[:-1] + t**2 * ray.second
+                z = np.append(m, onset.ahead(ray.linear, ray.quadratic, t))
+                begun = curve.solved(z, row, t)
+                if begun is None:
+                    self._miss(f"the onset of degree {form.degree}", onset.value)
+                elif not self.knows(curve, begun, amplitude):
+                    start = curve.point(begun, sign * way)
+                    yield from self.followed(start, curve, -1, form.degree, amplitude)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
         """The branches of an onset above the range, from where they come down into it."""
@@ -161,10 +171,23 @@ class Growth:
         self, curve: StationaryCurve, z: np.ndarray, edge: float, degree: int
     ) -> Iterator[Branch]:
         """The branch through a state at an end of the range, inwards, unless it is known."""
-        if not self._known(curve, z):
+        if not self.knows(curve, z):
             inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
             start = curve.point(z, inwards)._replace(value=edge)
             yield from self.followed(start, curve, -1, degree)
+
+    def through(self, curve: StationaryCurve, z: np.ndarray, degree: int) -> Iterator[Branch]:
+        """The branch through a state, from its upper end."""
+        upwards = np.append(np.zeros(len(z) - 1), 1.0)
+        half = Growth(self.curve, self.span, self.most, stopped=self.stopped)
+        for branch in half.followed(curve.point(z, upwards), curve, -1, degree):
+            if self.stopped():
+                branch.end = "interrupted"
+        way = half.found[0]
+        inside = [point for point in way.points if self.span[0] <= point.value <= self.span[1]]
+        last = inside[-1]
+        back = last._replace(tangent=-last.tangent)
+        yield from self.followed(back, way.curve, -1, degree)
 
     def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
         """The branches that leave those found at bifurcations, and those that leave them.
@@ -211,13 +234,21 @@ class Growth:
                     branch.specials[i] = Special(*same[0][:3], *special[3:])
 
     def followed(
-        self, start: Point, curve: StationaryCurve, parent: int = -1, degree: int = 0
-    ) -> Iterator[Branch]:
-        """A branch to its end, with more moments where they are needed; after every new point."""
+        self, start: Point, curve: StationaryCurve, parent: int = -1, degree: int = 0,
+        near: float = AMPLITUDE,
+    ) -> Iterator[Branch]:  # fmt: skip
+        """A branch to its end, with more moments where they are needed; after every new point.
+
+        The first step is shorter where the amplitude `near` with which it begins is small.
+        """
         branch = Branch(curve, parent, degree)
         self.found.append(branch)
+        step = curve.max_step / 4
+        if near < AMPLITUDE:
+            change = np.linalg.norm(curve.basis.sizes * start.tangent[:-1])
+            step = min(step, SLOW * near / float(change))
         while True:
-            for _ in self._traced(branch, start):
+            for _ in self._traced(branch, start, step):
                 last = branch.points[-1]
                 if not branch.curve.resolves(last, curve.basis.unresolved):
                     break
@@ -237,9 +268,9 @@ class Growth:
             if begun is None:
                 branch.end = "not continued"
                 return
-            branch.curve, start = curve, curve.point(begun, row)
+            branch.curve, start, step = curve, curve.point(begun, row), curve.max_step / 4
 
-    def _traced(self, branch: Branch, start: Point) -> Iterator[None]:
+    def _traced(self, branch: Branch, start: Point, step: float) -> Iterator[None]:
         """Follow a branch from a point, stopping after every new one, until it ends.
 
         Growth rates are computed up to the value `top`, and once beyond it.
@@ -249,7 +280,6 @@ class Growth:
         branch.points.append(tests.at(start, True))
         branch.end = "max_points" if self.most == 1 else ""
         yield
-        step = curve.max_step / 4
         while not branch.end:
             last = branch.points[-1]
             found = curve.stepped(last, step)
@@ -315,17 +345,28 @@ class Growth:
     ) -> Iterator[Branch]:
         """The branches that cross another one at a bifurcation, if they are new."""
         scale = np.append(curve.basis.sizes, 1.0)
-        change = AMPLITUDE / np.linalg.norm(scale * direction) * direction
+        near = self._clearance(parent, curve, place)
+        change = near / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
             z = place + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
             if begun is None:
                 where = f"the bifurcation on branch {parent + self.first}"
                 self._miss(where, curve.value(place[-1]))
-            elif not self._known(curve, begun):
+            elif not self.knows(curve, begun, near):
                 start = curve.point(begun, sign * direction)
                 degree = self._degree(parent, curve, direction)
-                yield from self.followed(start, curve, parent, degree)
+                yield from self.followed(start, curve, parent, degree, near)
+
+    def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
+        """The amplitude with which a branch begins: small where others begin close by."""
+        scale = np.append(curve.basis.sizes, 1.0)
+        points = [s.point.z for s in self.found[parent].specials if s.kind in CROSSINGS]
+        ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
+        if curve.basis.laplacian:
+            ways.append((scale * place)[:-1])  # from the uniform state
+        sizes = np.array([np.linalg.norm(way) for way in ways])
+        return min(AMPLITUDE, float(sizes[sizes > LEAST].min(initial=np.inf)) / NEARER)
 
     def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
         """The degree by which a branch is known that leaves another one."""
@@ -339,8 +380,21 @@ class Growth:
         if sentence not in self.missing:
             self.missing.append(sentence)
 
-    def _known(self, curve: StationaryCurve, z: np.ndarray) -> bool:
-        """Whether a state, or its mirror image, lies on a branch that was followed."""
+    def _blur(self, degree: int, other: int, distance: float) -> None:
+        first, second = sorted((degree, other))
+        sentence = (
+            f"the onsets of degrees {first} and {second} differ by {distance:.1e} of "
+            f"{self.curve.parameter}, and count as one: branches that cross at amplitudes as small "
+            "as that are not told from those that leave the uniform state."
+        )
+        if sentence not in self.missing:
+            self.missing.append(sentence)
+
+    def knows(self, curve: StationaryCurve, z: np.ndarray, near: float = AMPLITUDE) -> bool:
+        """Whether a state, or its mirror image, lies on a branch that was followed.
+
+        To half the amplitude `near` of what is looked for.
+        """
         curves = [curve, *(branch.curve for branch in self.found)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
@@ -348,9 +402,53 @@ class Growth:
         mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
         for branch in self.found:
             points = np.array([scale * finest.padded(point.z) for point in branch.points])
-            if any(_distance(points, scale * z) < AMPLITUDE / 2 for z in (state, *mirrored)):
+            if any(_distance(points, scale * z) < near / 2 for z in (state, *mirrored)):
                 return True
         return False
+
+    def passes(self, curve: StationaryCurve, z: np.ndarray) -> bool:
+        """Whether a branch that was followed has a state, or its mirror image, at its parameter.
+
+        By Newton's method from the points beside it, as steps are long for sharp states.
+        """
+        for branch in self.found:
+            finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
+            state = finest.padded(z)
+            same = [state[:-1], *(signs * state[:-1] for signs in finest.basis.images(state[:-1]))]
+            for one, other in pairwise(branch.points):
+                if not min(one.p, other.p) <= z[-1] <= max(one.p, other.p) or one.p == other.p:
+                    continue
+                part = (z[-1] - one.p) / (other.p - one.p)
+                near = finest.padded(one.z + part * (_sized(other.z, one.z) - one.z))
+                if min(np.abs(near[:-1] - m).max() for m in same) > BESIDE:
+                    continue
+                there = finest.at_value(near, curve.value(z[-1]))
+                if there is not None and min(np.abs(there[:-1] - m).max() for m in same) < EQUAL:
+                    return True
+        return False
+
+
+def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """A point in as many functions as another one."""
+    m = np.pad(z[:-1], (0, max(len(other) - len(z), 0)))
+    return np.append(m[: len(other) - 1], z[-1])
+
+
+def _rays(curve: StationaryCurve, onset: Onset) -> list[Ray]:
+    """The directions in which branches leave an onset that are not those of a lower degree too."""
+    form, (equation, _) = onset.form, curve.at(onset.coordinate)
+    found = all_rays(equation, form)
+    if form.pure and form.close and min(form.close) < form.degree:
+        del found[1:]
+    alone = (equation.basis.degrees == form.degree).astype(float)
+    return found or [Ray(alone, 0.0, 0.0, np.zeros(len(alone)))]
+
+
+def _mirrored(basis: Basis, direction: np.ndarray) -> bool:
+    """Whether the opposite of small amplitudes is a mirror image of them."""
+    degrees = basis.degrees[direction != 0]
+    turned = int(np.gcd.reduce(degrees)) if basis.dimension == 2 else 1
+    return bool((degrees // turned % 2 == 1).all())
 
 
 def _at(branch: Branch, value: float) -> np.ndarray | None:

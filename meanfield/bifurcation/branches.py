@@ -24,6 +24,7 @@ from ..solving.progress import Interruption, Progress
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
+from .clustered_states import clustered_states
 from .continuation import Point, StationaryCurve, curve_of
 from .diagram import RESERVED, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
@@ -43,6 +44,10 @@ ORDERS = 4  # in which stability is looked at, at least; on the circle there are
 UNIFORM_POINTS = 60
 GROWING = 1e-9
 UNKNOWN = (float("nan"), float("nan"))
+APART = (
+    "at the onset, kappa = {onset:.6g}, a state that harmonics of degree {degree} lead to lies on "
+    "no branch that was followed: leave degrees and secondary out."
+)
 
 
 @checked_call("drift", "kappa", "vary", "observables")
@@ -146,6 +151,9 @@ def branches(
     an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
+
+    Branches begin at small amplitudes where onsets are close together. At the first onset states
+    are sought from densities that cluster; one that lies on no branch is followed too.
 
     A point costs about 0.5 ms for 32 moments, its growth rates as much for each order; those of
     polyhedra, which have two dimensions, 20 ms and more.
@@ -372,6 +380,8 @@ class Search(NamedTuple):
         if interrupted and all(branch.end != "interrupted" for branch in found):
             growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
         data = self._data(curve, [_uniform(curve), *found], growth.missing, observables)
+        if lower := [energy for energy in growth.lower if energy < 0]:
+            data.attrs["lower"] = lower
         here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in found)]
         specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
         return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
@@ -423,6 +433,28 @@ class Search(NamedTuple):
                 yield from self._from_edge(growth, value)
         if self.secondary:
             yield from growth.from_branches()
+        if curve.kappa is None:
+            yield from self._apart(growth)
+
+    def _apart(self, growth: Growth) -> Iterator[Branch]:
+        """The branches of clustered states at the first onset that none of those found has."""
+        curve = growth.curve
+        equation, _ = curve.at(0.0)
+        strongest = equation.multipliers(curve.basis).max(initial=0.0)
+        (low, high), onset = curve.span, 1 / strongest if strongest > 0 else np.inf
+        if self.following.stopped or not low <= onset <= high:
+            return
+        done = len(growth.found)
+        for state in clustered_states(curve, onset):
+            if growth.passes(state.curve, state.z) or not (state.lower or state.stable):
+                continue
+            if self.degrees is None and self.secondary:
+                yield from growth.through(state.curve, state.z, state.degree)
+            elif state.lower or np.isnan(state.free_energy):
+                growth.missing.append(APART.format(onset=onset, degree=state.degree))
+                growth.lower.append(state.free_energy)
+        if self.secondary:
+            yield from growth.from_branches(done)
 
     def _from_edge(self, growth: Growth, value: float) -> Iterator[Branch]:
         """The branches that come into the range of a parameter at one of its ends."""

@@ -21,6 +21,7 @@ from .branch_switching import NEAR_UNIFORM
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
 from .equation import drift_of
+from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
 from .reflections import basis_under
 from .stationary import StationaryState, state_at
 
@@ -34,6 +35,7 @@ STABLE = 1e-9  # growth rates that are rounding
 EDGE = 1e-9  # of the range: at its ends
 ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # of branches: where they begin, and the way past a point
 CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
+LOWER = -1e-12  # of a free energy
 PRESENT = 1e-10  # of a moment
 CUT_SHORT = {  # ends of branches and curves for want of points, in words
     "not continued": "was not continued beyond {place}: take a smaller max_step",
@@ -133,10 +135,11 @@ class Transition(NamedTuple):
     Attributes
     ----------
     order : str
-        "continuous", or "discontinuous".
+        "continuous", "discontinuous", or "degenerate" where the normal form of the onset vanishes
+        up to the order that is known.
     kappa : float
-        At which the free energies are equal; nan for SA if it is discontinuous, since there is
-        none.
+        At which the free energies are equal, by the normal form where they differ by rounding; nan
+        for SA if it is discontinuous, since there is none, and where it was not located.
     onset : float
         kappa_c, at which the uniform state loses its stability.
     jump : float
@@ -144,7 +147,8 @@ class Transition(NamedTuple):
         size of its first moment that does not vanish.
     hysteresis : (float, float) or None
         From the fold at which the new state begins to kappa_c: both are stable there, unless the
-        new one loses its symmetry before, which is among the special points.
+        new one loses its symmetry before, which is among the special points. At a continuous
+        transition from where on another state than the uniform one is stable below kappa_c.
     """
 
     order: str
@@ -275,6 +279,9 @@ class Diagram(Result):
     def transition(self) -> Transition:
         """From which kappa on the uniform state is not the ground state, and how it gives way.
 
+        "continuous" means that no state of lower free energy was found at the onset, on a branch or
+        from densities that cluster; `doubts` says what was not followed.
+
         Raises
         ------
         ValueError
@@ -305,19 +312,55 @@ class Diagram(Result):
                 f"The uniform state is unstable before kappa = {onset.value:.6g}, the first onset "
                 "of this diagram: take a range, and degrees, with its first one."
             )
-        equal = [s for s in self.special("transition") if s.value <= onset.value]
-        if onset.character == "supercritical" and all(s.value == onset.value for s in equal):
-            return Transition("continuous", onset.value, onset.value, 0.0, None)
-        located = (s for s in equal if s.status == "converged")
-        first = min(located, key=lambda s: s.value, default=None)
-        branch = None if first is None else first.branch
-        folds = [s.value for s in self.special("fold", branch) if s.value < onset.value]
-        hysteresis = (min(folds), onset.value) if folds else None
-        if first is None:
-            return Transition("discontinuous", np.nan, onset.value, np.nan, hysteresis)
-        moments = np.abs(first.state.legendre_moments)
-        jump = float(moments[moments > PRESENT][0])
-        return Transition("discontinuous", first.value, onset.value, jump, hysteresis)
+        equal = (s for s in self.special("transition") if s.status == "converged")
+        first = min(
+            (s for s in equal if s.value < onset.value), key=lambda s: s.value, default=None
+        )
+        if first is not None:
+            moments = np.abs(first.state.legendre_moments)
+            jump = float(moments[moments > PRESENT][0])
+            return Transition("discontinuous", first.value, onset.value, jump,
+                              self._hysteresis(onset.value, first.branch))  # fmt: skip
+        equation, _ = self.curve().at(0.0)
+        form = normal_form(equation, onset.degree)
+        order = self._order(onset.value, form)
+        if order != "discontinuous":
+            stable = (begin for number, begin, _ in self.stable_ranges() if number)
+            others = [begin for begin in stable if begin < onset.value * (1 - EDGE)]
+            hysteresis = (min(others), onset.value) if others else None
+            return Transition(order, onset.value, onset.value, 0.0, hysteresis)
+        kappa, amplitude = weak_transition(form)
+        jump = amplitude / float(equation.basis.sizes[equation.basis.index(onset.degree)])
+        return Transition(order, kappa, onset.value, jump, self._hysteresis(onset.value))
+
+    def _order(self, onset: float, form: NormalForm) -> str:
+        """That of the transition, where no point of equal free energies was located.
+
+        States of lower free energy decide, then the normal form of the onset, with both amplitudes
+        where another onset is close by.
+        """
+        here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
+        lowest = min([*self.data.free_energy.values[here], *self._lower], default=0.0)
+        ways = all_rays(self.curve().at(0.0)[0], form) if form.close else []
+        if lowest < LOWER or form.kind in ("subcritical", "transcritical"):
+            return "discontinuous"
+        if any(abs(way.linear) > VANISHES or way.quadratic < -VANISHES for way in ways):
+            return "discontinuous"
+        if form.kind == "supercritical":
+            return "continuous"
+        if ways or not abs(form.quartic) > VANISHES:
+            return "degenerate"
+        return "continuous" if form.quartic > 0 else "discontinuous"
+
+    def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
+        """From the first fold below the onset up to it."""
+        folds = [s.value for s in self.special("fold", branch) if s.value < onset]
+        return (min(folds), onset) if folds else None
+
+    @property
+    def _lower(self) -> list[float]:
+        """Free energies at the onset of states on no branch."""
+        return [float(energy) for energy in np.atleast_1d(self.data.attrs.get("lower", []))]
 
     def stable_ranges(self) -> list[tuple[int, float, float]]:
         """Branch, first and last value of the parameter of every stretch of stable states.

@@ -7,6 +7,17 @@ possible,
 
 found by putting power series into R(m, kappa) = 0, order by order (Lyapunov and Schmidt). c_1 != 0
 is transcritical; else c_2 > 0 is a supercritical pitchfork, c_2 < 0 a subcritical one.
+
+Near a resonance, where degrees k and l have almost the same onset, the expansion holds at small
+amplitudes only. On the branch of degree k the multiplier of a perturbation of degree l is, to first
+order,
+
+    1 - kappa_c w_l - g t,    g = int p_l^2 p_k dsigma,
+
+so that a secondary branch leaves it at an amplitude t of the size of the distance of the onsets, or
+of its root where g = 0. It excites degree l at second order by int p_k^2 p_l dsigma over that.
+Where the onsets coincide, the quadratic terms Q of both amplitudes v = (v_k, v_l) decide: branches
+leave the uniform state along the rays v with c_1 v = Q(v), or of the cubic terms if Q = 0.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,9 +27,15 @@ import numpy as np
 
 from .equation import Equation
 
-ORDER = 4  # coefficients of a series: t^0 to t^3
 VANISHES = 1e-10
 EXACT = 1e-14  # of a zero, relative
+TERMS, MORE_TERMS = 2, 4  # c_1, c_2, and c_3, c_4 too where
+WEAK = 0.05  # c_1 = 0 and |c_2| is smaller: a fold may be near
+WEAKEST = 0.01  # amplitude of a transition that the normal form describes
+SLOPES = np.linspace(-2, 2, 5)  # v_l/v_k at which forms of two amplitudes are evaluated
+CLOSEST = 7e-4  # amplitude of secondary branches at which two onsets count as one
+TINY = 1e-300
+REAL = 1e-6  # imaginary parts of a real root
 
 
 class NormalForm(NamedTuple):
@@ -32,15 +49,28 @@ class NormalForm(NamedTuple):
     linear, quadratic : float
         c_1 and c_2; c_2 is nan where another degree, which the square of this one contains, has the
         same multiplier.
+    quartic : float
+        c_4, if c_1 = 0 and c_2 is small; else nan.
     second : ndarray
         Legendre moments of order t^2.
+    scale : float
+        About the least amplitude t at which the branch folds or another one leaves it; inf where
+        the normal form knows of none. Degrees `close` are left out.
+    close : dict of int to float
+        Other degrees whose onsets are so close that they count as one, and their relative distance.
+    pure : bool
+        Whether none of these is excited at orders t^2 and t^3.
     """
 
     degree: int
     kappa: float
     linear: float
     quadratic: float
+    quartic: float
     second: np.ndarray
+    scale: float
+    close: dict[int, float]
+    pure: bool
 
     @property
     def kind(self) -> str:
@@ -54,20 +84,151 @@ class NormalForm(NamedTuple):
 
 def normal_form(equation: Equation, degree: int) -> NormalForm:
     """That of one degree; its multiplier w must be positive."""
-    index, w = equation.basis.index(degree), equation.multipliers(equation.basis)
-    critical, size = 1 / w[index], equation.basis.sizes[index]
-    m, kappa = np.zeros((ORDER, len(w))), np.zeros(ORDER)
-    m[1, index], kappa[0] = 1 / size, critical
+    basis, index = equation.basis, equation.basis.index(degree)
+    critical = 1 / equation.multipliers(basis)[index]
+    c, m, residuals = _expanded(equation, index, TERMS)
+    if abs(c[1]) <= VANISHES and abs(c[2]) <= WEAK:
+        c, m, residuals = _expanded(equation, index, MORE_TERMS)
+    c = np.append(c, np.full(MORE_TERMS + 1 - len(c), np.nan))
+    apart = np.abs(1 - critical * equation.multipliers(basis))
+    own = basis.values[index]
+    coupling = np.maximum(
+        np.abs(basis.values**2 @ (own * basis.weights)),
+        np.abs(basis.values @ (own**2 * basis.weights)),
+    )
+    amplitudes = apart / np.maximum(np.maximum(coupling, np.sqrt(apart)), TINY)
+    others = basis.degrees != degree
+    close = others & (amplitudes <= CLOSEST)
+    scale = min(float(amplitudes[others & ~close].min(initial=np.inf)), _to_fold(c))
+    known = {int(basis.degrees[i]): float(apart[i]) for i in np.flatnonzero(close)}
+    pure = bool((np.abs(residuals[:4, close]) <= VANISHES).all())
+    return NormalForm(degree, critical, c[1], c[2], c[4], m[2], scale, known, pure)
+
+
+def _to_fold(c: np.ndarray) -> float:
+    """The amplitude at which kappa = kappa_c (1 + c_1 t + ...) turns back to leading order."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        square = -c[2] / (2 * c[4])
+        found = abs(c[1] / (2 * c[2])) if abs(c[1]) > VANISHES else np.sqrt(square)
+    return float(found) if found > 0 else np.inf
+
+
+def _expanded(
+    equation: Equation, index: int, terms: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """1, c_1, ..., and the moments of order t^0, t^1, ..., with the residuals that they cancel.
+
+    c_i is nan from where a resonance forbids it.
+    """
+    w, size = equation.multipliers(equation.basis), equation.basis.sizes[index]
+    m, c = np.zeros((terms + 2, len(w))), np.zeros(terms + 1)
+    critical = 1 / w[index]
+    residuals = np.zeros_like(m)
+    m[1, index], c[0] = 1 / size, 1.0
     linear = 1 - critical * w
-    residual = _residual(equation, m, kappa)
-    kappa[1] = residual[2, index] * size / w[index]
-    critical_too = np.abs(linear) <= VANISHES
-    m[2] = -residual[2] / np.where(critical_too, np.inf, linear)
-    kappa[2] = _residual(equation, m, kappa)[3, index] * size / w[index]
-    others = critical_too & (np.arange(len(w)) != index)
-    if (np.abs(residual[2, others]) > VANISHES).any():
-        kappa[2] = np.nan
-    return NormalForm(degree, critical, kappa[1] / critical, kappa[2] / critical, m[2])
+    neutral = np.abs(linear) <= VANISHES
+    others = neutral & (np.arange(len(w)) != index)
+    for order in range(2, terms + 2):
+        residuals[order] = residual = _residual(equation, m, critical * np.append(c, 0.0))[order]
+        c[order - 1] = residual[index] * size
+        m[order] = -residual / np.where(neutral, np.inf, linear)
+        if (np.abs(residual[others]) > VANISHES).any():
+            c[order:] = np.nan
+            break
+    return c, m, residuals
+
+
+def weak_transition(form: NormalForm) -> tuple[float, float]:
+    """kappa and amplitude of a first-order transition so weak that c_2 and c_4 determine it.
+
+    The free energy on the branch is that of the uniform state at t^2 = -3 c_2/(4 c_4), where kappa
+    = kappa_c (1 - 3 c_2^2/(16 c_4)). Nan where t > 0.01 or there is none.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        amplitude = float(np.sqrt(-3 * form.quadratic / (4 * form.quartic)))
+    if not (form.quadratic < 0 and amplitude <= WEAKEST):
+        return float("nan"), float("nan")
+    kappa = form.kappa * (1 - 3 * form.quadratic**2 / (16 * form.quartic))
+    return float(kappa), amplitude
+
+
+class Ray(NamedTuple):
+    """A direction in which a branch leaves the uniform state where two onsets coincide.
+
+    Attributes
+    ----------
+    direction : ndarray, (N,)
+        Amplitudes in L^2, of length 1: those of two degrees.
+    linear, quadratic : float
+        c_1 and c_2; c_2 is 0 where c_1 is not.
+    second : ndarray
+        Legendre moments of order t^2.
+    """
+
+    direction: np.ndarray
+    linear: float
+    quadratic: float
+    second: np.ndarray
+
+
+def all_rays(equation: Equation, form: NormalForm) -> list[Ray]:
+    """The directions in which branches leave an onset: that of its own degree alone, if it is one,
+    and those of its degree and one `close` to it."""
+    basis, found = equation.basis, []
+    alone = np.zeros(len(basis.degrees))
+    alone[basis.index(form.degree)] = 1.0
+    if form.pure:
+        found.append(Ray(alone, form.linear, form.quadratic, form.second))
+    for other in form.close:
+        if other in basis.single:
+            found += rays(equation, form.degree, other)
+    return found
+
+
+def rays(equation: Equation, degree: int, other: int) -> list[Ray]:
+    """Those along which both degrees take part, with the onset of the first one for both.
+
+    Real zeros of the form Q_k(v) v_l - Q_l(v) v_k, with Q the quadratic terms of both amplitudes,
+    or the cubic ones if there are none.
+    """
+    basis, w = equation.basis, equation.multipliers(equation.basis)
+    pair = [basis.index(degree), basis.index(other)]
+    critical = 1 / w[pair[0]]
+    linear = 1 - critical * w
+    linear[pair] = linear[np.abs(linear) <= VANISHES] = np.inf
+
+    def terms(slope: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """v, Q(v), the cubic terms, and the moments of second order."""
+        v, m, kappa = np.zeros(len(w)), np.zeros((4, len(w))), np.array([critical, 0, 0, 0])
+        v[pair] = np.array([1.0, slope]) / np.hypot(1.0, slope)
+        m[1] = v / basis.sizes
+        square = _residual(equation, m, kappa)[2]
+        m[2] = -square / linear
+        cube = _residual(equation, m, kappa)[3]
+        return v, (basis.sizes * square)[pair], (basis.sizes * cube)[pair], m[2]
+
+    samples = [terms(slope) for slope in SLOPES]
+    cubic = max(np.abs(square).max() for _, square, *_ in samples) <= VANISHES
+    power, which = (4, 2) if cubic else (3, 1)
+    forms = [
+        (found[which][0] * found[0][pair[1]] - found[which][1] * found[0][pair[0]])
+        * np.hypot(1.0, slope) ** power
+        for slope, found in zip(SLOPES, samples, strict=True)
+    ]
+    polynomial = np.polynomial.Polynomial.fit(SLOPES, forms, power).convert().coef
+    scale = float(np.abs(polynomial).max())
+    if scale <= VANISHES:
+        return []
+    found = []
+    coefficients = np.where(np.abs(polynomial) > VANISHES * scale, polynomial, 0.0)
+    for root in np.roots(np.trim_zeros(coefficients, "b")[::-1]).astype(complex):
+        if abs(root.imag) > REAL * abs(root) or abs(root) < REAL:
+            continue
+        v, square, cube, second = terms(float(root.real))
+        along = v[pair]
+        if max(abs(along @ square), abs(along @ cube)) > VANISHES:
+            found.append(Ray(v, 0.0 if cubic else along @ square, along @ cube * cubic, second))
+    return found
 
 
 class Onset(NamedTuple):
@@ -88,11 +249,9 @@ class Onset(NamedTuple):
     coordinate: float
     rate: float
 
-    def ahead(self, amplitude: float) -> float:
-        """The coordinate of the state with a small amplitude."""
-        if amplitude == 0:
-            return self.coordinate
-        change = self.form.linear * amplitude + self.form.quadratic * amplitude**2
+    def ahead(self, linear: float, quadratic: float, amplitude: float) -> float:
+        """The coordinate of the state with a small amplitude on a branch with c_1 and c_2."""
+        change = linear * amplitude + quadratic * amplitude**2
         return self.coordinate + self.rate * float(np.log1p(change)) if change > -1 else np.nan
 
 
@@ -116,7 +275,8 @@ def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> 
 
 
 def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Coefficients (ORDER, N) of R(m(t), kappa(t)) as a series in t."""
+    """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t."""
+    orders = len(m)
     s = (equation.strengths * m) @ equation.functions
     potential = s
     if equation.ratio:
@@ -124,9 +284,9 @@ def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarra
     density = _exp(_times(kappa[:, None] * np.ones_like(s), potential))
     weighted = density * equation.basis.weights
     mass = weighted.sum(axis=1)
-    inverse = np.zeros(ORDER)
+    inverse = np.zeros(orders)
     inverse[0] = 1 / mass[0]
-    for k in range(1, ORDER):
+    for k in range(1, orders):
         inverse[k] = -(mass[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / mass[0]
     moments = weighted @ equation.functions.T
     return m - _times(np.broadcast_to(inverse[:, None], moments.shape), moments)
@@ -134,14 +294,14 @@ def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarra
 
 def _times(f: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The product of two series."""
-    return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(ORDER)])
+    return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(len(f))])
 
 
 def _exp(f: np.ndarray) -> np.ndarray:
     """exp(f): h' = f' h."""
     h = np.zeros_like(f)
     h[0] = np.exp(f[0])
-    for k in range(1, ORDER):
+    for k in range(1, len(f)):
         h[k] = sum(i * f[i] * h[k - i] for i in range(1, k + 1)) / k
     return h
 
@@ -150,7 +310,7 @@ def _log1p(f: np.ndarray) -> np.ndarray:
     """log(1 + f): (1 + f) h' = f'."""
     h = np.zeros_like(f)
     h[0] = np.log1p(f[0])
-    for k in range(1, ORDER):
+    for k in range(1, len(f)):
         inner = sum(i * h[i] * f[k - i] for i in range(1, k)) / k
         h[k] = (f[k] - inner) / (1 + f[0])
     return h

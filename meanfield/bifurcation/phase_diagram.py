@@ -13,13 +13,15 @@ on one branch.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.cached import cached_property
 from ..core.checks import as_given, finite, fitting, range_of
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
@@ -31,12 +33,14 @@ from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Geometry
 from .bases import AXISYMMETRIC, ISOTROPIC, Harmonics, basis_on
+from .branch_switching import Growth
 from .branches import Following, Search, asked_degrees, varied
-from .continuation import Curve, curve_of
-from .diagram import CUT_SHORT
+from .clustered_states import clustered_states
+from .continuation import Curve, StationaryCurve, curve_of
+from .diagram import CUT_SHORT, Transition
 from .equation import Equation, Family, Mean, drift_of
 from .journal import Journal, recalled
-from .normal_forms import VANISHES, normal_form, zeros
+from .normal_forms import VANISHES, normal_form, weak_transition, zeros
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,8 +48,11 @@ if TYPE_CHECKING:
 
 DEGREE = 64
 UNRESOLVED = 1e-11
+PRESENT = 1e-10  # of a moment
 DOUBLINGS = 4
 GRID = 81  # values of beta on critical curves, between which changes of character are looked for
+SOUGHT = 8  # every such value is one at which clustered states are looked for
+LARGE = 0.1  # amplitude in L^2 of states that belong to no tricritical point
 SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
 SAME = 1e-6  # moments, log kappa and beta of a point found twice
 POLE = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
@@ -78,6 +85,28 @@ class Tricritical(NamedTuple):
         """With the parameter under its own name."""
         place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
         return f"{type(self).__name__}(degree={self.degree}, {place})"
+
+
+class EndPoint(NamedTuple):
+    """A critical end point: a first-order line meets the onset of other harmonics.
+
+    Beyond it the transition from the uniform state is continuous again.
+
+    Attributes
+    ----------
+    beta, kappa : float
+        beta stands for the parameter of the diagram, if that is another one.
+    parameter : str
+        The name of that parameter.
+    """
+
+    beta: float
+    kappa: float
+    parameter: str = "beta"
+
+    def __repr__(self) -> str:
+        """With the parameter under its own name."""
+        return f"{type(self).__name__}({self.parameter}={self.beta!r}, kappa={self.kappa!r})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,26 +163,30 @@ class PhaseDiagram(Result):
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         if curve == "critical":
             return critical(self.family, beta, degree)
-        if degree != self.degree:
-            return float("nan")
-        named = (name for name, one in self.loci.items() if curve in (name, one.name))
-        found = (self._on(name, beta) for name in named)
-        return next((kappa for kappa in found if np.isfinite(kappa)), float("nan"))
+        found = (float(np.exp(z[-2])) for z in self._points(curve, beta, degree))
+        return next(found, float("nan"))
 
-    def _on(self, name: str, beta: float) -> float:
-        """The kappa at a beta of one fold or transition; nan beyond its ends."""
+    def _points(self, curve: str, beta: float, degree: int) -> Iterator[np.ndarray]:
+        """The points at a beta of folds or transitions of a degree, or of the one of that name."""
+        for name, locus in self.loci.items():
+            if curve in (name, locus.name) and locus.degree == degree:
+                z = self._on(name, beta)
+                if z is not None:
+                    yield z
+
+    def _on(self, name: str, beta: float) -> np.ndarray | None:
+        """The point at a beta of one fold or transition; None beyond its ends."""
         locus, points = self.loci[name], self.loci[name].points
-        places = points[:, -1]
         start: np.ndarray | None = between(points, beta)
-        if not places.min() <= beta <= places.max():
-            side = np.abs(places - beta).argmin()
+        if not locus.reaches(beta):
+            side = np.abs(points[:, -1] - beta).argmin()
             end = {0: self.ends[name][0], len(points) - 1: self.ends[name][1]}.get(side, "turn")
             start = self._towards_corner(points[side], beta, end)
         if start is None or (found := locus.at_value(start, beta)) is None:
-            return float("nan")
+            return None
         if abs(found[locus.index]) < abs(start[locus.index]) / 2:  # the uniform state
-            return float("nan")
-        return float(np.exp(found[-2]))
+            return None
+        return found
 
     def _towards_corner(self, last: np.ndarray, beta: float, end: str) -> np.ndarray | None:
         """About the point at a beta between the last one of a curve and its tricritical point."""
@@ -166,7 +199,69 @@ class PhaseDiagram(Result):
 
     def first_onset(self, beta: float) -> float:
         """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
-        return critical(self.family, beta, self.family.at(beta).most_attracted)
+        return first_onset(self.family, beta)
+
+    def transition(self, beta: float) -> Transition:
+        """From which kappa on the uniform state is not the ground state at a beta, and how.
+
+        Discontinuous where a first-order line lies below the first onset, or where that is
+        subcritical or transcritical by its normal form.
+
+        Raises
+        ------
+        ValueError
+            For beta outside the range.
+        """
+        self.kappa("critical", beta)  # raises ValueError outside the range
+        onset, member = self.first_onset(beta), self.family.at(beta)
+        found = {kind: list(self._all_points(kind, beta)) for kind in LOCI}
+        below = {
+            kind: min(
+                (z for z in points if np.exp(z[-2]) < onset), key=lambda z: z[-2], default=None
+            )
+            for kind, points in found.items()
+        }
+        fold, equal = (below[kind] for kind in LOCI)
+        hysteresis = None if fold is None else (float(np.exp(fold[-2])), onset)
+        if equal is not None:
+            size = np.abs(equal[:-2])
+            jump = float(size[size > PRESENT][0])
+            return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
+        form = normal_form(member, member.most_attracted)
+        if form.kind in ("subcritical", "transcritical"):
+            kappa, amplitude = weak_transition(form)
+            jump = amplitude / float(member.basis.sizes[member.basis.index(form.degree)])
+            return Transition("discontinuous", kappa, onset, jump, hysteresis)
+        decided = form.kind == "supercritical" or form.quartic > VANISHES
+        return Transition("continuous" if decided else "degenerate", onset, onset, 0.0, hysteresis)
+
+    def _all_points(self, kind: str, beta: float) -> Iterator[np.ndarray]:
+        for degree in {locus.degree for locus in self.loci.values()}:
+            yield from self._points(kind, beta, degree)
+
+    @cached_property
+    def end_points(self) -> list[EndPoint]:
+        """Where first-order lines meet the first onset, and are none beyond."""
+        found = []
+        for locus in self.loci.values():
+            if locus.name != Transitions.name:
+                continue
+            places = locus.points[:, -1]
+            above = locus.points[:, -2] + np.log(self.family.weights(places)[:, 1:].max(axis=1))
+            for i in np.flatnonzero(above[:-1] * above[1:] < 0):
+                end = partial(self._above_onset, locus, locus.points[i], locus.points[i + 1])
+                for part in zeros(end, np.array([0.0, 1.0]), above[i : i + 2]):
+                    beta = float(places[i] + part * (places[i + 1] - places[i]))
+                    found.append(EndPoint(beta, self.first_onset(beta), self.parameter))
+        return found
+
+    def _above_onset(
+        self, locus: "Locus", one: np.ndarray, other: np.ndarray, part: float
+    ) -> float:
+        """log kappa on a line over the first onset, at a part of the way between two points."""
+        start = one + part * (other - one)
+        z = locus.at_value(start, start[-1])
+        return np.nan if z is None else float(z[-2] - np.log(self.first_onset(z[-1])))
 
     def reference(self, beta: float) -> float:
         """The kappa by which others are divided in relative figures: the onset of one degree."""
@@ -184,7 +279,7 @@ class PhaseDiagram(Result):
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
-        lines += [f"  {point!r}" for point in self.tricritical]
+        lines += [f"  {point!r}" for point in [*self.tricritical, *self.end_points]]
         return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
 
     @property
@@ -213,7 +308,12 @@ class PhaseDiagram(Result):
             "ends": self.ends,
             "of_degree": self.degree,
             "loci": {
-                name: {"max_step": locus.max_step, "null": locus.null, "points": locus.points}
+                name: {
+                    "max_step": locus.max_step,
+                    "null": locus.null,
+                    "points": locus.points,
+                    "degree": locus.degree,
+                }
                 for name, locus in self.loci.items()
             },
         }
@@ -232,7 +332,7 @@ class PhaseDiagram(Result):
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
         lead = header.get("of_degree", 1)
         loci = {
-            name: LOCI[name.split()[0]](family, **kept, degree=lead)
+            name: LOCI[name.split()[0]](family, **({"degree": lead} | kept))
             for name, kept in header["loci"].items()
         }
         return cls(data, corners, ends, family, loci, degree=lead)
@@ -382,11 +482,11 @@ def phase_diagram(
             family = Family(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
             corners = [corner for _, found in onsets for corner in found]
-            lead = _leading_degree(family, corners)
-            loci, ends = (
-                _first_order_curves(family, geometry, corners, max_step, following, journal, lead)
-                if lead in chosen else ({}, {})
-            )  # fmt: skip
+            lines = FirstOrder(family, geometry, corners, max_step, following, journal)
+            for lead in _leading_degrees(family, corners, chosen):
+                lines.from_onsets(lead)
+            lines.from_clusters(chosen)
+            loci, ends = lines.loci, lines.ends
             resolved = {name: locus for name, locus in loci.items() if locus.resolved}
             if following.stopped or len(resolved) == len(loci):
                 break
@@ -399,14 +499,15 @@ def phase_diagram(
         rows += [("critical", l, b, kappa, 0.0) for b, kappa in zip(grid, values, strict=True)]
     for curve, locus in resolved.items():
         at = locus.index
-        rows += [(curve, lead, z[-1], np.exp(z[-2]), abs(z[at])) for z in locus.points]
+        rows += [(curve, locus.degree, z[-1], np.exp(z[-2]), abs(z[at])) for z in locus.points]
     names = ("curve", "degree", name, "kappa", "order_parameter")
     columns = zip(names, map(np.array, zip(*rows, strict=True)), strict=True)
     data = xr.Dataset({what: ("point", column) for what, column in columns})
     named = drift.__name__ if isinstance(drift, type) else repr(drift)
     data.attrs = {"drift": named, "geometry": repr(geometry), name: list(span)}
-    lead = lead if lead in chosen else 1
-    return PhaseDiagram(data, corners, ends, family, resolved, degree=lead)
+    leads = [locus.degree for locus in resolved.values()]
+    leads += [*_leading_degrees(family, corners, chosen), 1]
+    return PhaseDiagram(data, corners, ends, family, resolved, degree=leads[0])
 
 
 def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, float]]:
@@ -425,9 +526,16 @@ def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, flo
     return drift, *varied(drift, asked)
 
 
-def _leading_degree(family: Family, corners: list[Tricritical]) -> int:
-    """The degree that is attracted most, where folds and transitions are looked for first."""
-    return family.at(_first_place(family, corners, 1)).most_attracted
+def _leading_degrees(
+    family: Family, corners: list[Tricritical], chosen: Sequence[int]
+) -> list[int]:
+    """The degrees attracted most somewhere, of those that are chosen.
+
+    The first is that beyond the first tricritical point.
+    """
+    places = [_first_place(family, corners, 1), *np.linspace(*family.span, GRID)]
+    found = 1 + family.weights(np.array(places))[:, 1:].argmax(axis=1)
+    return [degree for degree in dict.fromkeys(found.tolist()) if degree in chosen]
 
 
 def _first_place(family: Family, corners: list[Tricritical], degree: int) -> float:
@@ -499,6 +607,11 @@ def critical(family: Family, beta: float, degree: int) -> float:
     return float(1 / weight) if weight > 0 else float("inf")
 
 
+def first_onset(family: Family, beta: float) -> float:
+    """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
+    return critical(family, beta, family.at(beta).most_attracted)
+
+
 def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
     """Zeros of the quadratic term of the normal form in a family's range, without linear one.
 
@@ -563,7 +676,8 @@ class Locus(Curve):
         journal: Journal | None = None, degree: int = 1,
     ):  # fmt: skip
         super().__init__(len(family.basis.degrees), 2, max_step, journal)
-        self.family, self.null, self.index = family, null, family.basis.index(degree)
+        self.family, self.null = family, null
+        self.degree, self.index = degree, family.basis.index(degree)
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
 
     def identity(self) -> tuple:
@@ -574,10 +688,15 @@ class Locus(Curve):
         """Whether the last moments of all points are small."""
         return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED
 
+    def reaches(self, beta: float) -> bool:
+        """Whether it has points on both sides of a beta."""
+        places = self.points[:, -1]
+        return bool(places.min() <= beta <= places.max())
+
     def holds(self, kind: str, place: np.ndarray) -> bool:
         """Whether it is a curve of this kind that goes through about this place."""
-        beta, places = place[-1], self.points[:, -1]
-        if kind != self.name or not places.min() <= beta <= places.max():
+        beta = place[-1]
+        if kind != self.name or not self.reaches(beta):
             return False
         found = self.at_value(between(self.points, beta), beta)
         return found is not None and bool(np.allclose(found, place, rtol=0, atol=SAME))
@@ -696,68 +815,122 @@ def _slope(
     return -kappa * np.concatenate([by_moments, [by_kappa, by_beta]])
 
 
-def _first_order_curves(
-    family: Family,
-    geometry: Geometry,
-    corners: list[Tricritical],
-    max_step: float,
-    following: Following,
-    journal: Journal | None,
-    degree: int,
-) -> tuple[dict[str, Locus], Ends]:
+class FirstOrder:
     """The folds and the first-order lines, and why they end, by name.
 
-    From points on a branch in each range of beta in which the onset is discontinuous.
+    Parameters
+    ----------
+    family, geometry, corners, max_step, following, journal
+        Of the phase diagram; `corners` are its tricritical points.
+
+    Attributes
+    ----------
+    loci : dict of str to Locus
+    ends : dict of str to (str, str)
     """
-    loci: dict[str, Locus] = {}
-    ends: Ends = {}
-    for beta in _discontinuous(family, corners, degree):
-        found, interrupted = _special_points(family, geometry, beta, degree, following, journal)
-        cut = "interrupted" if interrupted else "not located"
-        for kind, start in found.items():
-            if start is not None and any(one.holds(kind, start) for one in loci.values()):
-                continue  # as where onsets coincide, between two ranges
-            number = 1 + sum(name.split()[0] == kind for name in ends)
+
+    def __init__(
+        self, family: Family, geometry: Geometry, corners: list[Tricritical], max_step: float,
+        following: Following, journal: Journal | None,
+    ):  # fmt: skip
+        self.family, self._geometry, self._corners = family, geometry, corners
+        self._max_step, self._following, self._journal = max_step, following, journal
+        self.loci: dict[str, Locus] = {}
+        self.ends: Ends = {}
+
+    def from_onsets(self, degree: int) -> None:
+        """From points on a branch in each range of beta in which an onset is discontinuous."""
+        for beta in _discontinuous(self.family, self._corners, degree):
+            onset = critical(self.family, beta, degree)
+            curve = self._curve(beta, onset)
+            with Following("kappa", curve.span, False) as on_branch:
+                search = Search(self._geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH,
+                                on_branch)  # fmt: skip
+                diagram = search.diagram(curve, {})
+            interrupted = self._following.stopped or on_branch.stopped
+            found = [
+                (special.kind, special.state.legendre_moments, special.state.kappa)
+                for special in ([] if interrupted else diagram.special_points)
+            ]
+            self._begin(beta, degree, found, "interrupted" if interrupted else "not located")
+
+    def from_clusters(self, degrees: Sequence[int]) -> None:
+        """From states of lower free energy at the first onset, where no line lies below it.
+
+        Where there is no free energy, from stable states. At every eighth value of the grid.
+        """
+        for beta in np.linspace(*self.family.span, GRID)[::SOUGHT]:
+            if self._following.stopped:
+                return
+            beta = float(beta)
+            onset = first_onset(self.family, beta)
+            if not np.isfinite(onset) or self._ordered_below(beta, onset):
+                continue
+            curve = self._curve(beta, onset)
+            for state in clustered_states(curve, onset):
+                flow = self.family.at(beta).gradient_flow
+                amplitudes = np.abs(state.z[:-1] * state.curve.basis.sizes)
+                present = [l for l in sorted(degrees) if amplitudes[l - 1] > LARGE]
+                if present and (state.lower if flow else state.stable):
+                    growth = Growth(state.curve, curve.span, ON_BRANCH)
+                    for _ in growth.from_edge(state.curve, state.z, curve.span[1], present[0]):
+                        pass
+                    found = [
+                        (special.kind, special.point.m, special.point.value)
+                        for branch in growth.found for special in branch.specials
+                    ]  # fmt: skip
+                    self._begin(beta, present[0], found, "not located")
+                    break
+
+    def _curve(self, beta: float, onset: float) -> StationaryCurve:
+        """States at one beta as kappa changes."""
+        basis, span = basis_on(self._geometry), (onset / 20, 1.2 * onset)
+        drift = self.family.at(beta).drift
+        return curve_of(drift, basis, "kappa", span, None, STEP_ON_BRANCH, self._journal)
+
+    def _ordered_below(self, beta: float, onset: float) -> bool:
+        """Whether a line is known at a beta below an onset: of equal free energies if there is
+        one."""
+        kind = Transitions.name if self.family.at(beta).gradient_flow else Folds.name
+        for locus in self.loci.values():
+            if locus.name == kind and locus.reaches(beta):
+                found = locus.at_value(between(locus.points, beta), beta)
+                if found is not None and np.exp(found[-2]) < onset:
+                    return True
+        return False
+
+    def _begin(
+        self, beta: float, degree: int, found: list[tuple[str, np.ndarray, float]], cut: str
+    ) -> None:
+        """Lines through the first special points of each kind on a branch, unless they are known.
+
+        Ends say `cut` where there is none.
+        """
+        member = self.family.at(beta)
+        for kind in LOCI if member.gradient_flow else (Folds.name,):
+            here = [(m, kappa) for name, m, kappa in found if name == kind]
+            start: np.ndarray | None = None
+            if here:
+                size = len(member.degrees)
+                m = np.pad(here[0][0], (0, size))[:size]
+                start = np.append(m, [np.log(here[0][1]), beta])
+                if any(one.holds(kind, start) for one in self.loci.values()):
+                    continue  # as where onsets coincide, between two ranges
+            number = 1 + sum(name.split()[0] == kind for name in self.ends)
             name = kind if number == 1 else f"{kind} {number}"
-            ends[name] = cut, cut
-            if start is not None:
-                member = family.at(beta)
-                mean = member.mean(start[:-2], float(np.exp(start[-2])))
-                null = np.linalg.svd(member.jacobian(mean))[2][-1]
-                locus = LOCI[kind](family, max_step, null, journal=journal, degree=degree)
-                if (begin := locus.at_value(start, beta)) is None:
-                    raise MeanfieldError(
-                        f"The special point at {family.name} = {beta:g} was not found again."
-                    )
-                loci[name], ends[name] = locus, locus.follow(begin, following)
-    return loci, ends
-
-
-def _special_points(
-    family: Family,
-    geometry: Geometry,
-    beta: float,
-    degree: int,
-    following: Following,
-    journal: Journal | None,
-) -> tuple[dict[str, np.ndarray | None], bool]:
-    """The fold and the transition on the branch at one beta, about, and if it was interrupted."""
-    member = family.at(beta)
-    onset = critical(family, beta, degree)
-    basis, span = basis_on(geometry), (onset / 20, 1.2 * onset)
-    curve = curve_of(member.drift, basis, "kappa", span, None, STEP_ON_BRANCH, journal)
-    with Following("kappa", span, False) as on_branch:
-        search = Search(geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH, on_branch)
-        diagram = search.diagram(curve, {})
-    found: dict[str, np.ndarray | None] = {}
-    interrupted = following.stopped or on_branch.stopped
-    for kind in LOCI if member.gradient_flow else ("fold",):
-        found[kind] = None
-        for special in () if interrupted else diagram.special(kind)[:1]:
-            size = len(member.degrees)
-            m = np.pad(special.state.legendre_moments, (0, size))[:size]
-            found[kind] = np.append(m, [np.log(special.state.kappa), beta])
-    return found, interrupted
+            self.ends[name] = cut, cut
+            if start is None:
+                continue
+            mean = member.mean(start[:-2], float(np.exp(start[-2])))
+            null = np.linalg.svd(member.jacobian(mean))[2][-1]
+            locus = LOCI[kind](
+                self.family, self._max_step, null, journal=self._journal, degree=degree
+            )
+            if (begin := locus.at_value(start, beta)) is None:
+                raise MeanfieldError(
+                    f"The special point at {self.family.name} = {beta:g} was not found again."
+                )
+            self.loci[name], self.ends[name] = locus, locus.follow(begin, self._following)
 
 
 def between(points: np.ndarray, beta: float) -> np.ndarray:

@@ -476,13 +476,13 @@ def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
     for m in basis.guesses(GUESSES):
         yield basis.density(m, basis.axis)
         if basis.laplacian:  # else the iteration need not settle
-            settled, finer = _settled(equation_of(model.zonal, basis), m, float(model.kappa))
-            if np.isfinite(settled).all():
-                yield finer.basis.density(settled, basis.axis)
+            end, finer = settled(equation_of(model.zonal, basis), m, float(model.kappa))
+            if np.isfinite(end).all():
+                yield finer.basis.density(end, basis.axis)
 
 
-def _settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:
-    """After some steps, in as many functions as they need."""
+def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:
+    """After some steps mu <- exp(kappa g[mu])/const, in as many functions as they need."""
     while True:
         for _ in range(STEPS):
             m = equation.mean(m, kappa).moments

@@ -367,20 +367,24 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     for line, locus in diagram.loci.items():
         here, (style, colour) = curve == line, drawn[locus.name]
         label = None if locus.name in seen else NAMES[locus.name]
-        ax.plot(beta[here], kappa[here], style, color=colour, label=label)
+        top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
+        ended = locus.name == "transition" and bool(diagram.end_points)  # no line beyond
+        shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
+        ax.plot(beta[here], shown, style, color=colour, label=label)
         if locus.name == "fold":  # where both states attract
-            top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
             label = None if label is None else "both stable"
             ax.fill_between(
                 beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
             )
         seen.add(locus.name)
-    for point in (p for p in diagram.tricritical if p.degree == lead or not narrow):
+    corners = [p for p in diagram.tricritical if p.degree == lead or not narrow]
+    marked = [("o", "tricritical", p) for p in corners]
+    for marker, what, point in [*marked, *(("s", "end point", p) for p in diagram.end_points)]:
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
-        label = None if "tricritical" in seen else "tricritical"
-        ax.plot(*place, "o", ms=4.5, mfc="white", mec=theme.INK, zorder=3, label=label)
-        seen.add("tricritical")
+        label = None if what in seen else what
+        ax.plot(*place, marker, ms=4.5, mfc="white", mec=theme.INK, ls="", zorder=3, label=label)
+        seen.add(what)
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
     ax.set(

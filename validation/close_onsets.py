@@ -1,0 +1,231 @@
+"""Claim: transitions are found, and called what they are, where two onsets are close together.
+
+W = cos + m cos 2 on the circle has the onsets 2 (degree 1) and 2/m (degree 2). Stationary states
+are the critical points of
+
+    Phi(a, b) = a^2/(2 kappa) + b^2/(2 kappa m) - log int exp(a cos + b cos 2) = kappa F,
+
+which for small a, b, with e_1 = 1/kappa - 1/2 and e_2 = 1/(kappa m) - 1/2, is
+
+    e_1 a^2/2 + e_2 b^2/2 - a^2 b/8 + (a^4 + b^4)/64 + O(5).
+
+So the branch of degree 2, b^2 = -16 e_2, loses its stability to degree 1 at b = 4 e_1: for m > 1 at
+r_2 = m - 1 and kappa m/2 - 1 = (m - 1)^2/2 to leading order, however small m - 1 is. The
+first-order transition is far away.
+
+1. First-order transition, jump and fold are those of Phi, found here by quadrature and scipy, for m
+   from 0.55 to 1.25; so is the secondary bifurcation.
+2. The transition is continuous for m <= 1/2, where c_2 = 0 and c_4 > 0 decides, and beyond the end
+   point of the first-order line at m = 1.26729, where it meets the onset 2/m: least values of Phi.
+3. The same line is that of `phase_diagram`.
+4. For pairs of degrees on the circle, S^2 and S^4 with onsets 1 % to 1e-7 apart, or none, the order
+   of the transition is that which least values of Phi at the first onset have, with P_k and P_l.
+
+    python validation/close_onsets.py [--quick]    # 110 s, 16 s quick
+
+References: Carrillo, Gvalani, Pavliotis and Schlichting, Arch. Ration. Mech. Anal. 235 (2020), for
+discontinuous transitions at resonances.
+"""
+
+import argparse
+import itertools
+import sys
+
+import numpy as np
+from _report import Report
+from scipy.optimize import brentq, fsolve, minimize
+from scipy.special import eval_chebyt, eval_gegenbauer, roots_gegenbauer
+
+import meanfield as mf
+
+ANGLES = np.pi * (np.arange(400) + 0.5) / 400
+FIRST, SECOND = np.cos(ANGLES), np.cos(2 * ANGLES)
+RATIOS = (0.99, 0.999, 1 - 1e-7, 1.0, 1.0001, 1.01)
+
+
+class Cosines(mf.ZonalDrift):
+    """W = cos + m cos 2."""
+
+    m: float
+
+    def slope(self, t):
+        return 1 + 4 * self.m * t
+
+
+# The reference -------------------------------------------------------------------------------
+
+
+def law(a: float, b: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Masses of exp(a cos + b cos 2) on a grid, its two moments, and the logarithm of its mean."""
+    exponent = a * FIRST + b * SECOND
+    masses = np.exp(exponent - exponent.max())
+    log_mean = exponent.max() + np.log(masses.mean())
+    masses /= masses.sum()
+    return masses, np.array([masses @ FIRST, masses @ SECOND]), log_mean
+
+
+def energy(y: np.ndarray, kappa: float, m: float) -> float:
+    """Phi."""
+    return y[0] ** 2 / (2 * kappa) + y[1] ** 2 / (2 * kappa * m) - law(*y)[2]
+
+
+def ordered(kappa: float, m: float) -> tuple[np.ndarray, float]:
+    """The least Phi among states with a > 0, from four starts, and where it is."""
+    best, least = np.zeros(2), np.inf
+    for start in ((0.8 * kappa, 0.5 * kappa * m), (1.8 * kappa, 1.5 * kappa * m), (0.5, 0.5)):
+        found = minimize(energy, start, args=(kappa, m), options={"gtol": 1e-12})
+        if found.fun < least and abs(found.x[0]) > 1e-3:
+            best, least = found.x, found.fun
+    return best, least
+
+
+def transition(m: float) -> np.ndarray:
+    """(a, b, kappa) of the state with a > 0 and Phi = 0 below the first onset."""
+    low, high = 0.85 * min(2, 2 / m), min(2, 2 / m)
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (low, middle) if ordered(middle, m)[1] < -1e-10 else (middle, high)
+
+    def residual(y: np.ndarray) -> list[float]:
+        a, b, kappa = y
+        moments = law(a, b)[1]
+        return [a - kappa * moments[0], b - kappa * m * moments[1], energy(y[:2], kappa, m)]
+
+    return fsolve(residual, [*ordered(high, m)[0], high], xtol=1e-12)
+
+
+def fold(m: float, start: np.ndarray) -> float:
+    """kappa at which the determinant of the second derivatives of Phi vanishes."""
+
+    def residual(y: np.ndarray) -> list[float]:
+        a, b, kappa = y
+        masses, moments, _ = law(a, b)
+        functions = np.array([FIRST, SECOND])
+        covariance = (functions * masses) @ functions.T - np.outer(moments, moments)
+        hessian = np.diag([1 / kappa, 1 / (kappa * m)]) - covariance
+        return [a - kappa * moments[0], b - kappa * m * moments[1], np.linalg.det(hessian)]
+
+    return float(fsolve(residual, start * [0.8, 0.8, 0.985], xtol=1e-12)[2])
+
+
+def secondary(m: float) -> float:
+    """kappa on the branch of degree 2 with kappa E cos^2 = 1: by r_2, where kappa = 2/(1 + r_2)."""
+
+    def residual(r: float) -> float:
+        kappa = 2 / (1 + r)
+        return float(law(0.0, kappa * m * r)[1][1] / r - 1)
+
+    return 2 / (1 + brentq(residual, 0.3 * (m - 1), 0.9, xtol=1e-15))
+
+
+def legendre(degree: int, d: int, t: np.ndarray) -> np.ndarray:
+    if d == 2:
+        return eval_chebyt(degree, t)
+    half = d / 2 - 1
+    return eval_gegenbauer(degree, half, t) / eval_gegenbauer(degree, half, 1.0)
+
+
+def nodes(d: int, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    if d == 2:
+        return np.cos(np.pi * (np.arange(count) + 0.5) / count), np.full(count, 1 / count)
+    x, weights = roots_gegenbauer(count, d / 2 - 1)
+    return x, weights / weights.sum()
+
+
+def least(pair: tuple[int, int], d: int, ratio: float) -> float:
+    """The least Phi at the first onset, for onsets 1 and `ratio`."""
+    x, weights = nodes(d)
+    p = np.array([legendre(l, d, x) for l in pair])
+    sizes = 1 / (p**2 @ weights)  # dim H_l
+    strengths = sizes / [1, ratio]
+    kappa = min(1.0, ratio)
+
+    def phi(y: np.ndarray) -> tuple[float, np.ndarray]:
+        exponent = y @ p
+        masses = weights * np.exp(exponent - exponent.max())
+        mass = masses.sum()
+        value = y @ (y / strengths) / (2 * kappa) - exponent.max() - np.log(mass)
+        return value, y / (kappa * strengths) - p @ masses / mass
+
+    starts = itertools.product((0.5, 2, 10), np.arange(0, 2 * np.pi, np.pi / 3))
+    found = (
+        minimize(phi, r * np.sqrt(sizes / d) * [np.cos(w), np.sin(w)], jac=True).fun
+        for r, w in starts
+    )
+    return float(min(found))
+
+
+# The comparisons -----------------------------------------------------------------------------
+
+
+def check_transitions(report: Report, plane: mf.PhaseDiagram, values: tuple) -> None:
+    for m in values:
+        known = transition(m)
+        diagram = mf.branches(mf.CosineSeries([0.0, 1.0, m]), mf.Circle(16), (1.2, 2.4))
+        found = diagram.transition()
+        rows = [
+            ("transition", known[2], found.kappa), ("of a phase diagram", known[2],
+             plane.kappa("transition", m)), ("jump", known[0] / known[2], found.jump),
+            ("fold", fold(m, known), found.hysteresis[0] if found.hysteresis else np.nan),
+        ]  # fmt: skip
+        if m > 1:
+            second = min(s.value for s in diagram.special("bifurcation", 1))
+            rows.append(("secondary bifurcation", secondary(m), second))
+        for what, predicted, measured in rows:
+            report.compare(f"m = {m:g}", what, predicted=predicted, measured=measured,
+                           tolerance=1e-9)  # fmt: skip
+        report.compare(f"m = {m:g}", "doubts", predicted=0, measured=len(diagram.doubts),
+                       tolerance=0)  # fmt: skip
+
+
+def check_orders(report: Report, plane: mf.PhaseDiagram) -> None:
+    end = brentq(lambda m: ordered(2 / m, m)[1], 1.2, 1.29, xtol=1e-12)
+    (point,) = plane.end_points
+    report.compare("end of the line", "m", predicted=end, measured=point.beta, tolerance=1e-8)
+    for m in (0.45, 0.5, 0.5001, 0.6, 1.2, end - 0.001, end + 0.001, 1.3, 1.4, 2.0, 2.5):
+        first = min(2, 2 / m)
+        lower = m > 0.5 if m < 0.51 else ordered(first, m)[1] < -1e-7  # c_2 ~ 1/2 - m
+        diagram = mf.branches(mf.CosineSeries([0.0, 1.0, m]), mf.Circle(16), (0.7, 2.4))
+        for name, found in (("branches", diagram), ("phase_diagram", plane)):
+            options = () if name == "branches" else (m,)
+            order = found.transition(*options).order
+            report.compare(f"m = {m:.5g}", f"discontinuous, {name}", predicted=int(lower),
+                           measured=int(order == "discontinuous"), tolerance=0)  # fmt: skip
+
+
+def check_pairs(report: Report, pairs: list, dimensions: tuple) -> None:
+    spaces = {2: mf.Circle(16), 3: mf.Sphere(16), 5: mf.Zonal(5, 16)}
+    for d, pair in itertools.product(dimensions, pairs):
+        x, weights = nodes(d)
+        sizes = [1 / (legendre(l, d, x) ** 2 @ weights) for l in pair]
+        for ratio in RATIOS:
+            strengths = sizes[0], sizes[1] / ratio
+
+            def potential(t, d=d, pair=pair, strengths=strengths):
+                return sum(w * legendre(l, d, t) for l, w in zip(pair, strengths, strict=True))
+
+            drift = mf.Interaction(potential, name=f"{pair}, {ratio}")
+            diagram = mf.branches(drift, spaces[d], (0.5, 1.3), stability=False)
+            lower = least(pair, d, ratio) < -1e-9
+            order = diagram.transition().order
+            report.compare(f"d = {d}, degrees {pair}, {ratio:.8g}", "discontinuous",
+                           predicted=int(lower), measured=int(order == "discontinuous"),
+                           tolerance=0)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few values of m, and few pairs")
+    quick = parser.parse_args().quick
+    report = Report(["case", "quantity"], digits=11)
+    plane = mf.phase_diagram(Cosines(1.0), mf.Circle(16), vary={"m": (0.4, 2.5)})
+    many = (0.55, 0.6, 0.8, 0.95, 0.999, 1.0, 1.001, 1.01, 1.019, 1.05, 1.1, 1.2, 1.25)
+    check_transitions(report, plane, (0.6, 1.001, 1.05) if quick else many)
+    check_orders(report, plane)
+    pairs = list(itertools.combinations((1, 2, 3, 4), 2))
+    check_pairs(report, pairs[:2] if quick else pairs, (2,) if quick else (2, 3, 5))
+    return report.verdict()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
