@@ -30,7 +30,10 @@ from scipy.special import iv
 
 import meanfield as mf
 
-CONFIGS = {beta: Path(__file__).with_name(f"metastable_beta{beta}.toml") for beta in (5, 7)}
+CONFIGS = {
+    5: Path(__file__).with_name("metastable_beta5.toml"),
+    7: Path(__file__).with_name("metastable_beta7.toml"),
+}
 PEAK = 5.0
 SEEDS = range(30)
 SMALL, TOKENS = 1e-9, 1e-2  # sqrt(2/n) for n = 20 000 tokens

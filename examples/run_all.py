@@ -19,7 +19,7 @@ EXPERIMENTS = tuple(import_module(name) for chapter in CHAPTERS for name in chap
 def main() -> int:
     """Run all experiments; returns 1 if a verdict fails, else 0."""
     out = folder("Solve the bundled experiments and compare them with theory.")
-    print("The first run of all compiles the solver, which takes about half a minute.")
+    print("The first run compiles the solver: a few seconds for each kind of state.")
     sections: dict[str, list[Row]] = {}
     begin = time.perf_counter()
     for number, experiment in enumerate(EXPERIMENTS, start=1):

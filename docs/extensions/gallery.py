@@ -3,7 +3,8 @@
 Examples are scripts that write figures and movies into the folder named by --out and end with an
 exception if a verdict fails, and neither know nor need pyplot. So three things differ from the
 habits of sphinx-gallery: chapters are folders that are made here from `examples/chapters.py`, a
-script is told its `__file__` and `__doc__`, and the scraper takes files.
+script is told its `__file__` and `__doc__`, the scraper takes files, and what is downloaded is
+written by `downloads.py`.
 """
 
 import ast
@@ -16,6 +17,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import downloads
 from PIL import Image
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -44,7 +46,8 @@ HEADER = """Gallery
 
 Each example has one idea and shows it beside what theory says. All are run when these pages are
 built, which fails if a verdict does. ``make examples`` runs them all, and
-``python examples/NAME.py`` one.
+``python examples/NAME.py`` one. The scripts and notebooks at the end of the pages run in any
+folder where meanfield is installed: what an example needs from other files is in them.
 """
 
 CONF = {
@@ -56,7 +59,6 @@ CONF = {
     "image_scrapers": ("gallery.scrape",),
     "reset_argv": "gallery.arguments",
     "thumbnail_size": THUMBNAIL,
-    "notebook_extensions": set(),
     "download_all_examples": False,
     "show_signature": False,
     "capture_repr": (),
@@ -182,6 +184,13 @@ def thumbnails(_app) -> None:
             small.save(path.parent / "thumb" / path.name.replace("_001", "_thumb"))
 
 
+def write_downloads(_app) -> None:
+    """Put scripts and notebooks that run anywhere in place of those of sphinx-gallery."""
+    for chapter in CHAPTERS:
+        for name in chapter.examples:
+            downloads.write(EXAMPLES / f"{name}.py", GALLERY / chapter.folder / name)
+
+
 def untagged(_app, name: str, source: list[str]) -> None:
     """Leave out the places for tags, which examples have not: ids that a page has several times."""
     if name.startswith("gallery/"):
@@ -199,5 +208,6 @@ def description(text: str) -> str:
 def setup(app):
     app.connect("config-inited", prepare)
     app.connect("builder-inited", thumbnails, priority=600)  # after sphinx-gallery, which has 500
+    app.connect("builder-inited", write_downloads, priority=600)
     app.connect("source-read", untagged)
     return {"parallel_read_safe": True}
