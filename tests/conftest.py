@@ -1,6 +1,6 @@
 """Kinds that one test module defines are not known in the others; `--attack`, and its table.
 
-Tests marked `long` run with `--attack` only.
+Tests marked `long` run with `--attack` only, and of those marked `repeats` all but the first case.
 """
 
 from collections import Counter
@@ -55,8 +55,16 @@ def pytest_addoption(parser):
     parser.addoption("--attack", action="store_true", help="long attacks, see tests/robustness")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is long, unless by `--attack`."""
+    """Leave out what is long, and all but the first case of what repeats, unless by `--attack`."""
+    begun = set()
+    for item in items:
+        if item.get_closest_marker("repeats"):
+            test = item.nodeid.partition("[")[0]
+            if test in begun:
+                item.add_marker("long")
+            begun.add(test)
     if config.getoption("--attack"):
         return
     left_out = [item for item in items if item.get_closest_marker("long")]

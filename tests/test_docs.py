@@ -33,6 +33,7 @@ def ids(page):
     return page.name
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("page", [p for p in PAGES if any(blocks(p, "python", "toml"))], ids=ids)
 def test_the_examples_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     """A configuration shown on the page is run as run.toml, into run.nc."""

@@ -534,7 +534,7 @@ def _advance(equation, table, work, steps, strengths, excess, u, before, slopes)
             _slope(equation, strength, excess[n, 0], t, u, slope)
             _turn(equation, basis, basis.forth, slope, slopes[0])
         else:
-            slopes[0] = slopes[stages]
+            _copy(slopes[stages], slopes[0])
         _copy(u, before)
         start = before
         if modal:

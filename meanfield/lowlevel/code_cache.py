@@ -59,6 +59,7 @@ class CodeCache(caching.NullCache):
 
     def __init__(self, function: Callable):
         self._function = function
+        _source(function.__code__.co_filename)  # that of now: it may change while we run
         self._turns: dict[Any, Turn] = {}
 
     @property

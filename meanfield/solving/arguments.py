@@ -200,6 +200,11 @@ class Arguments:
         """That of a member, made when it is asked for."""
         return self._ensemble.motion.of_members(self._number)
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether nothing depends on time; for a member, which may have no motion yet, for all."""
+        return (self if "motion" in vars(self) else self._ensemble).motion.autonomous
+
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
         kept = {}

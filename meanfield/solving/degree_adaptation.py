@@ -55,7 +55,7 @@ class SpectralIntegration(Integration):
         scheme, density = arguments.scheme, arguments.state
         self.flock, self.row = flock or Flock(arguments), row
         self.schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
-        if not (self.dt or self.motion.autonomous):  # steps are chosen by estimates of errors
+        if not (self.dt or arguments.autonomous):  # steps are chosen by estimates of errors
             self.schemes = tuple(scheme.in_time for scheme in self.schemes)
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
@@ -128,8 +128,8 @@ class SpectralIntegration(Integration):
         """Take note of what its row has done, with these `Stepper.counts` before."""
         self._code, self.clock = code, clock
         if self.journal is not None:
-            made, ends = self.stepper.made, self.motion.ends
-            self.journal.add(self.geometry.degree, self.scheme, made, ends)
+            ends = (self.motion.ends,) if self.jumps else ()  # a member may have no motion yet
+            self.journal.add(self.geometry.degree, self.scheme, self.stepper.made, *ends)
         pairs = zip(self.stepper.counts.tolist(), counts, strict=True)
         accepted, rejected, weights = (after - before for after, before in pairs)
         evaluations = self.scheme.evaluations * (accepted + rejected)

@@ -15,6 +15,8 @@ STEP = {**INNER, "error_model": "numpy"}
 
 TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
+HUGE = 1e100
+
 JOURNAL = 1024  # accepted steps that are remembered until they are read
 HIGHEST = 3  # order of the phi functions
 _RADIUS = 4.0  # within which their recurrence cancels
@@ -313,12 +315,14 @@ def fastest_rate(row, speed, zero):
     degrees = numbers_at(row.degrees, 0, 0)
     if row.added_rows > 0:
         added = numbers_at(row.added, 0, zero)
+        unit = speed if speed > HUGE else 1.0  # squares of larger rates are no floats
         for member in range(row.added_rows):
             for k in range(modes):
-                transport = degrees[k * per_number] * (TRANSPORT * speed)
-                damping = abs(added[member * modes + k])
+                transport = degrees[k * per_number] * (TRANSPORT * speed / unit)
+                damping = abs(added[member * modes + k]) / unit
                 rate = as_bits(math.sqrt(transport * transport + damping * damping))
                 largest = rate if rate > largest else largest
+        return unit * from_bits(largest)
     else:
         linear = numbers_at(row.linear, 0, zero)
         for member in range(row.linear_rows):

@@ -82,6 +82,7 @@ def solved(monkeypatch):
     return shapes
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", TOGETHER)
 def test_points_that_differ_in_numbers_are_solved_together(name, solved):
     base, parameters, options = TOGETHER[name]
@@ -94,6 +95,7 @@ def test_points_that_differ_in_numbers_are_solved_together(name, solved):
     assert mf.sweep(base, parameters, **options, batch=2).identical(alone)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ALONE)
 def test_points_that_would_have_other_numbers_are_solved_alone(name, solved):
     base, parameters, options = ALONE[name]

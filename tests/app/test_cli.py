@@ -169,6 +169,7 @@ def test_noise_is_that_of_the_seed():
     np.testing.assert_allclose(order, expected, rtol=1e-5)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("initial", "size"),
     [
@@ -263,6 +264,7 @@ def test_an_existing_result_is_kept_unless_told():
     assert "starting from the beginning" in meanfield("solve", "run.toml", "--resume")[1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -506,6 +508,7 @@ def test_without_distances_there_is_no_figure():
     assert "study.png" not in meanfield("chaos", "study.toml")[0]
 
 
+@pytest.mark.long
 def test_workers_of_a_command_change_nothing(folder, monkeypatch):
     (folder / "sweep.toml").write_text(
         (folder / "run.toml").read_text() + "\n[sweep.parameters]\nmodel.kappa = [1.0, 2.0]\n"

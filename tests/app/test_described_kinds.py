@@ -249,6 +249,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", [f"{f}.{k}" for f, kinds in EVERY.items() for k in kinds])
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())

@@ -319,6 +319,7 @@ REFUSED = {  # of which configuration, what is changed, the key that is named, a
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("base", "changes", "key", "message"),
     [(base, *case) for base, cases in REFUSED.items() for case in cases],

@@ -44,6 +44,7 @@ CRITICAL = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("beta", "critical", "fold", "at_fold", "equal", "jump"), FIRST_ORDER)
 def test_first_order_transitions_on_the_circle(beta, critical, fold, at_fold, equal, jump):
     span = (0.7 * critical, 1.05 * critical)

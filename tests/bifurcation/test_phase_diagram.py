@@ -36,6 +36,7 @@ ON_THE_SPHERE = {1.9: (2.124540, 2.125014), 2: (2.044166, 2.046183), 2.5: (1.612
                  3: (1.208448, 1.233744), 4: (0.618273, 0.645350)}  # fmt: skip
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", FOLDS)
 def test_curves_have_the_reference_values(beta):
     assert on_circle().kappa("fold", beta) == pytest.approx(FOLDS[beta], abs=1e-10)
@@ -44,6 +45,7 @@ def test_curves_have_the_reference_values(beta):
     assert on_circle().kappa("critical", beta, 3) == pytest.approx(beta / iv(3, beta), rel=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", ON_THE_SPHERE)
 def test_curves_on_the_sphere(beta):
     fold, transition = ON_THE_SPHERE[beta]

@@ -20,6 +20,7 @@ def ordered(space, concentration):
     return space.density(lambda *x: np.exp(concentration * x[-1]))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("drift", [mf.USA(1.0), mf.USA(3.0), TWO, mf.SA(2.0)], ids=repr)
 @pytest.mark.parametrize("kappa", [1.0, 4.0, 30.0])

@@ -27,6 +27,7 @@ def states_of(drift, space, span, value, range_of_beta=None):
     return [state for _, state in found.states_at(value)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("span", [(0.393, 0.405), (0.3995, 0.4005), (0.2, 0.8), (0.4, 0.42)])
 def test_a_subcritical_branch_comes_down_into_the_range(span):
     found = mf.branches(mf.USA(4.0), CIRCLE, span, stability=False)

@@ -186,6 +186,7 @@ def checkpoint(tmp_path):
     return path
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_a_checkpoint_of_another_diagram_is_refused(checkpoint, changed):
     before = checkpoint.read_bytes()

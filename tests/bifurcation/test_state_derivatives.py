@@ -201,6 +201,7 @@ def assert_homogeneous(diagram):
         assert found == pytest.approx(-point.value / diagram.drift.b, abs=1e-9), point
 
 
+@pytest.mark.long
 def test_points_of_branches_with_a_finite_group():
     diagram = mf.branches(Quartic(b=2.0), SPHERE, (4.0, 4.6), symmetry="Oh", stability=False)
     assert {point.kind for point in diagram.special_points} == {"bifurcation", "fold", "transition"}

@@ -80,6 +80,7 @@ def test_states_turn_with_the_guess(angle, beta):
     np.testing.assert_allclose(there.density.coefficients, rotated, atol=1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA(1.0), mf.SA(2.0), mf.Kuramoto()], ids=repr)
 @pytest.mark.parametrize("start", [
     CIRCLE.von_mises(0.7, 3.0), mf.Zonal(4, 24).von_mises_fisher(3.0),

@@ -140,6 +140,7 @@ def test_a_study_of_one_distance_or_none_survives_its_file(tmp_path):
         again.plot()
 
 
+@pytest.mark.long
 def test_the_executor_changes_nothing():
     with processes(1) as pool, ThreadPoolExecutor(3) as threads:
         for executor in (pool, threads):

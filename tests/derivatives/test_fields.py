@@ -78,6 +78,7 @@ def called(transport, size, *rows):
     return target
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("space", "name"), CASES, ids=str)
 def test_tangents_are_differences_and_the_adjoint_is_their_transpose(space, name):
     drift, fields, N, c, h = setting(space, name)

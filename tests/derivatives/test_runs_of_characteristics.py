@@ -51,6 +51,7 @@ def error_of(make, density, nodes, names):
     return error
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "density", "nodes"),
     [

@@ -36,6 +36,7 @@ def differentiated(drift, beta, kappa, moved, journal, parameters=()):
     return DifferentiatedRun(model, start, (), journal, parameters)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
 @pytest.mark.parametrize("scheme", [Krogstad, HochbruckOstermann, DormandPrince], ids=repr)
 def test_tangents_are_derivatives_on_frozen_steps(drift, scheme):
@@ -164,6 +165,7 @@ CASES = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("space", "name", "scheme"), CASES, ids=repr)
 def test_other_noises_and_noise_that_changes(space, name, scheme):
     """Tangents are those of differences of the same steps, and the adjoint has the same."""
@@ -322,6 +324,7 @@ def test_ott_antonsen_in_closed_form():
     assert run.tangents.observables.order_parameter[0, -1] == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", [mf.Sphere(12), CIRCLE], ids=repr)
 @pytest.mark.parametrize("layers", [False, True], ids=["kappa", "kappa[1]"])
 def test_observables_have_the_derivatives_of_their_values(space, layers):
@@ -439,6 +442,7 @@ START = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", [mf.Circle(20), mf.Sphere(14), mf.Zonal(5, 16)], ids=repr)
 @pytest.mark.parametrize(
     ("drift", "name"),

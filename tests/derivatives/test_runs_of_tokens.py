@@ -97,6 +97,7 @@ def zonal(kind, **fixed):
     return make
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("n", "d"), [(7, 2), (7, 3), (7, 5), (66, 9)])
 def test_exponential_drifts(kind, n, d):
@@ -104,6 +105,7 @@ def test_exponential_drifts(kind, n, d):
     assert worst(zonal(kind, beta=2.0), points(n, d), ["beta"], masses) < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [-3.0, 0.0])
 @pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
 def test_any_sign_of_beta(kind, beta):
@@ -123,6 +125,7 @@ def test_a_sum_by_factors_and_parameters_of_its_parts():
     assert worst(make, points(7, 3), ["drifts[0].beta", "factors[1]"], MASSES) < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     "weights",
@@ -151,6 +154,7 @@ def test_attention(weights, causal):
         assert worst(make, 0.5 * x, ["beta"], MASSES, on_sphere=False) < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "normalisation",
     [mf.PreLN(), mf.MixLN(0.2), mf.PeriLN(), mf.NGPT(0.7), mf.SqrtScaling(), Bent()],
@@ -303,6 +307,7 @@ def test_refusals():
         solved([tangential(x)], kinked)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize(("d", "beta"), [(2, 3.0), (2, 20000.0), (3, 3.0)])
 def test_modes_agree_with_pairs(kind, d, beta):

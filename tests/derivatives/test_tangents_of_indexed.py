@@ -105,6 +105,7 @@ NAMES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("name", "space"),
     [*((name, mf.Circle(24)) for name in CASES), ("sum", SPHERE), ("beta(s)", SPHERE)],

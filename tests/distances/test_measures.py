@@ -41,6 +41,7 @@ class FineCircle(mf.Circle):
     """A space of a user's own."""
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("distance", DISTANCES, ids=lambda f: f.__name__)
 def test_a_state_is_what_it_says_it_is(distance):
     angles = np.arctan2(X.x[:, 1], X.x[:, 0])

@@ -53,6 +53,7 @@ def test_it_is_the_distance_of_orbits(seed, angle):
     assert again == pytest.approx(float(near), rel=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "state", [LAW.rotate(2.0), mf.Circle(8).fourier([1, 0.3, 0.2j]), tokens(5)]
 )

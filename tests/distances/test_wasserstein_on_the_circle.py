@@ -72,6 +72,7 @@ def test_a_million_atoms_at_equal_distances():
 # Densities ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", POWERS)
 def test_densities_by_quadrature(p):
     """1 + a cos theta has the distribution function (theta + a sin theta) / 2 pi."""
@@ -82,6 +83,7 @@ def test_densities_by_quadrature(p):
     assert mf.wasserstein(a, b, p).value == pytest.approx(by_quadrature(below, above, p), rel=3e-6)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", POWERS)
 @pytest.mark.parametrize("turn", [1e-8, 1e-3, 0.5, 1.0])
 def test_a_turn_costs_its_angle(p, turn):
@@ -106,6 +108,7 @@ def test_a_turn_may_cost_less_than_its_angle():
     assert mf.wasserstein(a, a.rotate(1.0)).value < 0.9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", POWERS)
 def test_atoms_tend_to_their_density(p):
     """W_p of n cells of equal mass falls like 1/n."""

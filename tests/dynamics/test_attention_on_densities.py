@@ -147,6 +147,7 @@ def test_rotations_and_reflections_of_the_sphere(seed, kind):
 # Against dense sums ------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weights", KINDS, ids=lambda w: type(w).__name__)
 @pytest.mark.parametrize("rows", [1, 2, 4])
 @pytest.mark.parametrize("heads", [1, 2])
@@ -157,6 +158,7 @@ def test_every_kind_of_weights_on_the_circle(weights, rows, heads):
     close(change(model, mu), expected(model, mu, 80), 1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weights", KINDS, ids=lambda w: type(w).__name__)
 @pytest.mark.parametrize("rows", [1, 3, 5])
 def test_every_kind_of_weights_on_the_sphere(weights, rows):
@@ -258,6 +260,7 @@ def test_no_queries_or_values(space, zero):
     close(change(model, mu), expected(model, mu, 15))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [20.0, 50.0])
 @pytest.mark.parametrize("values", [(1.0, 1.0), (1.0, 0.2), (1.0, 0.0), (1.0, -1.0)])
 def test_sharp_softmax_on_the_circle(beta, values):

@@ -21,6 +21,7 @@ def attention(drift):
     return mf.Attention(beta=getattr(drift, "beta", 0.0), weights=weights, causal=True)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 5])
 @pytest.mark.parametrize("drift", MEANS, ids=repr)
 def test_causal_attention_is_the_same(drift, d):

@@ -65,6 +65,7 @@ def tokens_of(state):
 # Velocities --------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_drift
 def test_nodes_move_as_tokens_do(d, drift, t=0.2):
     """Measured: 1e-15."""

@@ -72,6 +72,7 @@ def test_on_s2(name):
     assert_close(found, direct_sums.at_points(kernel, points, masses), 3e-11)
 
 
+@pytest.mark.repeats
 @every_model
 @pytest.mark.parametrize("d", [2, 3, 4, 8, 64])
 @pytest.mark.parametrize("sign", [1.0, -1.0], ids=["north", "south"])

@@ -33,6 +33,7 @@ def rates(model, law, t=0.0):
     return slopes[:, -1], slopes[:, :-1] @ L.T + L @ slopes[:, :-1].T
 
 
+@pytest.mark.repeats
 @every_kind
 @given(seed=st.integers(0, 2**31), d=st.integers(1, 6))
 @reproducible
@@ -220,6 +221,7 @@ def test_a_late_blow_up_is_not_taken_for_a_limit(slopes, variances, T):
     assert run.stats["blow_up_time"] == pytest.approx(T, rel=1e-8)
 
 
+@pytest.mark.repeats
 @every_kind
 @given(seed=st.integers(0, 2**31), d=st.integers(1, 4))
 @reproducible

@@ -83,6 +83,7 @@ def test_noise_alone_is_the_exponential_of_its_matrix(start, which):
     assert np.abs(run.final.coefficients.view(float) - exact).max() < 2e-14
 
 
+@pytest.mark.repeats
 @everywhere
 @each_kind
 @pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.SA(2.0)], ids=["kuramoto", "sa"])

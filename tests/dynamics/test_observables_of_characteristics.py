@@ -17,6 +17,7 @@ MODELS = {
 SHARED = ["mass", "moment", "order_parameter", "interaction_energy"]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("density", DENSITIES.values(), ids=DENSITIES)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_what_both_have_agrees_with_the_density(model, density):
@@ -27,6 +28,7 @@ def test_what_both_have_agrees_with_the_density(model, density):
         np.testing.assert_allclose(found[name], fine[name], rtol=1e-11, atol=1e-11, err_msg=name)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("density", DENSITIES.values(), ids=DENSITIES)
 @pytest.mark.parametrize("name", ["USA", "Kuramoto"])
 def test_the_dissipation_is_that_of_a_density_without_noise(name, density):

@@ -61,6 +61,7 @@ def test_every_kind_is_the_sum_written_out(kind, causal, sizes, beta, projected,
     np.testing.assert_allclose(attention(drift, x, masses), expected, rtol=0, atol=allowed * scale)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("n", [1, 2, 5, 13])
 @pytest.mark.parametrize(
     ("kind", "causal"), [*((k, False) for k in KINDS), *((k, True) for k in CAUSAL)], ids=repr

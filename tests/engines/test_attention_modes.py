@@ -26,6 +26,7 @@ def difference(drift, x, masses, engine=None):
     return np.abs(modes - pairs).max() / np.abs(pairs).max()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weights", SMOOTH, ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
 def test_modes_are_sums_over_all_pairs(weights, d):
@@ -36,6 +37,7 @@ def test_modes_are_sums_over_all_pairs(weights, d):
         assert difference(random_drift(d, seed, size, weights=weights), x, masses) <= 1e-12
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("V", [1.0, -1.0])
 def test_tokens_that_have_met_and_light_ones_far_away(d, V):

@@ -62,6 +62,7 @@ def largest_error(found, expected, drift, causal, masses):
     return (np.linalg.norm(found - expected, axis=1) / seen).max() / strongest(drift)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3, 5])
 @pytest.mark.parametrize("causal", [MEAN, SUM], ids=["mean", "sum"])
 @pytest.mark.parametrize("drift", DRIFTS, ids=repr)
@@ -72,6 +73,7 @@ def test_pairs_are_the_definition(drift, causal, d):
         assert error(found[r], dense_causal(drift, causal, x[r], masses[r])) < 2e-14
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 4])
 @pytest.mark.parametrize("causal", BY_PLACE, ids=repr)
 @pytest.mark.parametrize("drift", [mf.USA(2.0), mf.SA(3.0), mf.Kuramoto(), Weighted(1.0)], ids=repr)
@@ -122,6 +124,7 @@ def test_a_window_of_equal_masses_has_the_token_at_its_edge():
     assert np.abs(found - expected).max() < 1e-15 * 10
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("causal", [MEAN, SUM], ids=["mean", "sum"])
@@ -172,6 +175,7 @@ def test_weights_that_underflow(beta, causal):
     assert np.abs(found[1:3]).max(axis=1).min() > 0.05
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("drift", [*DRIFTS[:2], mf.Kuramoto(), Weighted(2.0)], ids=repr)
 def test_tokens_without_mass(drift, d):

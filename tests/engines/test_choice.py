@@ -34,6 +34,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift, n, d, name", CHOICES.values(), ids=CHOICES)
 def test_the_engine_that_is_expected_to_be_fastest(drift, n, d, name):
     engine = Automatic().build(drift, n, d)

@@ -25,6 +25,7 @@ DRIFTS = {
 SIZES = [(40, 2), (300, 2), (300, 3), (40, 5), (300, 5), (100, 12), (300, 12)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", DRIFTS.values(), ids=DRIFTS)
 @pytest.mark.parametrize("n, d", SIZES)
 @pytest.mark.parametrize("kind", token_systems.CONFIGURATIONS)

@@ -94,6 +94,7 @@ def test_all_pairs(kind, b, n, d):
     assert engine.energy(x, masses)[0] == pytest.approx(energy, rel=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 @pytest.mark.parametrize("n, d", [(20, 2), (700, 2), (700, 3)])
@@ -123,6 +124,7 @@ def test_faint_tokens_are_summed_over_all_pairs(d):
     assert error(engine.velocity(x, masses)[0, :1], velocity[:1]) < 1e-9
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_an_ensemble_is_a_loop_over_its_members(kind, d):
@@ -208,6 +210,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weights", BY_HAND, ids=repr)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n, d", [(1, 2), (20, 2), (60, 3), (30, 5)])

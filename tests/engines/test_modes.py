@@ -29,6 +29,7 @@ def largest_error(engine, x, masses):
     return np.linalg.norm(found - expected, axis=2).max() / scale
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", CONFIGURATIONS)
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA])

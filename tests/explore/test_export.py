@@ -44,6 +44,7 @@ def executed(text, folder, monkeypatch):
     return {"density": names.get("density_run"), "tokens": names.get("token_run")}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("scene", SCENES, ids=repr)
 def test_the_script_and_the_configurations_repeat_the_frames(scene, tmp_path, monkeypatch):
     frames = last_frames(scene)

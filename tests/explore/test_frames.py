@@ -20,6 +20,7 @@ def played(scene, layer, stopped=lambda: False):
     return frames, ending
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("layer", ["density", "tokens"])
 @pytest.mark.parametrize("kappa", [3.0, math.inf])
 def test_frames_are_the_states_of_the_run(layer, kappa):

@@ -64,6 +64,7 @@ def test_every_parameter_is_explained():
     assert all(parameter.words for parameter in parameters_of(Scene).values())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
 @pytest.mark.parametrize("space", ["Circle", "Sphere"])
 def test_the_onset_is_where_branches_bifurcate(drift, space):

@@ -26,6 +26,7 @@ X = mf.Tokens.uniform(12, 3, rng=0)
 ANGLES = [0.0, 0.7, 1.9, 2.4, 4.0]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "kind",
     [
@@ -153,6 +154,7 @@ def test_at_the_right_parameter_a_drift_is_a_known_one():
         np.testing.assert_allclose(one, two, atol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "state",
     [

@@ -39,6 +39,7 @@ def values_of(spectrum):
     return target[:, 0] + 1j * target[:, 1]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("length", LENGTHS)
 def test_values_are_those_of_numpy(length):
     rng = np.random.default_rng(length)
@@ -64,6 +65,7 @@ def test_what_is_not_finite_stays_in_its_column():
     assert not finite[:, 2].any() and np.delete(finite, 2, axis=1).all()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("n", range(1, 700))
 def test_a_good_length_is_long_enough_and_not_much_longer(n):
     length = good_length(n)

@@ -93,6 +93,7 @@ def test_good_lengths_waste_less_than_two_thirds(n):
 # The planned transforms --------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_inverse_is_the_trigonometric_sum_in_every_row(n, rows):

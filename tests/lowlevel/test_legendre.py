@@ -190,6 +190,7 @@ def analysis_of(rules, order, functions):
     return found
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("degree", [1, 2, 3, 5, 8, 31])
 def test_sums_over_degrees_are_the_direct_sums(degree):
     rules, rng = Latitudes(10, degree, degree), np.random.default_rng(degree)
@@ -202,6 +203,7 @@ def test_sums_over_degrees_are_the_direct_sums(degree):
             np.testing.assert_allclose(found, expected, rtol=0, atol=20 * EPS * scale)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("degree", [1, 2, 3, 5, 8, 31])
 def test_sums_over_latitudes_are_the_direct_sums(degree):
     rules, rng = Latitudes(10, degree, degree), np.random.default_rng(degree)
@@ -214,6 +216,7 @@ def test_sums_over_latitudes_are_the_direct_sums(degree):
             np.testing.assert_allclose(found, expected, rtol=0, atol=20 * EPS * scale)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("order", [0, 1, 100, 300, 595, 600])
 def test_high_degrees_neither_overflow_nor_lose_digits(order):
     """Degree 600, against scipy at all latitudes; those passed over are below 2^-60."""

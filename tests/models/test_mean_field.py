@@ -19,6 +19,7 @@ def solved(start, drift, kappa=np.inf, times=TIMES):
     return run, mf.Transformer(mf.MeanField(run), kappa)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", STARTS)
 @pytest.mark.parametrize("drift", [mf.USA(1.5), mf.SA(3.0), mf.Kuramoto()], ids=str)
 def test_the_velocity_is_that_of_fine_atoms(space, drift):

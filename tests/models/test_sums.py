@@ -163,6 +163,7 @@ ZONAL = [
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", ZONAL, ids=repr)
 def test_a_zonal_sum_obeys_the_laws_of_zonal_drifts(drift):
     """Slope, potential, multipliers, members, tokens and densities, files: `testing.check`."""

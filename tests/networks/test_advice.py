@@ -120,6 +120,7 @@ def test_activations_spread_tokens_as_arc_cosine_kernels_say():
     assert apart("gelu", 1.0, 1e-12) == pytest.approx(1e-4 * apart("gelu", 1.0, 1e-8), rel=1e-6)
 
 
+@pytest.mark.long
 def test_a_random_network_has_the_mean_cosines_of_the_advice():
     advice = advise(48, 256, 6, 4, mf.PeriLN(), rho=0.3, logits=1.5, feed_forward=0.5,
                     identity=0.2)  # fmt: skip
@@ -130,6 +131,7 @@ def test_a_random_network_has_the_mean_cosines_of_the_advice():
     assert np.ptp(law) > 0.4
 
 
+@pytest.mark.long
 def test_heads_that_look_at_different_tokens_average_out_what_differs():
     """With O V = 1/H in each of H heads, what differs has the part 1/H of that of one head."""
     for heads in (4, 16):

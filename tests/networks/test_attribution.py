@@ -32,6 +32,7 @@ def test_gradients_are_those_of_differences(quantity, shape):
     assert (quantity.gradient(h) * e).sum() == pytest.approx(difference, rel=1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda q: q.name)
 @pytest.mark.parametrize("config", [BERT, ALBERT, GPT2, LLAMA], ids=lambda c: c["model_type"])
 def test_parts_sum_to_the_whole_and_heads_to_attention(config, quantity):

@@ -108,6 +108,7 @@ def spare(beta, spare):
     return mf.SA(beta)
 
 
+@pytest.mark.repeats
 @pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
 @pytest.mark.parametrize(
     ("family", "options", "word"),

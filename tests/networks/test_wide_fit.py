@@ -55,6 +55,7 @@ def test_means_and_variances_are_those_of_replicas_up_to_one_part_in_d(d):
     )
 
 
+@pytest.mark.long
 def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predicts():
     found = fit(layers(80, 384, 800.0, 2, 1), wide=True)
     low, high = found.interval(0.9973).T
@@ -67,6 +68,7 @@ def test_in_384_dimensions_the_truth_is_within_three_standard_errors_and_predict
     assert found.profile("time", [1e5]) == [np.inf]  # where the model cannot be followed
 
 
+@pytest.mark.long
 def test_layers_that_are_moved_by_other_values_are_rejected():
     V = np.random.default_rng(5).standard_normal((96, 96)) / np.sqrt(96)
     x = layers(60, 96, 256.0, 2, 1, mf.Attention(beta=4.0, V=V))
@@ -156,6 +158,7 @@ def test_a_start_that_moves_tokens_too_far_is_told_from_one_without_noise():
         fit(x, start={"kappa": 1e14, "time": 0.1}, wide=True)
 
 
+@pytest.mark.long
 def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
     for sign, verdict in ((1, "undecided"), (-1, "not there")):
         x = layers(40, 64, 200.0, 3, 4, sign * FLOW)
@@ -180,6 +183,7 @@ def test_the_search_begins_near_the_noise_that_layers_have():
     assert begun(start={"kappa": 77.0})[1] == pytest.approx(77)
 
 
+@pytest.mark.long
 def test_the_root_is_found_from_the_least_misfit_where_the_model_is_wrong():
     """A turn of all tokens is no flow: the misfit of the density is not least at the root of G."""
     rng = np.random.default_rng(0)

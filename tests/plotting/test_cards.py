@@ -37,6 +37,7 @@ def picture(html):
     return image.size, (np.asarray(image) < 250).any(axis=2).mean()
 
 
+@pytest.mark.long
 def test_objects_show_a_table_and_a_picture():
     diagram = mf.branches(mf.USA(4.0), CIRCLE, kappa=(0.35, 0.45), stability=False)
     run = mf.solve(MODEL, MU, t_span=(0, 0.1), t_eval=[0, 0.1])
@@ -49,6 +50,7 @@ def test_objects_show_a_table_and_a_picture():
     assert "USA(beta=4.0)" in MODEL._repr_html_()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", STATES)
 def test_every_state_has_a_picture(name):
     state = STATES[name]
@@ -58,6 +60,7 @@ def test_every_state_has_a_picture(name):
     assert state.plot().axes
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", [*STATES, "tokens on the circle"])
 def test_every_figure_of_a_state_fits_into_axes_with_a_title_of_their_own(name):
     state = STATES[name] if name in STATES else MU.sample(20, rng=0)
@@ -91,6 +94,7 @@ def test_texts_are_escaped():
     assert "<script>" not in run._repr_html_() and "&lt;script&gt;" in run._repr_html_()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sphere", "gaussian"])
 def test_a_state_by_itself_is_drawn_without_a_time_or_an_energy(name):
     """Neither is known of it: saved at t = 0.4, every panel said t = 0."""

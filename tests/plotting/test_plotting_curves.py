@@ -80,6 +80,7 @@ def panel_of(figure, label):
     return next(ax for ax in panels(figure) if label in ax.get_ylabel())
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("space", "kind"), DRAWN)
 def test_every_kind_is_drawn_with_room_for_its_panels(space, kind, request):
     figure = request.getfixturevalue(space).plot(kind)
@@ -267,6 +268,7 @@ def test_dots_on_a_meridian_have_a_mirror_image(zonal, circle):
     np.testing.assert_allclose(angles, np.sort(np.arctan2(*nodes.T[::-1])), atol=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("space", ["circle", "zonal", "sphere"])
 def test_a_gif_has_one_frame_for_each_state(space, request, tmp_path):
     run = request.getfixturevalue(space)

@@ -22,6 +22,7 @@ def run(d=2, sign=-1.0, **options):
     return mf.solve(mf.Transformer(mf.Attention(sign)), law, (0, 1), **options)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("d", "sign", "kind"),
     [
@@ -76,6 +77,7 @@ def test_one_saved_time_and_kinds_that_are_not_there(tmp_path):
     run(4, t_eval=np.geomspace(0.01, 1, 5)).plot(log_time=True)
 
 
+@pytest.mark.long
 def test_a_blow_up_is_dotted_and_its_last_state_left_out():
     """The state next to infinity would make a straight line of two points, over ten decades."""
     solution = run(sign=1.0, t_eval=[0.0, 0.1, 1.0])
@@ -98,6 +100,7 @@ def labels_of(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["ellipses", "overview"])
 def test_the_ellipses_of_a_blow_up_are_those_before_it(kind):
     """Each is in the panel, from the start to where they leave it; that is said."""
@@ -119,6 +122,7 @@ def test_the_ellipses_of_a_blow_up_are_those_before_it(kind):
     assert labels_of(late) == ["$t = 0.2$", "$t = 0.45$"]
 
 
+@pytest.mark.long
 def test_a_logarithmic_panel_shows_all_of_what_grows():
     law = mf.Gaussian([0.5, -0.2], COV)
     model = mf.Transformer(mf.Attention(Q=[[-1, 0.2], [0, -0.1]]))
@@ -194,6 +198,7 @@ def test_the_command_line_writes_a_movie_of_equiangular_tokens(tmp_path):
     assert all(kind in text for kind in ("variances", "ellipses", "cone"))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("times", "scale"),
     [(np.geomspace(0.01, 1, 7), "log"), (np.linspace(0, 1, 7), "linear"), ([0.01, 1], "linear")],

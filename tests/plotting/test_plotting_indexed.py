@@ -222,6 +222,7 @@ def test_every_kind_is_drawn_of_every_index(kind, name):
     assert INDICES[name].label in words(figure)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["overview", "observables", "map", "order", "order_map", "polar"])
 def test_members_have_panels(kind):
     solution = ensemble()
@@ -281,6 +282,7 @@ def test_other_spaces_have_overviews_and_films(space, tmp_path):
     assert frames(path) == 2
 
 
+@pytest.mark.long
 def test_maps_on_the_sphere_are_those_of_the_marginal():
     solution = on(mf.Sphere(8))
     whole = of([state.marginal() for state in solution], solution.t)
@@ -295,6 +297,7 @@ def test_axisymmetric_maps_run_over_the_polar_angle():
     assert "polar angle" in ax.get_xlabel() and ax.get_xlim() == (0, np.pi)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["jumps", "class"])
 def test_films_have_a_frame_for_each_state(name, tmp_path):
     solution = run(INDICES[name], height if name == "jumps" else smooth)

@@ -68,6 +68,7 @@ def banner_colours(figure, run):
     return [text.get_color() for text in found]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "run"),
     [*((kind, "ensemble") for kind in KINDS), ("overview", "single"), ("observables", "softmax")],
@@ -79,6 +80,7 @@ def test_every_kind_is_drawn_and_labelled(kind, run, request):
         assert ax.get_xlabel() or ax.get_ylabel() or ax.get_title()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_are_in_the_notation_of_the_field(single, kind):
     written = words(single.plot(kind))
@@ -186,6 +188,7 @@ def test_the_free_energy_is_drawn_only_where_it_exists(softmax):
         softmax.plot("observables", names=["free_energy"])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unresolved_solution_is_framed_in_red(unresolved, single, kind, tmp_path):
     figure = unresolved.plot(kind)

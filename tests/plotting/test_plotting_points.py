@@ -105,6 +105,7 @@ def run(request):
     return request.getfixturevalue({"flat": "flat_run"}.get(name, name))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("run", "kind"), DRAWN, indirect=["run"])
 def test_every_kind_is_drawn_with_room_for_its_panels(run, kind):
     figure = run.plot(kind)
@@ -249,6 +250,7 @@ def test_times_over_decades_are_shown_on_a_logarithmic_axis(circle, high):
         early.plot(log_time=True)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("run", SPACES, indirect=True)
 def test_one_saved_time_has_an_overview(run):
     last = replace(run, t=run.t[-1:].copy(), states=run.states[-1:])
@@ -288,6 +290,7 @@ def test_a_panel_can_be_drawn_into_an_axes_of_the_caller(circle, sphere, plane):
     assert plane.plot("paths", ax=axes[3]) is page
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("run", [*SPACES, "replicas"], indirect=True)
 def test_a_gif_has_one_frame_for_each_state(run, tmp_path):
     few = replace(run, t=run.t[::4].copy(), states=run.states[::4])

@@ -31,6 +31,7 @@ def test_in_high_dimension_only_angles_with_mass_are_shown():
     assert ax.get_ylim()[1] < 4  # not the rounding beyond
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "kappa"),
     [("overview", 6.0), ("spacetime", [5.0, 6.0]), ("snapshots", [5.0, 6.0]), ("observables", 6.0)],

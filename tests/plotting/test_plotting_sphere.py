@@ -52,6 +52,7 @@ def best_seen(density):
     return appearance_of(density).best_seen_from(density)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("kind", "run"),
     [*((kind, "ensemble") for kind in KINDS), ("overview", "single"), ("map", "one_time")],
@@ -71,6 +72,7 @@ def test_labels_are_in_the_notation_of_the_field(single):
     assert "from behind" in pair
 
 
+@pytest.mark.long
 def test_the_overview_holds_maps_a_pair_and_observables(single):
     written = words(single.plot())
     assert "from behind" in written
@@ -127,11 +129,13 @@ def test_a_density_is_seen_from_its_mean_or_its_maximum():
     np.testing.assert_array_equal(best_seen(SPHERE.uniform()), [1, 0, 0])
 
 
+@pytest.mark.long
 def test_clusters_are_marked_on_request(single):
     assert "100%" in words(single.plot("orthographic", clusters=True))
     assert "%" not in words(single.plot("orthographic"))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unresolved_solution_is_framed_in_red(unresolved, kind):
     figure = unresolved.plot(kind)
@@ -179,12 +183,14 @@ def test_a_plot_for_another_space_is_refused(single):
         run.plot("map")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("run", ["single", "ensemble"])
 def test_a_gif_has_one_frame_for_each_state(run, request, tmp_path):
     run = request.getfixturevalue(run)
     assert frames(run.animate(tmp_path / "movie.gif", seen_from=(1, 0, 0), dpi=50)) == len(run.t)
 
 
+@pytest.mark.long
 def test_a_peak_keeps_its_colour_in_a_gif(tmp_path):
     """Of 256 colours, some are left for the few pixels at the top of the scale.
 

@@ -168,6 +168,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, changed):
     """Nodes do not depend on the density: its masses tell one run from another."""

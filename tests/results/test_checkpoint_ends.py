@@ -58,6 +58,7 @@ def bits(run):
     )
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("status", "every"), [*((status, 60) for status in RUNS), ("finished", 0), ("event", 0)]
 )
@@ -73,6 +74,7 @@ def test_a_run_that_is_over_is_given_back(tmp_path, status, every):
         np.testing.assert_equal(bits(again), bits(whole))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("status", ["blow-up", "unresolved", "step_too_small"])
 def test_what_it_warned_of_it_warns_of_again(tmp_path, status):
     model, state, end, options = RUNS[status]

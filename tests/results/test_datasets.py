@@ -23,6 +23,7 @@ SPACES = {
 }
 
 
+@pytest.mark.long
 def test_a_phase_diagram_is_kept_in_a_file(tmp_path):
     again = mf.load(usa_plane().save(tmp_path / "plane.nc"))
     assert isinstance(again, mf.PhaseDiagram) and repr(again) == repr(usa_plane())

@@ -82,6 +82,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_a_checkpoint_of_another_run_is_refused(checkpoint, changed):
     refuse(checkpoint, "run.ckpt belongs to another run, whose arguments differ", **changed)

@@ -146,6 +146,7 @@ def interrupted(name, path, attempts, chance):
             return run
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize("name", RUNS)
 def test_counts_and_states_of_a_run_do_not_tell_where_it_was_interrupted(tmp_path, name):

@@ -130,6 +130,7 @@ UNHELD = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", UNHELD)
 def test_observables_of_a_model_that_is_not_held_are_those_that_were_saved(tmp_path, name):
     run = run_of(UNHELD[name])
@@ -210,6 +211,7 @@ def test_a_callback_that_stops_within_a_step_can_be_resumed(tmp_path):
     assert same(mf.solve(model, X, (0, 2), t_eval=times, checkpoint=path, resume=True), whole)
 
 
+@pytest.mark.long
 def test_a_slope_that_was_given_is_not_guessed_from_the_potential(tmp_path):
     """Doi and Onsager's kernel has a kink at which no series knows the slope."""
     drift = mf.Interaction(

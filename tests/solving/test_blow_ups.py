@@ -19,6 +19,7 @@ def more(*values):
     return [pytest.param(value, marks=pytest.mark.long) for value in values]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rtol", [1e-8, 1e-11])
 @pytest.mark.parametrize("m", [0.0, 1e4, 1e100, *more(1e2, 1e5, 1e6, 1e7, 1e10, 1e30)])
 def test_a_large_mean_hides_no_blow_up(m, rtol):
@@ -28,6 +29,7 @@ def test_a_large_mean_hides_no_blow_up(m, rtol):
     assert run.stats["blow_up_power"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rtol", [1e-8, 1e-11])
 @pytest.mark.parametrize("M", [1e4, 1e14, 1e100, *more(1e2, 1e8, 1e10, 1e30)])
 def test_a_large_variance_hides_no_blow_up(M, rtol):
@@ -59,6 +61,7 @@ def test_the_power_across_axes_is_that_of_the_law(M):
     assert run.stats["blow_up_power"] == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("m", [1.0, 1e6, 1e30])
 def test_the_mean_takes_part_under_linear_weights(m):
     """P = S + a a^T has P22' = 2 P22^2, from 2; a Dirac has a2' = a2^3."""
@@ -90,6 +93,7 @@ def test_l2_weights_blow_up_where_the_key_is_singular():
     assert run.stats["blow_up_power"] == pytest.approx(2, abs=1e-3)
 
 
+@pytest.mark.long
 def test_a_law_that_shrinks_keeps_its_digits():
     """s = 1 / (1 / s0 + 2 t) at t = 1e30, and then it grows: no length at the start counts."""
     run = mf.solve(model(-1.0), mf.Gaussian([0, 0], PLANE), (0, 1e30), t_eval=[1e30])

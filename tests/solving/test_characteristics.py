@@ -49,6 +49,7 @@ def test_masses_stay_to_the_last_bit(model, start):
     assert run.status == "finished" and run.success and run.resolved
 
 
+@pytest.mark.repeats
 @every_start
 @pytest.mark.parametrize("name", GRADIENT_FLOWS)
 def test_the_energy_increases_by_the_square_of_the_speed(name, start):
@@ -86,6 +87,7 @@ def test_on_the_circle_the_solution_turns_with_the_density(angle):
         assert other.moment(k) == pytest.approx(expected, abs=2e-13)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_on_s2_the_solution_turns_with_the_density(number):
     """Nodes about the turned limit, but at other longitudes. Measured: 4e-13."""

@@ -37,6 +37,7 @@ MODELS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_nodes_are_tokens_with_masses(model):
     """The same points and masses, by steps of their own. Measured: 1e-12."""
@@ -93,6 +94,7 @@ def test_moments_under_a_reaction_are_those_of_another_quadrature(alpha):
     np.testing.assert_allclose(found, dense(drift, alpha), rtol=0, atol=1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("start", [CIRCLE_NODES, SPHERE_NODES], ids=["circle", "sphere"])
 @pytest.mark.parametrize("beta", [1.0, 3.0])
 def test_multiples_of_the_identity_are_sa(start, beta):
@@ -159,6 +161,7 @@ COLLAPSES = {  # min(b, a/2) of b = l k(w, w)/Z(w), a = l k(-w, w)/Z(-w), Vw = l
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("weights", "beta", "rate"), COLLAPSES.values(), ids=COLLAPSES)
 def test_w2_decays_at_the_rate_of_the_linearisation(weights, beta, rate):
     """The density is symmetric about w = e_1, V e_1 = 1.5 e_1; see docs/theory/collapse.md."""
@@ -192,6 +195,7 @@ REACTIONS = {
 every_reaction = pytest.mark.parametrize(("start", "drift"), REACTIONS.values(), ids=REACTIONS)
 
 
+@pytest.mark.repeats
 @every_reaction
 @pytest.mark.parametrize("alpha", [1.5, -1.5])
 def test_a_reaction_keeps_the_mass(start, drift, alpha):
@@ -205,6 +209,7 @@ def test_a_reaction_keeps_the_mass(start, drift, alpha):
     assert changed.max() / changed.min() > 1.3 and run.resolved
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ["circle", "axisymmetric", "attention"])
 def test_under_a_reaction_the_energy_grows_by_both(name):
     """dE/dt = int |v|^2 + alpha |Phi - int Phi dmu|^2 dmu, by Simpson's rule."""

@@ -25,6 +25,7 @@ CASES = {  # weights, nodes, and the error of the quadrature; measured: 3e-15, 2
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("weights", "nodes", "error"), CASES.values(), ids=CASES)
 def test_moments_are_those_of_the_gaussian_flow(weights, nodes, error):
     model = mf.Transformer(mf.Attention(Q, K, V, 0.7, weights=weights))

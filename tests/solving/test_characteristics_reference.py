@@ -83,6 +83,7 @@ def test_printed_moments_on_s2(drift, beta, t, moments):
     np.testing.assert_allclose(found, moments, rtol=0, atol=1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")  # nodes part between them
 @pytest.mark.parametrize(
     ("drift", "t", "mass"),
@@ -101,6 +102,7 @@ def test_two_clusters_are_left(drift, t, mass):
 # Exact solutions ---------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("psi", [0.0, 2.0, np.pi])
 def test_poisson_kernels_stay_poisson_kernels_on_the_circle(psi):
     """r^2/(1 - r^2) grows like e^t, the moments are (r e^{i psi})^k: up to r = 0.9998."""
@@ -189,6 +191,7 @@ DENSITIES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("space", DENSITIES)
 def test_the_same_as_the_density_itself(space, model):

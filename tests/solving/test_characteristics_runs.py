@@ -129,6 +129,7 @@ def test_too_few_nodes_are_warned_of():
 # Events ------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.9999])
 def test_an_event_is_located_to_rounding(level):
     """Later, 1 - r^2 has fewer digits: 1e-15 / (1 - r^2) of the time."""
@@ -174,6 +175,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("model", "options", "error", "match"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_sense_is_refused_before_the_first_step(model, options, error, match):
     steps = []

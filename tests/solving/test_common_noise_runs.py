@@ -64,6 +64,7 @@ def test_under_common_rotations_tokens_are_the_noiseless_ones_rotated(d):
 # Tokens and their law, path by path --------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kappa", [np.inf, 4.0])
 @pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 @pytest.mark.parametrize("common", [TRANSLATIONS, ROTATIONS], ids=repr)
@@ -79,6 +80,7 @@ def test_tokens_converge_to_the_density_of_their_path(common, mu, kappa):
     assert np.abs(other.expect(lambda x: x) - law.final.expect(lambda x: x)).max() > 0.1
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("common", [TRANSLATIONS, ROTATIONS, mf.CommonMatrix(4.0)], ids=repr)
 @pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_tokens_follow_their_law_under_any_attention_and_independent_noise(mu, common):

@@ -35,6 +35,7 @@ NODES = mf.Characteristics(mf.Circle(4).density(law), nodes=512)
 MODES = mf.Circle(48).density(law)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_moments_agree(model):
     """Measured: 5e-14."""

@@ -46,6 +46,7 @@ def moments_of_tokens(drift, mu, t_end, n, forward=None):
 KINDS = [Softmax(), Unnormalised(), L2(), Sigmoid(0.3), Linear(), Sinkhorn(1e-13)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("weights", KINDS, ids=lambda w: type(w).__name__)
 def test_without_noise_moments_are_those_of_a_quadrature(weights, heads):

@@ -175,7 +175,7 @@ def test_members_that_are_alike_make_no_motions_of_their_own(monkeypatch):
 
     monkeypatch.setattr(DensityMotion, "setup", setup)
     mf.solve(mf.Transformer(mf.USA(1.0), np.linspace(2, 3, MOST)), INITIAL[0], (0, 0.1))
-    assert len(made) == 3  # of all, of the flock, of the first member
+    assert len(made) == 5  # of all, of the flock, of the first member, of two checks of the end
 
 
 def test_what_a_function_of_one_member_raises_is_raised():

@@ -45,6 +45,7 @@ def test_the_inner_product_passes_at_the_known_time(drift, time):
     np.testing.assert_allclose(run.t_events[0], [time], atol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("scheme", "t", "law"),
     [
@@ -65,6 +66,7 @@ def test_late_times_keep_their_law(scheme, t, law):
     assert abs(law(t, run.final)) < 2e-7
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rtol", [1e-8, 1e-13])
 @pytest.mark.parametrize("end", [1e5, 1e8, 1e12])
 def test_rounding_of_the_logit_is_no_error_of_a_step(end, rtol):
@@ -87,6 +89,7 @@ def test_pre_and_peri_ln_share_the_inner_product_as_a_function_of_the_radius():
     np.testing.assert_allclose(ends[0].gap, ends[1].gap, rtol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", DRIFTS, ids=repr)
 @pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
 def test_tokens_and_equiangular_tokens_move_alike(drift, scheme):

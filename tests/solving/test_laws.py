@@ -96,6 +96,7 @@ FLOWS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", FLOWS)
 def test_free_energy_never_increases(name):
     """F = entropy/kappa - E; without noise -E. Up to the rounding of two sums of 64 terms."""

@@ -92,6 +92,7 @@ def errors(run, reference):
     return np.array(found[1:])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-10])
 @pytest.mark.parametrize("scheme", [None, *EXPONENTIAL], ids=repr)
 @every_density

@@ -85,6 +85,7 @@ def test_moments_of_the_noisy_flow(beta, kappa, t, expected):
     np.testing.assert_allclose(moments(run.final), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("beta", "kappa", "expected"), STATIONARY)
 def test_stationary_densities_are_reached(beta, kappa, expected):
     """A steady state solves the scheme exactly; what is left is the rate 1e-10 over the gap."""
@@ -154,6 +155,7 @@ CASES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", CASES)
 def test_another_discretisation_agrees(name):
     """Both are accurate to about 1e-11: 2e-10 leaves a factor for either."""
@@ -183,6 +185,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("scheme", EXPONENTIAL, ids=lambda scheme: scheme.name)
 @pytest.mark.parametrize("name", ORDERS)
 def test_fixed_steps_converge_at_the_order_of_the_scheme(scheme, name):

@@ -92,6 +92,7 @@ CASES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize("name", CASES)
 def test_a_run_is_resumed_after_any_step(name, tmp_path):

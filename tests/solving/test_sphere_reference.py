@@ -43,6 +43,7 @@ def test_moments_of_the_deterministic_flow(drift, beta, t, expected):
     np.testing.assert_allclose(found, expected, rtol=0, atol=2e-10)
 
 
+@pytest.mark.repeats
 @every_row
 def test_the_rotated_state_has_the_rotated_solution(drift, beta, t, expected):
     """The same steps up to rounding, which dense rotations of 65 degrees add up."""
@@ -157,6 +158,7 @@ CASES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", CASES)
 def test_another_discretisation_of_the_same_degree_agrees(name):
     """Asked: 1e-9. The same Galerkin projection; 800 steps of order 4 err by 1e-11."""

@@ -29,6 +29,7 @@ def test_two_equal_tokens_reach_the_origin_on_time():
     np.testing.assert_allclose(run[50].radii, 1 - run.t[50], atol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("noise", [{}, {"kappa": 1e8}], ids=["none", "little"])
 @pytest.mark.parametrize("radius", [0.01, 0.003, 0.001])
 def test_fixed_steps_that_are_too_long_are_right_or_end_the_run(radius, noise):

@@ -24,6 +24,7 @@ def merges(model, tokens, end, times=None, **options):
     return np.array(run.stats["merges"]).reshape(-1, 2).T, run
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("times", OUTPUTS, ids=len)
 @pytest.mark.parametrize(("rtol", "error"), [(1e-8, 1e-5), (1e-12, 1e-7)])
 def test_two_tokens_merge_on_time_whatever_the_outputs(times, rtol, error):

@@ -14,6 +14,7 @@ def heights(x, y):
     return np.einsum("...d,...d->...", x, y)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3, 10])
 def test_brownian_motion_forgets_at_the_rate_of_each_degree(d):
     """E<x_t, x_0> = e^(-(d-1) t/kappa), and degree 2 at 2d/kappa; five standard errors."""

@@ -61,6 +61,7 @@ def test_fast_oscillations_are_known_relative_to_the_integral_of_the_absolute_va
     np.testing.assert_allclose(found, np.sin(9000 * T) / 9000, rtol=0, atol=1e-13 * 4 / np.pi)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("place", np.cos(np.random.default_rng(0).uniform(0.03, np.pi, 60)))
 def test_a_jump_is_seen_wherever_it_is(place):
     """Beside an end of an interval too, where no node between the ends sees it."""

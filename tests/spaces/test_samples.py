@@ -157,6 +157,7 @@ def test_a_narrow_sample_with_strays_is_not_taken_for_uniform():
     assert plug_in_bandwidth(angles) < 0.01  # a hundred widths; the uniform density has pi
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("n", [10, 100, 1000, 10_000])
 def test_a_uniform_sample_gives_a_nearly_uniform_density(n):
     mu = CIRCLE.estimate(np.random.default_rng(n).uniform(-np.pi, np.pi, n))

@@ -38,6 +38,7 @@ SAMPLED = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", SAMPLED)
 def test_samples_have_the_moments_of_the_density(name):
     mu, n = SAMPLED[name](), 4000

@@ -69,6 +69,7 @@ def change(drift, c):
 # Against the definition --------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("degree", [1, 2, 5, 12])
 @pytest.mark.parametrize("name", Z_IS_ONE)
 def test_rough_data_give_the_exact_galerkin_projection(name, degree):
@@ -81,6 +82,7 @@ def test_rough_data_give_the_exact_galerkin_projection(name, degree):
     np.testing.assert_allclose(change(drift, c), expected, rtol=0, atol=20 * EPS * scale)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", SOFTMAX)
 def test_softmax_of_a_smooth_density_is_exact_to_rounding(name):
     drift, kernel = SOFTMAX[name]
@@ -92,6 +94,7 @@ def test_softmax_of_a_smooth_density_is_exact_to_rounding(name):
     assert computed.speed[0] == pytest.approx(speed, rel=1e-2)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", Z_IS_ONE)
 def test_smooth_data_agree_to_rounding(name):
     drift, slope = Z_IS_ONE[name]
@@ -142,6 +145,7 @@ def test_the_uniform_density_does_not_move(drift):
     assert np.abs(computed(uniform[None])).max() == 0 and computed.speed[0] == 0
 
 
+@pytest.mark.repeats
 @every_drift
 @pytest.mark.parametrize("degree", [5, 24])
 @pytest.mark.parametrize(

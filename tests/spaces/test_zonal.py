@@ -139,6 +139,7 @@ def test_in_two_dimensions_it_is_the_circle(model):
         assert abs(circle.moment(k) - zonal.moment(k)) <= 1e-14
 
 
+@pytest.mark.repeats
 @every_model
 def test_in_three_dimensions_it_is_the_sphere(model):
     sphere = mf.solve(model, mf.Sphere(24).zonal([1, 0.5, 0.2]), (0, 0.5))

@@ -62,6 +62,7 @@ def errors(problem, scheme, steps):
     return max(inner), max(estimates)
 
 
+@pytest.mark.repeats
 @every_exponential_scheme
 @pytest.mark.parametrize("linear", PROBLEMS, ids=str)
 def test_the_order_at_any_time_is_four(scheme, linear):

@@ -46,6 +46,7 @@ def nodes(scheme):
 # Algebra -----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_scheme
 @at_every_point
 def test_constant_forcing_is_integrated_exactly(scheme, z):
@@ -54,6 +55,7 @@ def test_constant_forcing_is_integrated_exactly(scheme, z):
     np.testing.assert_allclose(matrix(scheme, z).sum(axis=1), expected, atol=ROUNDING)
 
 
+@pytest.mark.repeats
 @every_scheme
 @at_every_point
 def test_polynomial_forcing_is_integrated_exactly(scheme, z):
@@ -96,6 +98,7 @@ def _residuals(b, weights, c):
     )
 
 
+@pytest.mark.repeats
 @at_every_point
 def test_hochbruck_ostermann_meets_the_stage_conditions_that_order_four_needs_when_stiff(z):
     """sum_j a_ij c_j = c_i^2 phi_2(c_i z) in every stage that enters the solution; (5.7)."""
@@ -124,6 +127,7 @@ def test_a_phi_function_that_does_not_exist_is_refused():
 # Observed order ----------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_scheme
 @pytest.mark.parametrize("linear", PROBLEMS, ids=str)
 def test_order_is_as_stated(scheme, linear):

@@ -142,6 +142,7 @@ def path(x, increments, t, d, areas=True):
     return x
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("areas", "order"), [(True, 1.0), (False, 0.5)])
 @pytest.mark.parametrize("d", [2, 3])
 def test_paths_are_of_strong_order_one_with_levy_areas_and_one_half_without(d, areas, order):
@@ -213,6 +214,7 @@ def translations(d):
     return [tangential(constants(e)) for e in np.eye(d)]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("common", "fields", "n", "d", "nodes"),
     [

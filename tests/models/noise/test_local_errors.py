@@ -50,6 +50,7 @@ def assert_third_order(errors):
     np.testing.assert_allclose(orders(errors, STEPS), 3, atol=0.1)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("degree", ["1", "2"])
 @pytest.mark.parametrize("d, nodes", [(2, 24), (3, 14)])
 def test_isotropic_is_exact_for_means_and_covariances(d, nodes, degree):
@@ -88,6 +89,7 @@ def scale_as_polynomial(d):
     return plus(constant(1, d), *linear)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d, degree", [(2, "1"), (2, "2"), (2, "3"), (3, "2")])
 def test_multiplicative(d, degree):
     p, s = polynomials(d)[degree], scale_as_polynomial(d)

@@ -48,6 +48,7 @@ def test_tokens_stay_on_the_sphere(noise, d):
         assert np.abs(np.linalg.norm(x, axis=2) - 1).max() < 1e-15
 
 
+@pytest.mark.repeats
 @everywhere
 def test_a_seed_gives_one_result_and_the_input_is_left_alone(noise, d):
     x, s = tokens(d), np.full(3, 0.1)
