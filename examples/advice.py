@@ -15,6 +15,7 @@ its attention to itself, is :math:`\log n/(1 - \rho)`.
 """
 
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from report import Row, run_alone
@@ -45,7 +46,8 @@ def run(out: Path) -> list[Row]:
         found.append((advice, drawn))
         rows.append(Row(f"{advice.name}: layer of the collapse", float(drawn.collapse[0]),
                         advice.collapse, ALLOWED, relative=True))  # fmt: skip
-    print(found[1][0])
+    for line in str(found[1][0]).splitlines():
+        print(fill(line, 100, subsequent_indent="    "))
     draw(found).savefig(out / "advice.png")
     squares, beta = critical(0.5)
     rows.append(Row("sum of squared weights at the critical beta", squares, 0.25, 1e-9))

@@ -14,6 +14,7 @@ the last layer better.
 
 import warnings
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from report import Row, run_alone
@@ -46,7 +47,8 @@ def run(out: Path) -> list[Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mf.UnresolvedWarning)
         other = mf.networks.fit(turned(x), mf.SA, rng=0)
-    print(found, other, sep="\n")
+    for line in f"{found}\n{other}".splitlines():
+        print(fill(line, 100, subsequent_indent="    "))
     found.plot().savefig(out / "fit_of_layers.png")
     other.plot().savefig(out / "fit_of_turned_layers.png")
     table = found.parameters

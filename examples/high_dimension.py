@@ -70,7 +70,7 @@ def run(out: Path) -> list[Row]:
     rows = []
     for d in DIMENSIONS:
         worst = float(np.abs(halves[d] / exact - 1)[inside].max())
-        remark = "shown" if np.isfinite(worst) else f"half of them do not meet by t = {TIMES[-1]:g}"
+        remark = "shown" if np.isfinite(worst) else f"half of them apart at t = {TIMES[-1]:g}"
         judged = {"tolerance": ALLOWED} if d == DIMENSIONS[-1] else {"remark": remark}
         rows.append(Row(f"d = {d}: largest relative deviation from t(beta)", worst, 0.0, **judged))
     return rows

@@ -85,7 +85,7 @@ def _comparison(layers: list[mf.Density], predicted: list[mf.Density]) -> list[R
         model = distance(predicted[layer], layers[layer])[0]
         unmoved = distance(layers[0], layers[layer])[0]
         verdict = "closer" if model < unmoved else "NOT closer"
-        remark = f"{verdict} than layer 0 left as it is ({unmoved:.3f})"
+        remark = f"{verdict} than layer 0 ({unmoved:.3f})"
         rows.append(Row(f"layer {layer}: W1 from model to data, radians", model, "", remark=remark))
     return rows
 

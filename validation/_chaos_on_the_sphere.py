@@ -1,4 +1,4 @@
-"""The part of propagation_of_chaos.py on S^2."""
+"""The part of propagation_of_chaos.py on S^2, and the study of w2_on_the_sphere.py."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,19 +9,19 @@ from _chaos_report import Sampled
 
 import meanfield as mf
 
-__all__ = ["sphere"]
+__all__ = ["sphere", "transport"]
 
 SPACE = mf.Sphere(16)
 study = partial(mf.propagation_of_chaos, dt=0.1, executor=ThreadPoolExecutor(2))
 
 
 def sphere(report: Sampled, quick: bool) -> tuple[mf.Study, mf.Study]:
-    return transport(report, quick), smooth(report, quick)
-
-
-def transport(report: Sampled, quick: bool) -> mf.Study:
-    """W_2 in the uniform phase."""
     sizes, replicas = ([16, 32, 64], 16) if quick else ([64, 128, 256, 512], 96)
+    return transport(report, sizes, replicas), smooth(report, quick)
+
+
+def transport(report: Sampled, sizes: list[int], replicas: int) -> mf.Study:
+    """W_2 in the uniform phase."""
     kappa, options = 1.5, {"rng": 5, "coupling": False, "distances": ["W2"]}
     model = mf.Transformer(mf.Kuramoto(), kappa)
     found = study(model, SPACE.uniform(), sizes, [6.0], replicas, **options)

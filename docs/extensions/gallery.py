@@ -18,14 +18,14 @@ import sys
 from pathlib import Path
 
 import downloads
-from PIL import Image
+from PIL import Image, ImageOps
 
 DOCS = Path(__file__).resolve().parents[1]
 EXAMPLES = DOCS.parent / "examples"
 SOURCES = DOCS / "_build" / "chapters"
 GALLERY = DOCS / "gallery"
 WIDTH = 1480  # pixels: twice the width of a page
-THUMBNAIL = (800, 560)  # pixels: twice what a card has
+THUMBNAIL = (800, 440)  # pixels: twice what a card has
 MOVIES_FOLDER = GALLERY / "movies"
 PLAYED = "controls autoplay loop muted playsinline"
 SHARED = {".py", ".toml", ".npz"}
@@ -173,15 +173,14 @@ def movie(path: Path, alt: str) -> str:
 
 
 def thumbnails(_app) -> None:
-    """Make the thumbnail of a tall figure from its upper part, which sphinx-gallery shows small."""
+    """Make thumbnails: of a tall figure its upper part, which sphinx-gallery shows small."""
     width, height = THUMBNAIL
     for path in GALLERY.glob("*/images/sphx_glr_*_001.png"):
         with Image.open(path) as image:
-            tall = image.height * width > image.width * height
-            upper = image.crop((0, 0, image.width, image.width * height // width))
-        if tall:
-            small = upper.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
-            small.save(path.parent / "thumb" / path.name.replace("_001", "_thumb"))
+            rows = min(image.height, image.width * height // width)
+            upper = image.convert("RGB").crop((0, 0, image.width, rows))
+        small = ImageOps.pad(upper, THUMBNAIL, Image.Resampling.LANCZOS, "white")
+        small.save(path.parent / "thumb" / path.name.replace("_001", "_thumb"))
 
 
 def write_downloads(_app) -> None:
