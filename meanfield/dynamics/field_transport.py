@@ -47,7 +47,8 @@ class EnsembleFields:
     def bounded(self, t: float, c: np.ndarray) -> float:
         """`DensityField.bounded` of all parts, densities (members, modes) looked at too."""
         for member, series in enumerate(c):
-            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
+            values = self.geometry.to_values(series)
+            density = GridDensity(self.geometry, series, values, is_kept=True)
             for _, field in self.of(member):
                 field.velocity(t, density)
         return max(field.bounded for member in self.members for _, field in member)

@@ -30,11 +30,14 @@ class GridDensity:
     geometry : Geometry
     coefficients : ndarray, (modes,)
     values : ndarray, (N,)
+    is_kept : bool
+        Whether it is a state of the run, which stages of rejected steps are not.
     """
 
     geometry: Any
     coefficients: np.ndarray
     values: np.ndarray
+    is_kept: bool = False
 
     @cached_property
     def moments(self) -> np.ndarray:
@@ -55,10 +58,10 @@ class GridDensity:
     def mass_below(self, level: np.ndarray, least: Any) -> float:
         """The mass at the points where the level (N,) is below another.
 
-        None of what is clearly negative, as stages of a step are that is too long, and rejected.
+        None of a stage that is clearly negative, as in a step that is too long, and rejected.
         """
         below, lowest = level < least, -COMPUTED * self.values.max()
-        if not below.any() or not self.values.min() >= lowest:
+        if not below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
         return float(np.abs(self.masses[below]).sum())
 

@@ -7,7 +7,6 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Number
@@ -25,6 +24,7 @@ NUMBERS = 256  # that take as much memory as what is known of a point
 LOOK = 4096  # values between two looks at how many there are
 RNG = "rng"  # the argument of a function that takes a generator
 
+TOLD = "must be values that can be told from others"
 
 class Point(NamedTuple):
     """One run of a sweep.
@@ -136,9 +136,13 @@ def _listed(name: str, values: Any) -> list[Any]:
             _check_count(name, len(found))
     fitting(f"parameters of {name}", values, "at least one value", found)
     numbers = [value for value in found if isinstance(value, Number)]
+    for number in numbers:
+        try:
+            repr(number), hash(number)
+        except (TypeError, ValueError) as error:  # a signalling nan; an integer too long to print
+            raise TypeError(f"parameters of {name} {TOLD}: {error}.") from None
     wanted = "values that differ: replicas= repeats points, with other random numbers"
-    with suppress(TypeError):  # a signalling nan has no hash; `digest` refuses it
-        fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
+    fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
     return found
 
 
@@ -157,10 +161,8 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
     """
     try:
         found = list(map(digest, values))
-    except (TypeError, ValueError) as error:  # as of an integer that Python does not print
-        raise TypeError(
-            f"parameters of {name} must be values that can be told from others: {error}."
-        ) from None
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"parameters of {name} {TOLD}: {error}.") from None
     if len(set(found)) < len(found):
         raise ValueError(
             f"parameters of {name} must be values that differ; one is there twice. replicas= "

@@ -530,6 +530,7 @@ def test_workers_of_a_command_change_nothing(folder, monkeypatch):
     assert asked == [2, 2]
 
 
+@pytest.mark.long
 @pytest.mark.bits
 def test_an_interrupted_study_goes_on(folder, monkeypatch):
     config = read_config("study.toml")

@@ -30,6 +30,7 @@ def test_special_points_in_beta_lie_on_the_curves_of_the_phase_diagram():
         assert special.interval[0] <= special.value <= special.interval[1]
 
 
+@pytest.mark.long
 def test_both_ways_lead_to_the_same_state():
     (one,) = (s for number, s in in_beta().saved if number == 1)
     (other,) = (s for number, s in in_kappa().saved if number == 1)

@@ -71,6 +71,7 @@ def test_tricritical_points_of_every_dimension(d, exact):
     assert found[0].beta == pytest.approx(exact, abs=1e-10)
 
 
+@pytest.mark.long
 def test_tricritical_points_of_higher_degrees():
     wide = mf.phase_diagram(mf.USA, mf.Circle(64), (2.0, 20.0), degrees=(2, 3))
     assert [(p.degree, pytest.approx(p.beta, abs=1e-9)) for p in wide.tricritical] == [
@@ -194,6 +195,7 @@ def discontinuous(span, **given):
     return mf.phase_diagram(Bent(0.5, **given), mf.Circle(16), vary={"p": span}, degrees=(1,))
 
 
+@pytest.mark.long
 def test_an_onset_that_is_discontinuous_on_both_sides_has_two_folds():
     both = discontinuous((-2.0, 1.9))
     assert [point.beta for point in both.tricritical] == pytest.approx([-(2**0.5), 2**0.5])

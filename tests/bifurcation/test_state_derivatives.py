@@ -208,6 +208,7 @@ def test_points_of_branches_with_a_finite_group():
     assert_homogeneous(diagram)
 
 
+@pytest.mark.long
 def test_points_of_branches_under_another_noise():
     """Among them the onsets of the state without order, and where branches of a symmetry meet."""
     noise = mf.Anisotropic(np.diag([1.0, 2.0]))

@@ -332,6 +332,7 @@ def test_other_states_and_models_are_refused():
         mf.propagation_of_chaos(reacting, START, [4], [1.0], rng=0)
 
 
+@pytest.mark.long
 def test_attention_with_matrices_has_a_coupling_that_falls_with_n():
     Q, K, V = np.random.default_rng(0).standard_normal((3, 2, 2)) / 2
     model = mf.Transformer(mf.Attention(Q, K, V) + 0.5 * mf.SA(1.0), 4.0)

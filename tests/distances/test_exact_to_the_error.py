@@ -67,6 +67,7 @@ def test_concentrated_densities_and_their_centre(concentration, degree, p, exact
     assert abs(found.value - exact) <= found.error + 1e-11
 
 
+@pytest.mark.long
 def test_nodes_of_mass_that_rounding_made_negative():
     law = mf.Sphere(48).von_mises_fisher([0, 0.6, 0.8], 20.0)
     nodes = mf.Characteristics(law, nodes=20_000)

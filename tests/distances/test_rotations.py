@@ -26,6 +26,7 @@ def turned(state, angle):
     return mf.Tokens(state.x @ np.array([[c, s], [-s, c]]), state.masses)
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, p=st.sampled_from([1, 2, 3]), smooth=st.booleans())
 def test_it_is_the_least_over_a_fine_grid_of_rotations(seed, p, smooth):

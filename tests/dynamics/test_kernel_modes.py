@@ -35,6 +35,7 @@ def peaks(tokens, beta, n=20001):
     return at[(values > around[:-2]) & (values >= around[2:])]
 
 
+@pytest.mark.long
 @reproducible
 @given(st.integers(1, 30), st.integers(0, 10**6), st.floats(-1, 2.3), st.booleans())
 def test_they_are_the_peaks_of_a_fine_grid(n, seed, exponent, circle):

@@ -271,6 +271,7 @@ def test_cosines_have_room_whatever_the_number_of_layers(layers):
     assert bar.get_ylim() == (-0.5, layers + 0.5) and 3 <= len(bar.get_yticks()) <= 17
 
 
+@pytest.mark.long
 def test_a_flow_that_cannot_be_fitted_leaves_the_page_with_the_reason():
     h = np.random.default_rng(0).standard_normal((3, 8, 4))
     h[1, 0] = -h[0, 0]

@@ -195,6 +195,7 @@ def test_times_of_a_map_may_be_logarithmic():
     assert mesh.get_coordinates()[0, :, 0].min() == pytest.approx(0.01)
 
 
+@pytest.mark.long
 def test_kinds_of_densities_draw_the_marginal():
     solution = run(INDICES["class"])
     figure = solution.plot("snapshots", times=[1.0])
@@ -262,6 +263,7 @@ def test_observables_by_index_of_an_ensemble_are_those_of_one_member():
     assert "m_1(s)" not in words(solution.plot("observables"))
 
 
+@pytest.mark.long
 def test_overviews_show_maps_orders_and_two_observables():
     found = words(run(INDICES["position"]).plot())
     for text in ("angle", "position", "|m_1(s)|", "|m_1|", "tail in the index", "$t = 0.5$"):

@@ -42,6 +42,7 @@ def test_every_kind_is_drawn(kind, kappa, tmp_path):
     assert path.stat().st_size > 2000
 
 
+@pytest.mark.long
 def test_one_saved_time_a_movie_and_a_kind_that_is_not_there(tmp_path):
     single = run(t_eval=[1.0])
     assert len(single.plot().axes) == len(single.plot("snapshots").axes)

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,11 +45,15 @@ class Server:
 
     def __init__(self, folder, descriptors=None):
         self._log = folder / "stderr.txt"
-        limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (descriptors, descriptors))
+        def prepare():
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+            if descriptors:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", COMMAND], stdout=subprocess.PIPE, stderr=log, text=True,
-                preexec_fn=limited if descriptors else None,
+                preexec_fn=prepare,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )  # fmt: skip
         self.address = self.process.stdout.readline().split()[2]

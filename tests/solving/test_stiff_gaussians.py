@@ -34,6 +34,7 @@ def test_it_is_the_solution_of_another_integrator():
     assert run.stats["steps"] < 200
 
 
+@pytest.mark.long
 def test_it_is_the_solution_of_explicit_steps(monkeypatch):
     implicit = mf.solve(MODEL, LAW, (0, 6), t_eval=[6])
     monkeypatch.setattr(policies, "STIFF", np.inf)

@@ -20,6 +20,7 @@ def test_a_radius_that_falls_to_zero_ends_the_run():
     assert 0 < run.final.radii.min() < 1e-4
 
 
+@pytest.mark.long
 def test_two_equal_tokens_reach_the_origin_on_time():
     """x' = -x/|x| for tokens at one place: r = 1 - t."""
     model = mf.Transformer(mf.Attention(V=-1.0), normalisation=PRE_LN)

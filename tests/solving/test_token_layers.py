@@ -92,7 +92,7 @@ def test_layers_are_as_deep_as_they_are_asked_to_be():
     with pytest.raises(ValueError, match=r"exactly dt = 0\.3, and an output or the end is 3\.33"):
         mf.solve(model, x, (0, 1), t_eval=[1.0], scheme=steppers.Layers, dt=0.3)
     jumping = mf.Transformer(mf.Attention(V=mf.PerLayer([1.0, 2.0], 0.35)))
-    with pytest.raises(ValueError, match=r"a jump of the model is 3\.5 layers"):
+    with pytest.raises(ValueError, match=r"a jump of the model.* is 3\.5 layers"):
         mf.solve(jumping, x, (0, 1), scheme=steppers.Layers, dt=0.1)
 
 

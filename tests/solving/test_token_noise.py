@@ -63,6 +63,7 @@ def exact_mean(kappa, t, start):
     return (expm(t * generator) @ np.exp(1j * k * start))[K + 1].real
 
 
+@pytest.mark.long
 def test_steps_are_of_weak_order_two():
     """A heavy token holds still and pulls light ones: a linear equation, whose mean is known.
 
