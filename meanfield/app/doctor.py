@@ -5,6 +5,7 @@ import platform
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -81,7 +82,8 @@ def doctor() -> dict[str, Any]:
 def _package(name: str, licence: str, required: bool) -> dict[str, Any]:
     broken = None
     try:
-        import_module(MODULES.get(name, name))
+        with warnings.catch_warnings(action="ignore"):  # as of tqdm, of notebooks without widgets
+            import_module(MODULES.get(name, name))
     except Exception as error:  # whatever a broken installation raises belongs in the report
         broken = f"cannot be imported ({type(error).__name__}: {error})"
     version = version_of(name)

@@ -26,6 +26,7 @@ RNG = "rng"  # the argument of a function that takes a generator
 
 TOLD = "must be values that can be told from others"
 
+
 class Point(NamedTuple):
     """One run of a sweep.
 

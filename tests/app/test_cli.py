@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import meanfield as mf
+from meanfield.app import doctor
 from meanfield.app.cli import KINDS, main
 from meanfield.app.configuration import parse_config, read_config, run_config, schema
 from meanfield.app.doctor import OPTIONAL, REQUIRED
@@ -695,3 +696,11 @@ def test_diagrams_are_not_overwritten(folder):
     assert "diagram.nc exists" in meanfield("bifurcation", "diagram.toml", code=2)[1]
     err = meanfield("bifurcation", "diagram.toml", "--out", "a.png", code=2)[1]
     assert "use --out DIAGRAM.nc" in err
+
+
+def test_the_doctor_is_silent_about_what_packages_warn_of(tmp_path, monkeypatch):
+    """Warnings are errors in tests; a package that warns when it is imported is not broken."""
+    text = "import warnings\nwarnings.warn('no widgets')\n"
+    (tmp_path / "warns_when_imported.py").write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert doctor._package("warns_when_imported", "", required=False)["broken"] is None

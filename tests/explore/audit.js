@@ -20,6 +20,12 @@
         if (!image.alt?.trim() && !beside) found.push(`no text for ${image.src.split("/").pop()}`);
         if (shown(image) && image.complete && !image.naturalWidth)
             found.push(`not loaded: ${image.src}`);
+        const style = getComputedStyle(image), inner = (length, ...sides) =>
+            sides.reduce((left, side) => left - parseFloat(style[`padding${side}`]), length);
+        const wide = inner(image.clientWidth, "Left", "Right") / image.naturalWidth;
+        const tall = inner(image.clientHeight, "Top", "Bottom") / image.naturalHeight;
+        if (shown(image) && image.naturalWidth && Math.abs(wide / tall - 1) > 0.05)
+            found.push(`out of proportion: ${image.src.split("/").pop()}`);
     }
     const spoken = (e) => e.textContent.trim() || e.getAttribute("aria-label") || e.title
         || e.querySelector("img[alt], svg title, [aria-label]");

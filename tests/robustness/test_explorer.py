@@ -45,6 +45,7 @@ class Server:
 
     def __init__(self, folder, descriptors=None):
         self._log = folder / "stderr.txt"
+
         def prepare():
             signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
             if descriptors:
