@@ -131,6 +131,7 @@ def test_a_point_that_fails_is_run_again_alone(solved):
     assert [bool(text) for text in found["error"].values] == [False, True, False]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("first", "then"), [(1, None), (None, 1), (2, 3)])
 def test_a_store_of_one_batch_serves_others(first, then, tmp_path, solved):
     some, all_of_them = {"model.kappa": [2.0, 4.0]}, {"model.kappa": [2.0, 3.0, 4.0, 5.0]}

@@ -325,6 +325,7 @@ def test_plot_writes_figures_and_movies():
     assert Path("d.png").read_bytes() != Path("a.png").read_bytes()
 
 
+@pytest.mark.long
 def test_plot_takes_times_a_title_and_the_file_without_o():
     meanfield("solve", "run.toml", "--quiet")
     drawn = "plot", "run.nc", "e.png", "--kind", "snapshots"
@@ -384,6 +385,7 @@ def test_version_and_schemas_are_printed():
         assert json.loads(meanfield("schema", kind)[0]) == schema(kind)
 
 
+@pytest.mark.long
 def test_a_run_imports_nothing_of_studies_diagrams_and_figures(folder):
     write("run.toml", DENSITY)
     code = "import sys; from meanfield.app.cli import main; main(standalone_mode=False); "
@@ -661,6 +663,7 @@ def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
     assert not list(folder.glob("*.checkpoint"))
 
 
+@pytest.mark.long
 def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, monkeypatch):
     """That of SA died at once; that of USA is taken from its checkpoint."""
     from meanfield.bifurcation.phase_diagram import tricritical_points

@@ -91,6 +91,7 @@ def test_beta_of_tokens_knows_their_number(drift):
     np.testing.assert_allclose(run.observables["beta"], np.log(3) * np.array([1, 2]), rtol=1e-15)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("normalisation", "gap"),
     [("PostLN", 7.8028862e-8), ("PreLN", 1.590707e-2), ("NGPT", 6.4724415e-9)],
@@ -111,6 +112,7 @@ def test_arrays_make_an_ensemble_and_layers_are_taken():
     assert run.shape == (2, 3) and len(run) == 5 and run.stats["schemes"] == {"Layers": 4}
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["Softmax", "L2", "Sinkhorn", "Linear"])
 def test_a_gaussian_is_solved_as_in_python(kind, tmp_path):
     config = parse_config(gaussian({"V": [[1, 2], [0, 1]], "weights": kind}))

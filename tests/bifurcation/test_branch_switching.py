@@ -45,6 +45,7 @@ def test_secondary_bifurcations_are_located_to_rounding():
     assert leaves.state.legendre_moments[1] == pytest.approx(q, abs=1e-9)
 
 
+@pytest.mark.long
 def test_steps_do_not_shrink_with_the_dimension():
     space, options = mf.Zonal(10, 32), {"stability": False, "secondary": False, "degrees": [1]}
     found = mf.branches(mf.USA(6.0), space, (0.25, 3.0), **options)

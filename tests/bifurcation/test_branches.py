@@ -62,6 +62,7 @@ def test_first_order_transitions_on_the_circle(beta, critical, fold, at_fold, eq
     assert abs(change.state.free_energy) < 1e-12
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("beta", "critical", "fold", "equal", "jump"), ON_THE_SPHERE)
 def test_first_order_transitions_on_the_sphere(beta, critical, fold, equal, jump):
     span = (0.6 * critical, 1.05 * critical)
@@ -89,6 +90,7 @@ def test_where_the_uniform_state_bifurcates(beta, critical):
     np.testing.assert_allclose(places[:4], critical, rtol=1e-9)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3, 8])
 def test_the_pitchfork_of_kuramoto(d):
     """At kappa = d, exactly; r = I_(d/2)(kappa r)/I_(d/2-1)(kappa r) along the branch."""
@@ -212,6 +214,7 @@ def test_degree_two_is_transcritical_on_the_sphere():
     assert (first.moments.sel(degree=2) > 0).all() and (second.moments.sel(degree=2) < 0).all()
 
 
+@pytest.mark.long
 def test_doi_onsager_and_kuramoto_daido():
     """kappa = 2K: K_c = 3 pi/4 for W = -|sin|; min(1, 1/m) for W = cos + m cos 2."""
     doi = mf.Interaction(lambda t: -np.sqrt(np.maximum(1 - t**2, 0.0)), name="Doi-Onsager")

@@ -92,6 +92,7 @@ def test_branches_in_kappa_begin_where_the_multipliers_say():
     assert not found.doubts and all(s.residual < 1e-12 for _, s in found.states_at(7.0))
 
 
+@pytest.mark.long
 def test_branches_in_a_parameter_of_ones_own(tmp_path):
     """kappa b/8 = 1 at the onset of degree 2, of a drift that makes no ensembles."""
     found = mf.branches(Linear(b=1.0), CIRCLE, kappa=4.0, vary={"b": (-1, 3)}, save_at=[2.5])
@@ -129,6 +130,7 @@ def test_derivatives_do_not_look_beyond_the_range():
     assert onset.degree == 1 and not found.doubts and found.ends == ["range"]
 
 
+@pytest.mark.long
 def test_beta_is_one_of_the_parameters():
     known = mf.branches(mf.USA, CIRCLE, 0.42, beta=(2.0, 5.0), stability=False)
     found = mf.branches(mf.USA(1.0), CIRCLE, 0.42, vary={"beta": (2.0, 5.0)}, stability=False)

@@ -105,6 +105,7 @@ def test_isotropic_sigma_gives_the_states_of_isotropic_noise():
     assert one.neutral.tolist() == two.neutral.tolist() and one.neutral.sum() == 1
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("drift", "kappa", "noise", "angle"),
     [

@@ -53,6 +53,7 @@ def test_curves_on_the_sphere(beta):
     assert on_sphere().kappa("transition", beta) == pytest.approx(transition, abs=5.1e-7)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("d", "exact"),
     [
@@ -209,6 +210,7 @@ def test_an_onset_that_is_discontinuous_on_both_sides_has_two_folds():
     assert both.kappa("fold", 1.5) < both.kappa("transition", 1.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("span", [(0.0, 3.0), (-1.5, 0.5)])
 def test_folds_are_found_on_the_side_of_small_parameters(span):
     """Of 1 + (3 - q^2) t, where they lie between two tricritical points q = -1 and 1."""
@@ -245,6 +247,7 @@ def test_a_range_that_ends_next_to_a_pole_of_the_drift():
     assert diagram.kappa("transition", 1.2) == pytest.approx(1.2304317457, rel=1e-9)
 
 
+@pytest.mark.long
 def test_where_another_degree_is_attracted_more_the_uniform_state_is_unstable_to_it():
     """At p = 2 the onsets coincide, which is a pole of the normal form; w_2 = p^2/8 beyond."""
     diagram = discontinuous((1.0, 2.5))

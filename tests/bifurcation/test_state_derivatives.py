@@ -37,6 +37,7 @@ def test_the_order_parameter_under_kuramoto():
     assert state.derivative("kappa").order_parameter == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
 @pytest.mark.parametrize("name", ["beta", "kappa"])
 def test_derivatives_are_those_of_states(drift, name):

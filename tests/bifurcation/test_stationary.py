@@ -98,6 +98,7 @@ def test_runs_end_in_them(drift, start):
     assert found.stability().stable
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA(1.0), mf.SA(2.0)], ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
 def test_perturbations_decay_at_the_leading_rate(drift, d):

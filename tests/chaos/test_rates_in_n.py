@@ -29,6 +29,7 @@ def test_rates_of_odd_tables():
     assert rate_of(sizes, values).exponent == rate_of(sizes[:2], values[:2]).exponent
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("replicas", [2, 4, 16])
 def test_intervals_of_few_replicas_are_not_too_short(replicas):
     rng, sizes, held = np.random.default_rng(2), np.array([10, 40, 160, 640]), 0

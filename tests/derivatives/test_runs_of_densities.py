@@ -55,6 +55,7 @@ def test_tangents_are_derivatives_on_frozen_steps(drift, scheme):
             assert np.abs(found[i][row] - expected).max() < 1e-10, (name, times[i])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
 @pytest.mark.parametrize("scheme", [Krogstad, DormandPrince], ids=repr)
 def test_the_adjoint_is_the_transpose(drift, scheme):
@@ -100,6 +101,7 @@ def test_a_run_has_tangents_at_its_outputs_and_gradients():
     assert along == pytest.approx(second[1], abs=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
 @pytest.mark.parametrize("space", [mf.Sphere(15), mf.Zonal(5, 16)], ids=repr)
 def test_tangents_and_gradients_on_spheres(space, drift):
@@ -221,6 +223,7 @@ def fields(name, by, dimension):
     return mf.Transformer(drift, kappa=kappa, feedforward=pushing)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     ("space", "name", "parameters"),
     [

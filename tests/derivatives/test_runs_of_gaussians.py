@@ -27,6 +27,7 @@ def law(s):
     return mf.Gaussian(MEAN + s * TOWARDS["mean"], COV + s * TOWARDS["cov"])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: type(weights).__name__)
 def test_equal_steps(weights):
     def solved(by_beta, moved, tangents=()):
@@ -63,6 +64,7 @@ def test_the_covariance_in_closed_form():
     assert np.abs(run.tangents["direction_0"][-1].cov - now @ inner @ now).max() < 1e-9
 
 
+@pytest.mark.long
 def test_implicit_steps():
     """A run that goes over to implicit steps, against differences along its own steps."""
     own_q = np.array([[0.38, -0.88, -1.51], [1.75, -0.11, -0.69], [0.14, -0.19, 0.85]])

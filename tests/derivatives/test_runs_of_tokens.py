@@ -328,6 +328,7 @@ def test_modes_agree_with_pairs(kind, d, beta):
     assert np.abs(dv - dw).max() < 1e-9 * max(1.0, beta) * np.abs(dw).max()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", [None, "beta"])
 @pytest.mark.parametrize("drift", [mf.SA(beta=2.0), mf.USA(beta=-1.5)], ids=repr)
 @pytest.mark.parametrize(

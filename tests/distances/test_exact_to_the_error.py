@@ -14,6 +14,7 @@ def in_space(x):
     return mf.Tokens(np.array(x, dtype=float), on_sphere=False)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", [1, 2, 5, 10, 20])
 def test_assignments_on_the_circle(p):
     rng = np.random.default_rng(0)
@@ -27,6 +28,7 @@ def test_assignments_on_the_circle(p):
         assert abs(found.value - exact) <= found.error + 1e-14 and found.value <= np.pi
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", [1, 2, 4])
 def test_equal_measures_that_are_split_differently(p):
     angles = np.where(np.arange(20_000) % 2, 0.0, np.pi)

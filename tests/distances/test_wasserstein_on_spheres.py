@@ -121,6 +121,7 @@ def test_distances_of_points():
 # Densities ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("p", [1, 2, 3])
 @pytest.mark.parametrize("d", [2, 3, 5, 64])
 def test_axisymmetric_densities_move_along_meridians(d, p):

@@ -102,6 +102,7 @@ def test_identity_matrices_give_the_zonal_drift(space, beta, zonal, weights):
     close(general, change(mf.Transformer(zonal(beta)), mu))
 
 
+@pytest.mark.repeats
 @everywhere
 @pytest.mark.parametrize("weights", KINDS[:-1], ids=lambda w: type(w).__name__)
 def test_mass_is_conserved_exactly(space, weights):
@@ -131,6 +132,7 @@ def test_rotating_data_and_matrices_rotates_the_change(seed, kind):
     close(rotated, wanted, 1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("kind", [Softmax(), Unnormalised(), L2(), Linear()])
 def test_rotations_and_reflections_of_the_sphere(seed, kind):
@@ -213,6 +215,7 @@ def test_weights_that_are_not_smooth_take_sums_over_the_grid(space):
 # Ways to compute the same ------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(
     "space, maker", [(mf.Circle(24), CircleKernels), (mf.Sphere(10), SphereKernels)]
 )
@@ -251,6 +254,7 @@ def test_members_have_the_change_of_single_densities():
 # Extremes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("zero", ["Q", "V", "beta"])
 @everywhere
 def test_no_queries_or_values(space, zero):
@@ -278,6 +282,7 @@ def test_keys_of_very_different_lengths():
     close(change(model, mu), expected(model, mu, 200), 1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("values", [(4.0, 2.0, 0.1), (4.0, 0.0, 0.0), (2.0, 2.0, -2.0)])
 def test_uneven_logits_on_the_sphere(values):
     mu, degree = smooth(mf.Sphere(20)), 24

@@ -33,6 +33,7 @@ def test_causal_attention_is_the_same(drift, d):
     assert np.isnan(one.observables["interaction_energy"].values).all()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", MEANS, ids=repr)
 def test_other_normalisations_and_layers(drift):
     for options in ({"dt": 0.1, "scheme": Layers}, {"rtol": 1e-11}):

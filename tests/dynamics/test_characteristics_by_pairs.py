@@ -102,6 +102,7 @@ def test_multiples_of_the_identity_are_the_zonal_drift(d, beta, zonal):
     )
 
 
+@pytest.mark.repeats
 @both
 @pytest.mark.parametrize("normalisation", [mf.NGPT(0.7), mf.SqrtScaling()], ids=repr)
 @pytest.mark.parametrize("drift", [mf.SA(1.0), mf.Attention(Q=2.0)], ids=["zonal", "attention"])
@@ -156,6 +157,7 @@ def gradient(d):
 GRADIENTS = {"zonal": lambda _: mf.USA(1.5), "softmax": lambda _: mf.SA(1.5), "attention": gradient}
 
 
+@pytest.mark.repeats
 @both
 @pytest.mark.parametrize("drift", GRADIENTS.values(), ids=GRADIENTS)
 def test_masses_grow_as_those_of_tokens(d, drift):

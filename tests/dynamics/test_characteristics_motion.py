@@ -50,6 +50,7 @@ def clustered(state, rng):
 # Direct sums -------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_model
 @pytest.mark.parametrize("gathered", [False, True], ids=["smooth", "gathered"])
 def test_on_the_circle(name, gathered):
@@ -129,6 +130,7 @@ def test_near_a_dirac_points_move_in_its_field(model):
     np.testing.assert_allclose(motion.velocity(s), -expected, rtol=1e-12)
 
 
+@pytest.mark.repeats
 @every_model
 @pytest.mark.parametrize(
     "density", [CIRCLE, SPHERE, mf.Zonal(5, 4).zonal([1, 0.3, 0.1])], ids=["circle", "s2", "d5"]
@@ -185,6 +187,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("drift", "match"), REFUSED.values(), ids=REFUSED)
 def test_what_is_not_smooth_is_refused(drift, match):
     state = mf.Characteristics(CIRCLE)

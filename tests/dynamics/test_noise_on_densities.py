@@ -72,6 +72,7 @@ def difference(one, other):
 # Against other solvers -----------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @everywhere
 @each_kind
 def test_noise_alone_is_the_exponential_of_its_matrix(start, which):

@@ -83,6 +83,7 @@ def test_energies_and_potentials(d):
     np.testing.assert_allclose(modes.energy(x, masses), pairs.energy(x, masses), rtol=1e-12)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("weights", [*SMOOTH, Sinkhorn()], ids=repr)
 def test_points_that_do_not_pull(d, weights):

@@ -84,6 +84,7 @@ def brute_force(kind, b, x, masses):
     return velocity, whole, masses @ potential(b, t) @ masses / 2
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", DEFINITIONS)
 @pytest.mark.parametrize("b, n, d", [(-1.5, 20, 2), (2.0, 20, 5), (2.0, 700, 2), (-1.5, 700, 3)])
 def test_all_pairs(kind, b, n, d):

@@ -72,6 +72,7 @@ def test_sinkhorn_attention_moves_gaussians_affinely():
     np.testing.assert_allclose(result[inside], expected[inside], rtol=0, atol=1e-6)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [0.5, 1.5, -0.8])
 def test_equal_tokens_at_quantiles_on_the_line(beta):
     """1-D Sinkhorn: a + c (x - a), c = (sqrt(1 + 4 s^2) - 1)/(2 s), s = beta times the variance."""

@@ -48,6 +48,7 @@ SERIES = mf.Interaction.chebyshev([0.3, 1.0, -0.5, 0.2])
 OTHERS = [mf.USA(-5.0), mf.SA(-1.0), mf.SA(-30.0), mf.Kuramoto(), SERIES]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", ENGINES)
 @pytest.mark.parametrize("drift", OTHERS, ids=repr)
 def test_other_drifts(d, drift):

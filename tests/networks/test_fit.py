@@ -41,6 +41,7 @@ def noisy():
     return fit(layers(TRUE["kappa"], seed=1, n=60, count=3), rng=0)
 
 
+@pytest.mark.long
 def test_with_noise_the_truth_is_within_three_standard_errors(noisy):
     low, high = noisy.interval(0.9973).T
     true = [TRUE[name] for name in noisy.family.labels]
@@ -83,6 +84,7 @@ def test_turns_between_layers_are_rejected():
     assert fit(turned, fixed={"time": 0.5}, hold=False).rejected
 
 
+@pytest.mark.long
 def test_time_and_a_factor_of_the_drift_are_told_only_as_a_product():
     def family(beta, factor):
         return factor * mf.SA(beta)

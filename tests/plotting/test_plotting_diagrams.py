@@ -57,6 +57,7 @@ def test_each_quantity_has_its_panel(tmp_path):
         short().plot(y=["order_parameter", "momentum"])
 
 
+@pytest.mark.long
 def test_a_close_up_of_those_with_a_fold():
     figure = phases(usa_plane(), sa_plane(), close_up=True)
     assert [ax.get_title() for ax in figure.axes] == ["USA", "SA", "USA"]

@@ -167,6 +167,7 @@ def test_numbers_get_the_digits_that_tell_them_apart():
     assert distinct([1.0001, 1.0002, 1.0002]) == ["1.0001", "1.0002", "1.0002"]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["spacetime", "snapshots", "polar"])
 def test_every_member_of_an_ensemble_gets_a_titled_panel(ensemble, kind):
     titles = [ax.get_title() for ax in panels(ensemble.plot(kind))]
@@ -200,6 +201,7 @@ def test_an_unresolved_solution_is_framed_in_red(unresolved, single, kind, tmp_p
     assert "NOT RESOLVED" not in words(single.plot(kind))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", ["spacetime", "snapshots", "polar"])
 def test_an_unresolved_solution_is_marked_in_a_foreign_figure(unresolved, kind):
     figure = Figure()

@@ -63,6 +63,7 @@ def test_every_kind_is_drawn_and_labelled(kind, run, request):
     assert room(figure) > 0.7
 
 
+@pytest.mark.long
 def test_labels_are_in_the_notation_of_the_field(single):
     pair, flat = words(single.plot("orthographic")), words(single.plot("map"))
     for label in [r"density $\mu_t(x)$", "$t = 0$", "$t = 1$", r"$\kappa = 6$"]:

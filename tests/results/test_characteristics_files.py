@@ -92,6 +92,7 @@ def test_xarray_reads_the_file_without_this_package(tmp_path, run):
         assert data.w2_to_dirac.attrs["units"] == "radian"
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ["coordinates", "masses", "limit", "half", "meanfield"])
 def test_a_file_that_lacks_something_is_refused(tmp_path, unbroken, name):
     import h5py

@@ -189,6 +189,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_file_whose_header_was_altered_is_refused(tmp_path, run, change):
     path = run.save(tmp_path / "run.nc")
@@ -249,6 +250,7 @@ def test_saving_replaces_an_older_file(tmp_path, run):
     assert [file.name for file in tmp_path.iterdir()] == ["run.nc"]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("moment", ["writing", "flushing", "renaming"])
 def test_a_failure_while_saving_leaves_the_older_file(tmp_path, monkeypatch, run, moment):
     """A full disk, say: the old file is untouched and nothing else is left behind."""

@@ -121,6 +121,7 @@ def test_where_the_nodes_are_does_not_matter():
     np.testing.assert_allclose(other.coefficients(8), one.coefficients(8), rtol=0, atol=5e-12)
 
 
+@pytest.mark.repeats
 @every_model
 def test_the_uniform_density_does_not_move(model):
     for geometry in (mf.Circle(4), mf.Zonal(3, 4), mf.Sphere(4)):
@@ -141,6 +142,7 @@ RATES = [  # min(bulk, (d - 1)/2 escape); where the two are apart
 ]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("drift", "d", "rate"), RATES)
 def test_w2_to_the_limit_decays_at_the_known_rate(drift, d, rate):
     """Between W2 = 1e-6 and 1e-8, late enough for what is faster to be gone. Measured: 1e-5."""

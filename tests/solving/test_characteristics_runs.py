@@ -139,6 +139,7 @@ def test_an_event_is_located_to_rounding(level):
     assert times == pytest.approx([exact], abs=1e-12 + 1e-14 / (1 - level**2))
 
 
+@pytest.mark.repeats
 @every_start
 def test_a_terminal_event_ends_the_run_there(start):
     event = order_parameter(0.5, terminal=True)

@@ -102,6 +102,7 @@ def test_tokens_follow_their_law_under_any_attention_and_independent_noise(mu, c
     assert np.abs(still.expect(lambda x: x) - mean).max() > 0.02
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.SA(2.0), mf.USA(1.0)], ids=repr)
 @pytest.mark.parametrize("mu", [CIRCLE, SPHERE], ids=["circle", "sphere"])
 def test_a_common_matrix_moves_tokens_and_their_law_alike(mu, drift):
@@ -174,6 +175,7 @@ def test_kuramoto_with_common_translations_stays_a_poisson_kernel_and_grows_at_t
     assert (rho[-1] - rho[0]).mean() > 10 * np.sqrt(variance / paths)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift, rate", [(mf.SA(1.0), 1.0), (mf.USA(1.0), np.e)], ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
 def test_two_close_tokens_approach_at_the_known_rate(d, drift, rate):

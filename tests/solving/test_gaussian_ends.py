@@ -15,6 +15,7 @@ def model(*matrices, **options):
     return mf.Transformer(mf.Attention(*matrices, **options))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [mf.L2(), mf.Sinkhorn()], ids=repr)
 def test_growth_goes_on_until_numbers_end(kind):
     """s' = 4 s^2 / (1 + 2 s) under L2, and alike under Sinkhorn: s ~ e^(2 t) to 1.8e308."""

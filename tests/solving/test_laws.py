@@ -67,6 +67,7 @@ def test_small_perturbations_of_the_uniform_state_grow_at_the_known_rate(drift, 
 # Conservation ------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_model
 @pytest.mark.parametrize("scheme", EXPONENTIAL, ids=lambda scheme: scheme.name)
 def test_mass_is_conserved_to_rounding(model, scheme):

@@ -51,6 +51,7 @@ def assert_same_end(one, other):
 # Steps -------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", DENSITIES | POINTS)
 def test_outputs_have_no_influence_on_the_steps(name):
     """No output, 101 of them, and irregular ones: the same bits at the end, of the same steps."""
@@ -124,6 +125,7 @@ def test_the_order_is_four_at_outputs_within_fixed_steps(scheme):
 # What is kept ------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_scheme
 @every_density
 def test_mass_and_mirror_symmetry_are_kept_within_steps(name, scheme):

@@ -69,6 +69,7 @@ def test_steps_are_the_same_to_the_last_bit_however_far_the_run_is_to_go(name):
                 np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("end", [5e-324, 1e-300, 1e-20])
 def test_the_shortest_spans_are_one_step(name, end):
@@ -86,6 +87,7 @@ def test_a_steady_state_is_found_whatever_the_end(end):
     np.testing.assert_array_equal(near.final.coefficients, far.final.coefficients)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("start", [-1e12, -1.0, 1e12])
 def test_runs_far_from_zero_are_those_that_start_there(start):
     """Times since the start count; those of a span that starts far from 0 are rounded."""

@@ -46,6 +46,7 @@ def growth_rates(drift, beta, kappa):
     return DEGREES * (DEGREES + 1) * (w - 1 / kappa)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("noisy", [False, True], ids=["deterministic", "noisy"])
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
 @pytest.mark.parametrize("drift", DRIFTS)
@@ -91,6 +92,7 @@ def free_energy(density, multipliers, kappa):
     return entropy / kappa - 0.5 * multipliers[geometry.degrees] @ power
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ["orders", "disorders", "first order", "a potential", "no noise"])
 def test_free_energy_never_increases(name):
     W, drift, kappa, t = {

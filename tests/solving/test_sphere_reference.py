@@ -91,6 +91,7 @@ def moebius(a):
     return f
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("direction", [[0, 0, 1.0], [1.0, 0, 0], [2 / 3, -1 / 3, 2 / 3]])
 def test_kuramoto_without_noise_is_a_moebius_flow(direction):
     """mu_a stays of that form, with |a|' = (1 - |a|^2) m(|a|)/2; a grows from 0.2 to 0.6."""

@@ -8,6 +8,7 @@ import meanfield as mf
 from meanfield.dynamics.motion import Failure, motion_for
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rtol", [1e-8])
 def test_equiangular_tokens_collapse_within_one_ulp_of_the_clock(rtol):
     """z' = 2 n / (e^(beta (1 - rho)) + n - 1), so that t - z/2 becomes int (1/z' - 1/2) dz."""
@@ -94,6 +95,7 @@ def test_merging_is_advised_where_tokens_can_merge(drift, state, merging, advise
     assert "the clock stands still" in why and ("merge=" in why) == advised
 
 
+@pytest.mark.long
 def test_where_velocities_have_no_limit_the_clock_is_not_to_blame():
     model = mf.Transformer(mf.Attention(V=-1.0), normalisation=mf.PreLN())
     _, message = failed(model, mf.Tokens.uniform(6, 3, rng=0), 10.0)

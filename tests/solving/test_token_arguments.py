@@ -145,6 +145,7 @@ def test_weights_that_overflow_are_told_at_the_start():
     refused("not finite at the start", model=model, error=mf.MeanfieldError)
 
 
+@pytest.mark.long
 def test_tokens_that_grow_without_bound_end_the_run():
     """x' = e^(beta x^2) x in one dimension blows up in finite time."""
     x = mf.Tokens([[1.0], [1.0]], on_sphere=False)

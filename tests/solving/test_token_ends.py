@@ -11,6 +11,7 @@ from meanfield import UnresolvedWarning
 PRE_LN = mf.PreLN()
 
 
+@pytest.mark.long
 def test_a_radius_that_falls_to_zero_ends_the_run():
     """theta = A, so r' = -|A|: r = 0 in finite time, before which the run ends."""
     model = mf.Transformer(mf.Attention(V=-1.0), normalisation=PRE_LN)
@@ -53,6 +54,7 @@ def test_fixed_steps_that_are_too_long_are_right_or_end_the_run(radius, noise):
     np.testing.assert_allclose(fine.radii, exact.radii, atol=5e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outputs", [None, [0.5, 1, 2]])
 def test_growth_to_infinity_in_finite_time_ends_the_run(outputs):
     model = mf.Transformer(mf.Attention(weights=mf.Unnormalised()))

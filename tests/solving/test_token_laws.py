@@ -65,6 +65,7 @@ T_999 = {  # facts: the time at which orthonormal tokens, n = 32, reach the inne
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("name", "beta"), T_999)
 @pytest.mark.parametrize("products", [False, True], ids=["tokens", "gram"])
 def test_orthonormal_tokens_stay_equiangular(name, beta, products):
@@ -209,6 +210,7 @@ def test_five_tokens_merge_one_by_one():
 # Against densities --------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA(1.5), mf.SA(4.0)], ids=repr)
 @pytest.mark.parametrize("d", [2, 3])
 def test_nodes_of_characteristics_are_weighted_tokens(drift, d):

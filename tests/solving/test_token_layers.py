@@ -17,6 +17,7 @@ def solved(model, tokens, t, **options):
 MLP = mf.FeedForward(0.5 * np.ones((4, 3)), 0.2 * np.ones((3, 4)), activation=np.tanh)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("scheme", [steppers.Layers, steppers.LieTrotter], ids=lambda s: s.name)
 @pytest.mark.parametrize("normalisation", [mf.PostLN(), mf.PreLN(), mf.PeriLN()], ids=repr)
 def test_a_deep_transformer_tends_to_the_flow(scheme, normalisation):

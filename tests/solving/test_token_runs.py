@@ -231,6 +231,7 @@ def test_masses_that_move_are_no_steady_state():
     assert run.status == "steady" and run.final.masses[1] < 1e-5
 
 
+@pytest.mark.long
 def test_growth_beyond_all_bounds_ends_the_run():
     x = mf.Tokens(np.random.default_rng(0).standard_normal((4, 2)), on_sphere=False)
     with pytest.warns(mf.UnresolvedWarning, match="the clock stands still|not finite"):

@@ -149,6 +149,7 @@ def test_softmax_aliases_are_bounded_by_the_tail_of_the_velocity(degree, beta):
         assert error.max() > 1e-3 * degree * tail * np.abs(c[1:]).max()
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [0.0, 0.3, 4.0, -4.0, 200.0, 1000.0])
 def test_softmax_attention_is_its_integral_for_a_smooth_density(beta):
     size = 1024

@@ -80,6 +80,7 @@ def power_series(l, d):
     }[l]
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("d", DIMENSIONS)
 @pytest.mark.parametrize("beta", [1e-9, 0.1, 0.7, 4.0, 30.0, 700.0, 2e8, 1e13])
 def test_multipliers_have_the_digits_of_mpmath(d, beta):

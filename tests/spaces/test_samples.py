@@ -114,6 +114,7 @@ MIXTURES = {
 }
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", MIXTURES)
 def test_the_bandwidth_is_nearly_the_best_there_is(name):
     """Its mean integrated squared error is within 10 per cent of an oracle's."""

@@ -201,6 +201,7 @@ def test_points_that_are_no_unit_vectors_are_refused(points, message):
 # Rotations ---------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @every_matrix
 @pytest.mark.parametrize("degree", [1, 7, 20])
 def test_a_rotated_density_has_the_old_values_at_the_points_turned_back(matrix, degree):
@@ -212,6 +213,7 @@ def test_a_rotated_density_has_the_old_values_at_the_points_turned_back(matrix, 
     assert np.abs(turned.imag[Sphere(degree).orders == 0]).max() <= 1e-13
 
 
+@pytest.mark.repeats
 @every_matrix
 def test_a_rotation_after_another_is_their_product(matrix):
     mu = Density(Sphere(12), rough(12, 4))

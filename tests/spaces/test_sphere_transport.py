@@ -187,6 +187,7 @@ def test_an_axisymmetric_density_stays_so(drift, axis):
         np.testing.assert_allclose(sphere.rotate(changed, turn), changed, rtol=0, atol=1e-11)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", ["Kuramoto", "USA 6", "SA 5"])
 def test_the_speed_is_the_largest_velocity(name):
     """Kuramoto: v = m - <m, x> x, at most |m|. Others to the distance of grid points."""

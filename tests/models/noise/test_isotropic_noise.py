@@ -28,6 +28,7 @@ def decay(l, d, s):
     return weights @ zonal(l, d, moved[0, :, 0])
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("s", [1e-12, 1e-8, 1e-5, 1e-3, 0.02, 0.3, 1.0, 10.0])
 @pytest.mark.parametrize("d", [3, 4, 10, 64, 1000, 4096])
 def test_degrees_one_and_two_decay_exactly(d, s):

@@ -72,6 +72,7 @@ each_kind = pytest.mark.parametrize("which", range(3), ids=["anisotropic", "stra
 # What it is ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @everywhere
 @each_kind
 def test_it_is_dual_to_the_generator_of_tokens(space, which):
@@ -97,6 +98,7 @@ def test_anisotropic_noise_couples_degrees_that_differ_by_two_at_most():
         assert set(np.abs(degrees[rows] - degrees[columns])) == {0, 2}
 
 
+@pytest.mark.repeats
 @everywhere
 @each_kind
 def test_the_stationary_density_is_in_its_kernel(space, which):
@@ -225,6 +227,7 @@ def test_eigenvalues_of_axisymmetric_functions_on_the_sphere(noise, factor):
 # Symmetries ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @each_kind
 def test_a_rotated_noise_moves_rotated_densities(which):
     rotation = np.linalg.qr(np.random.default_rng(5).standard_normal((3, 3)))[0]
