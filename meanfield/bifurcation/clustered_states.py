@@ -55,7 +55,7 @@ class Clustered(NamedTuple):
 
 
 def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered]:
-    """Those to which the iteration mu <- exp(kappa g[mu])/const leads from clustered densities.
+    """States that mu <- exp(kappa g[mu])/const tends to from clustered densities.
 
     At one value of the parameter.
     """

@@ -186,7 +186,7 @@ def all_rays(equation: Equation, form: NormalForm) -> list[Ray]:
 
 
 def rays(equation: Equation, degree: int, other: int) -> list[Ray]:
-    """Those along which both degrees take part, with the onset of the first one for both.
+    """Rays along which both degrees take part, with the onset of the first one for both.
 
     Real zeros of the form Q_k(v) v_l - Q_l(v) v_k, with Q the quadratic terms of both amplitudes,
     or the cubic ones if there are none.

@@ -76,7 +76,7 @@ def contents_of(value: Any) -> Iterable[Part]:
 
 
 def full_name(value: Any) -> str:
-    """That of a class or a function."""
+    """Module and qualified name of a class or a function."""
     return f"{value.__module__}.{value.__qualname__}" if value.__module__ else value.__qualname__
 
 

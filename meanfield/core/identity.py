@@ -146,7 +146,7 @@ def _title(value: Any) -> str:
 
 
 def _parts(value: Any) -> Iterable[Part]:
-    """What a value consists of."""
+    """The parts of which a value consists."""
     cls = type(value)
     if cls is Bag:
         return (("", part) for part in value)
@@ -206,7 +206,7 @@ def _is_pickled_by_python(cls: type) -> bool:
 
 
 def _pickled(value: Any) -> Iterator[Part]:
-    """What makes an object again."""
+    """The parts from which an object can be made again."""
     try:
         found = value.__reduce_ex__(4)
     except Exception:
@@ -289,7 +289,7 @@ def _with_inner(code: types.CodeType) -> list[types.CodeType]:
 
 
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    """Those that do something."""
+    """The instructions of a code object that do something."""
     found = dis.get_instructions(code)
     return [one for one in found if one.opname not in ("CACHE", "EXTENDED_ARG")]
 

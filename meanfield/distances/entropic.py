@@ -234,6 +234,6 @@ def _soft_minimum(costs: np.ndarray, h: np.ndarray, strength: float) -> np.ndarr
 
 
 def _by_kernel(kernel: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
-    """The same from exp(-costs / strength), one product with a matrix."""
+    """A soft minimum from exp(-costs / strength), by one product with a matrix."""
     largest = h.max()
     return -strength * (largest + np.log(kernel @ np.exp(h - largest)))

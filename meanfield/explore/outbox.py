@@ -17,7 +17,7 @@ Past = Callable[[], bool]
 
 
 class Outbox:
-    """What waits to be written to one page.
+    """A bounded queue of messages to one page.
 
     Parameters
     ----------

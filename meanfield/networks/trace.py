@@ -180,7 +180,7 @@ def _steps(path: Path, arrays: Mapping[str, np.ndarray]) -> list[tuple[str, int]
 
 
 def _text(path: Path, arrays: Mapping[str, np.ndarray], k: int, steps: int) -> dict[str, Any]:
-    """What a file has of text k, checked."""
+    """The arrays that a file has for text k, checked."""
     h = arrays[f"hidden_{k}"]
     if h.ndim != 3 or h.dtype.kind not in "fiu":
         batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "

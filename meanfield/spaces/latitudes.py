@@ -87,7 +87,7 @@ class Latitudes:
         return squares, start
 
     def rules(self, start: np.ndarray | None = None) -> Record:
-        """What `synthesise` and `analyse` need, with scratch memory that is not shared.
+        """The record that `synthesise` and `analyse` take, with scratch memory of its own.
 
         `start` are other functions than p_m to begin with, (orders + 1, latitudes).
         """

@@ -83,7 +83,7 @@ class PolynomialTransport(Transport):
 
 
 def _band(attraction: np.ndarray, dimension: int) -> int:
-    """That of all members."""
+    """The highest degree of the velocities that counts for any member."""
     return int(zonal_bands(np.abs(attraction).max(axis=0, keepdims=True), dimension)[0])
 
 

@@ -70,7 +70,7 @@ ROW = Layout(
         **ERRAND,
     },
 )
-"""What compiled code knows of one equation and of its run; arrays are known by their addresses.
+"""The record of one equation and of its run for compiled code, with addresses of arrays.
 
 The clock `before` is that at the beginning of the last step.
 """

@@ -177,10 +177,6 @@ class Rows:
         """The arrays of a row."""
         return Memory(*(array[row] for array in self.memory))
 
-    def split_of(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """L of a row as the scheme takes it: see `as_taken`."""
-        return self._split[0][row], self._split[1][row]
-
     def _run(self, which: np.ndarray, task: int) -> None:
         run(self.records.ctypes.data, np.asarray(which, dtype=np.int64), task, self._zero)
 
@@ -251,7 +247,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def zeros(cls, table: Table, linear: np.ndarray, shape: tuple, dtype: Any) -> "Memory":
-        """That of all rows, whose L in the exponentials is `linear`."""
+        """The memory of all rows, whose L in the exponentials is `linear`."""
         (rows, slots), (members, modes), count = table.columns.shape, shape, len(linear)
 
         def zeros(*axes: int, kind: Any = dtype) -> np.ndarray:
