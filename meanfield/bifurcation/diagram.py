@@ -334,7 +334,7 @@ class Diagram(Result):
         return Transition(order, kappa, onset.value, jump, self._hysteresis(onset.value))
 
     def _order(self, onset: float, form: NormalForm) -> str:
-        """That of the transition, where no point of equal free energies was located.
+        """The order of a transition for which no point of equal free energies was located.
 
         States of lower free energy decide, then the normal form of the onset, with both amplitudes
         where another onset is close by.

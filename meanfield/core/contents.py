@@ -57,7 +57,7 @@ def each(values: Iterable[Any]) -> Iterator[Part]:
 
 
 def contents_of(value: Any) -> Iterable[Part]:
-    """What an object consists of besides its attributes; raises Unreadable if that is not known.
+    """The parts of an object besides its attributes; raises Unreadable if they are not known.
 
     Objects of a class that is derived from a built-in one have its contents. Slots count, and no
     other memory must be there.
@@ -86,7 +86,7 @@ def is_listed(cls: type) -> bool:
 
 
 def _slots(cls: type, base: type) -> list[Any]:
-    """Those of the classes that are derived from a built-in one."""
+    """The slots of the classes that are derived from a built-in one."""
     derived = [c for c in cls.__mro__ if c not in base.__mro__]
     entries = [entry for c in derived for entry in vars(c).values()]
     return [entry for entry in entries if isinstance(entry, types.MemberDescriptorType)]
@@ -163,7 +163,7 @@ def _attributes(*names: str) -> Contents:
 
 
 def _pickled(value: Any) -> Iterator[Part]:
-    """What makes a built-in object again, as it says."""
+    """The parts from which a built-in object says that it can be made again."""
     return each(value.__reduce__())
 
 
@@ -194,7 +194,7 @@ def _compiled_ufunc(value: Any) -> Iterator[Part]:
 
 
 def _smoothing_spline(value: Any) -> Iterator[Part]:
-    """Its data and coefficients; the rest of the memory of FITPACK is never set."""
+    """Data and coefficients of a spline; the rest of the memory of FITPACK is never set."""
     yield "", value._data[:8]
     yield "", (value._eval_args, value.ext)
 

@@ -267,7 +267,7 @@ def _is_of_library(function: Any) -> bool:
 
 
 def _held(cell: types.CellType) -> Any:
-    """What a variable of an enclosing function holds, which may not be set yet."""
+    """The value of a variable of an enclosing function, which may not be set yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -315,7 +315,7 @@ def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
 
 
 def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
-    """What a global name stands for; of a module of one's own the part that is named."""
+    """The object of a global name; of a module of one's own the part that is named."""
     name, *attributes = chain
     if name not in names and getattr(builtins, name, None) not in FINDERS:
         return

@@ -398,7 +398,7 @@ class DensityMotion(Motion, moves=Density):
     def is_wrong(
         self, state: Density, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
-        """Which members, in C order, have values that no density has: by 1e-4, or 10 rtol.
+        """A mask of the members, in C order, with values that no density has: by 1e-4 or 10 rtol.
 
         A density is clearly negative somewhere, or holds negative mass. `thoroughly`, and always
         where rounding errors hide values, a free energy that rises is looked for too. Each member

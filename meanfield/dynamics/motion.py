@@ -423,7 +423,7 @@ class Motion(ABC):
     def is_wrong(
         self, state: Any, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
-        """Which members, in C order, are seen not to be resolved in this state, at t."""
+        """A mask of the members, in C order, seen not to be resolved in this state, at t."""
         return np.zeros(math.prod(state.shape), dtype=bool)
 
     def why_wrong(self, state: Any, t: float, failure: Failure) -> str:

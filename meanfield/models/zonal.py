@@ -147,7 +147,7 @@ class ZonalDrift(Drift):
 
     @cached_property
     def _multipliers(self) -> dict[tuple[str, int, int], np.ndarray | None]:
-        """What is `remembered`."""
+        """Multipliers that `remembered` has computed."""
         return {}
 
     @cached_property

@@ -103,7 +103,7 @@ class Tokenizer:
     def _answer(
         self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Any
     ) -> dict[str, Any]:
-        """What the process answers; StorageError for an error, and when it takes too much."""
+        """The answer of the process; StorageError for an error, and when it takes too much."""
         try:
             line = _exchanged(
                 process, json.dumps(asked | {"seconds": seconds}).encode() + b"\n" + also,

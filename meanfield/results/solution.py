@@ -383,7 +383,7 @@ def times_of(solution: Solution) -> Arrays:
 def observable_arrays(
     solution: Solution, tell: Callable[[float], None] = lambda _part: None
 ) -> Arrays:
-    """What is measured at every time, unless a file kept it; `tell` hears which part is done."""
+    """The observables at every time, from the file if kept; `tell` hears which part is done."""
     observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed

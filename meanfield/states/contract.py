@@ -138,7 +138,7 @@ class State(Start):
         return repr(self)
 
     def told(self) -> dict[str, str]:
-        """What a table of it says, by name: sizes and ranges of its arrays."""
+        """The rows of its table by name: sizes and ranges of its arrays."""
         arrays = {name: np.asarray(values) for name, (_, values) in self.arrays().items()}
         return {self.words.get(name, name): _in_words(values) for name, values in arrays.items()}
 

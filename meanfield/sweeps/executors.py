@@ -130,7 +130,7 @@ def _client_of(executor: Executor) -> Any:
 
 
 def _threads(client: Any) -> int | None:
-    """Of all workers together; None where the scheduler is gone, of which jobs tell."""
+    """The threads of all workers together; None where the scheduler is gone."""
     if client.status == "running":  # else it would wait until it gives up
         with suppress(Exception):  # of several kinds, by what the client was doing
             return sum(client.nthreads().values())
@@ -189,7 +189,7 @@ LOST = (CancelledError, BrokenExecutor)  # what is raised where workers or a sch
 
 
 def error_of(future: Future) -> BaseException | None:
-    """What a job that has ended raised; one that its executor cancelled has a `CancelledError`."""
+    """The error of a job that has ended; a `CancelledError` if its executor cancelled it."""
     if future.cancelled():
         return CancelledError("its executor cancelled it")
     return future.exception()
