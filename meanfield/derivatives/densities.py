@@ -19,8 +19,10 @@ from .variation import Variation
 
 FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
 Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
-RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
-END = 1 - 1e-9  # parts of a step from which on its end is meant
+RECORDED_NUMBERS = (
+    1 << 22
+)  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
+STEP_END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
 def check_differentiable(
@@ -212,7 +214,7 @@ class DifferentiatedRun:
                     done = n + 1
                 t, dt = steps[n]
                 part = (waiting.pop(0) - t) / dt
-                if part >= END or part * dt + t == ends[n]:
+                if part >= STEP_END or part * dt + t == ends[n]:
                     yield state
                 else:
                     yield by.within(part, self._excess_since(t, piece), state.dtype)
@@ -233,8 +235,7 @@ class DifferentiatedRun:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time, or of as many as RECORDED numbers hold; states at the beginnings of these parts are
-        kept of all.
+        time, or of as many as RECORDED_NUMBERS hold; of all parts the states at their beginnings.
         """
         parts, u, geometry = [], self.first, self.geometry
         every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
@@ -261,7 +262,10 @@ class DifferentiatedRun:
         most, space = sum(len(each.steps) for each in self._pieces), self.geometry
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
-        longest, noise = max(int(np.ceil(np.sqrt(most))), RECORDED // size), self._noise(piece)
+        longest, noise = (
+            max(int(np.ceil(np.sqrt(most))), RECORDED_NUMBERS // size),
+            self._noise(piece),
+        )
         for first in range(0, len(piece.steps), longest):
             yield _part(piece.steps, noise, first, first + longest)
 

@@ -27,13 +27,13 @@ from ..lowlevel.callbacks import evaluate
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.simd import address_of
 from ..steppers import Scheme
-from ..steppers.attempt import HIGHEST, phi_functions
+from ..steppers.attempt import HIGHEST_PHI, phi_functions
 from ..steppers.dense_output import Interpolant, ParabolicInterpolant, row_of
-from ..steppers.eigenbasis import COLUMNS, NO_BASIS, Eigenbasis, change, scratch
+from ..steppers.eigenbasis import COLUMN_BLOCK, NO_BASIS, Eigenbasis, change, scratch
 from ..steppers.schemes import ParabolicOutput, Table
 
 STEP = {**INNER, "error_model": "numpy"}
-PHI = HIGHEST + 1  # phi functions, from phi_0 on
+PHI = HIGHEST_PHI + 1  # phi functions, from phi_0 on
 FAR = 4.0  # |z| within which phi_4 is a Taylor series
 TERMS = 32
 
@@ -77,9 +77,9 @@ class Diffusion(NamedTuple):
 def dual_of(basis: Eigenbasis, parseval: np.ndarray) -> Eigenbasis:
     """The basis in which E diag E^-1 is transposed, (a, b) = sum parseval a b: E^T P, P^-1 E^-T."""
     blocks = []
-    for start, end, at in zip(basis.starts[:-1], basis.starts[1:], basis.places, strict=True):
+    for start, end, at in zip(basis.starts[:-1], basis.starts[1:], basis.offsets, strict=True):
         mine, size = basis.order[start:end], int(end - start)
-        length = -(-size // COLUMNS) * COLUMNS * size
+        length = -(-size // COLUMN_BLOCK) * COLUMN_BLOCK * size
         forth, back = (
             columns[at : at + length].reshape(-1, size)[:size].T
             for columns in (basis.forth, basis.back)
