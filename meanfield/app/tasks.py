@@ -21,7 +21,7 @@ from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
 from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
 from ..dynamics.observables import measure
 from ..models import Drift
-from ..models.parameters import Place
+from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..results import last_state as last_state  # a law that files may name
 from ..results.solution import SUCCESSFUL
@@ -252,7 +252,7 @@ class Run(Configuration):
 
     def posed(self, state: Any) -> tuple[Any, Any]:
         """The model, and a state with room for its members after its own replicas."""
-        place, given = Place(state.dimension, state.tokens), self.tables["model"]
+        place, given = StateSizes(state.dimension, state.tokens), self.tables["model"]
         with self.blaming("model"):
             axes = len(given.resolve(place).shape)
             state = state.with_members(axes)
@@ -459,7 +459,7 @@ class BifurcationDiagram(Configuration):
         return self.recorded(self.call(self.tables["drift"], self.tables["space"], **options))
 
     def problems(self, diagram: "Diagram") -> list[str]:
-        return diagram.doubts
+        return diagram.warnings
 
     def figure(self, diagram: "Diagram") -> "Figure":
         """The free energy tells branches apart whose order parameter is 0."""
@@ -525,7 +525,7 @@ class PhaseDiagrams(Configuration):
         return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
 
     def problems(self, found: tuple["PhaseDiagram", ...]) -> list[str]:
-        return [f"{d.data.attrs['drift']}: {doubt}" for d in found for doubt in d.doubts]
+        return [f"{d.data.attrs['drift']}: {warning}" for d in found for warning in d.warnings]
 
     def figure(self, found: tuple["PhaseDiagram", ...]) -> "Figure":
         from ..plotting import phases

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives.journal import Journal
-from ..dynamics.density import SMALLEST_TAIL, TAIL
+from ..derivatives.journal import DensityJournal
+from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Geometry
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
@@ -22,18 +22,14 @@ COARSE_TAIL_PART = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
 AUTOMATIC_SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
-FIRST_REVIEW, REVIEW_INTERVAL, LONGEST_REVIEW_INTERVAL = (
-    16,
-    64,
-    4096,
-)  # attempts until the schemes are compared again
+FIRST_REVIEW, REVIEW_INTERVAL, LONGEST_INTERVAL = 16, 64, 4096  # attempts between comparisons
 SCHEME_GAIN = 1.2  # a change of the scheme has to gain this much
 
 
 class SpectralIntegration(Integration):
     """Steps of exponential or explicit schemes on modes whose number is adapted.
 
-    dt fixes steps. Where no scheme is asked for, one of AUTOMATIC_SCHEMES is chosen as the run goes.
+    dt fixes steps. Where no scheme is asked for, one of AUTOMATIC_SCHEMES is chosen on the way.
 
     Parameters
     ----------
@@ -63,7 +59,7 @@ class SpectralIntegration(Integration):
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # computed so far
-        self.journal = Journal()
+        self.journal = DensityJournal()
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
@@ -279,7 +275,7 @@ class DegreeAdaptation(Policy):
 
     def _tail(self, degree: int) -> float:
         """The bound of the last coefficients, in proportion to those of a Dirac."""
-        return max(TAIL * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
+        return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
         """The degree to shrink to from this one: the same if there is no lower one."""

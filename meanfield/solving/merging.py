@@ -14,7 +14,7 @@ from .policies import Policy
 
 MERGE_HALVINGS = 52
 SIMULTANEOUS = 1e-6  # of a step: times that differ by less are one
-LARGEST_MERGE_DISTANCE = 0.1  # tokens farther apart are not one
+FARTHEST_MERGED = 0.1  # tokens farther apart are not one
 COLLAPSED_DISTANCE = 1e-8  # tokens that are closer are advised to merge
 HINT_INTERVAL = 5000  # steps, each so many of which it is seen whether merging would save some
 
@@ -26,8 +26,8 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
     fitting(
         "merge",
         merge,
-        f"a distance > 0 and <= {LARGEST_MERGE_DISTANCE:g}, to be taken for none",
-        merge <= LARGEST_MERGE_DISTANCE,
+        f"a distance > 0 and <= {FARTHEST_MERGED:g}, to be taken for none",
+        merge <= FARTHEST_MERGED,
     )
     if motion.model.parts_tokens:
         raise ValueError(
@@ -70,9 +70,9 @@ class MergingHint(Policy):
             self._warned = True
             warnings.warn(
                 f"t = {run.t:.3g}, {100 * run.progress:.2g} % of the way, took {self._steps} "
-                f"steps. Tokens less than {COLLAPSED_DISTANCE:g} apart are followed one by one, which "
-                "keeps steps short. With solve(..., merge=1e-8) they become one, and steps grow; the "
-                "page docs/howto/merge.md has an example.",
+                f"steps. Tokens less than {COLLAPSED_DISTANCE:g} apart are followed one by one, "
+                "which keeps steps short. With solve(..., merge=1e-8) they become one, and steps "
+                "grow; the page docs/howto/merge.md has an example.",
                 SlowWarning,
                 stacklevel=2,
             )

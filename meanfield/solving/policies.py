@@ -21,10 +21,8 @@ JACOBIAN_INTERVAL = 100  # explicit steps between two looks at the stiffness
 STIFF_STEP = 3.0  # a step times the rate of what decays fastest: explicit steps bear about 6
 CANCELLING_NOISE = 100.0  # times rtol: rounding that hides the growth of the law
 IMPLICIT_COORDINATES = 600  # for implicit steps
-CRAWLING_STEPS = (
-    500  # implicit steps in which a law that grows is to grow e-fold, if rounding counts:
-)
-NOISE_IN_STEPS = 0.01  # times rtol: noise that does, for it counts in errors of steps long before it is CANCELLING_NOISE
+NOISE_IN_STEPS = 0.01  # times rtol: rounding that counts in errors of steps
+CRAWLING_STEPS = 500  # implicit steps in which a growing law then has to grow e-fold
 OLD_GROWTH = 5.0  # growth times the time since the start, of a law that grows
 
 

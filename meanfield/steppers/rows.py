@@ -14,9 +14,7 @@ from .attempt import HIGHEST_PHI, JOURNAL
 from .eigenbasis import NO_BASIS, CalledBasis, Eigenbasis
 from .schemes import Scheme, Table
 
-TASK_FIELDS = EQUATION_ROW.block(
-    "clock_t", "limit"
-)  # the clock, the rules, and what belongs to one call
+TASK = EQUATION_ROW.block("clock_t", "limit")  # clock, rules, and the goal of one call
 CLOCK, BEFORE = (
     EQUATION_ROW.block("clock_t", "clock_previous_error"),
     EQUATION_ROW.block("before_t", "before_previous_error"),

@@ -85,7 +85,7 @@ class Stepper:
     def of_row(
         cls, rows: Rows, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int
     ) -> Self:
-        """The stepper of one of many rows, without a state; N knows its first member by `number`."""
+        """The stepper of one of many rows, without a state; `number` is its first member in N."""
         stepper = cls.__new__(cls)
         stepper._take(rows, row, linear, nonlinear, number)
         return stepper
