@@ -448,7 +448,7 @@ def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
     tmp_path, monkeypatch, saves
 ):
     """Its members are at different times then, some of them within a step."""
-    monkeypatch.setattr("meanfield.solving.ensemble.A_WHILE", 0.001)
+    monkeypatch.setattr("meanfield.solving.ensemble.ADVANCE_SECONDS", 0.001)
     model = mf.Transformer(mf.USA([0.5, 5.0, 2.0]), [0.5, 30.0, 5.0])
     options = {"t_eval": np.linspace(0, 0.5, 4), "until": "steady", "steady_tolerance": 0.05}
     whole = mf.solve(model, INITIAL[0], (0, 0.5), **options)
