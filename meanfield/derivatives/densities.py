@@ -8,13 +8,14 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..engines.fields import fields_of
+from ..models import ZonalDrift
+from ..models.changes import multiplier_changes
 from ..models.transformer import Transformer
 from ..spaces import Density, Geometry
 from ..spaces.linearised import Adjoint, Tables, Tangents
 from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import DensityJournal, Stretch
-from .parameters import changes_of, tables_of
-from .steps import DifferentiatedScheme, Diffusion, Noise
+from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
 FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
@@ -153,7 +154,7 @@ class DifferentiatedRun:
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
-        self._kept: dict[Any, Any] = {}
+        self._schemes: dict[tuple, DifferentiatedScheme] = {}
         self._diffusions: dict[int, Diffusion] = {}
 
     # Of a run ------------------------------------------------------------------------------
@@ -205,12 +206,12 @@ class DifferentiatedRun:
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
             degree, steps = piece.stretch.degree, piece.steps
             state, geometry = geometry.resample(state, degree), geometry.with_degree(degree)
-            by, noise, done = self._with_tangents(piece, names), self._noise(piece), 0
+            by, noise, done = self._scheme(piece, names), self._noise(piece), 0
             while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
                 ends = np.append(steps[1:, 0], end)
                 n = min(int(np.searchsorted(ends, waiting[0])), len(ends) - 1)
                 if n >= done:
-                    state = by.advance(state, *_part(steps, noise, done, n + 1))
+                    state = by.advance(state, steps[done : n + 1], noise.part(done, n + 1))
                     done = n + 1
                 t, dt = steps[n]
                 part = (waiting.pop(0) - t) / dt
@@ -219,15 +220,7 @@ class DifferentiatedRun:
                 else:
                     yield by.within(part, self._excess_since(t, piece), state.dtype)
             if done < len(steps):
-                state = by.advance(state, *_part(steps, noise, done, len(steps)))
-
-    def _with_tangents(self, piece: Piece, names: list[str | None]) -> DifferentiatedScheme:
-        key = self._key("tangents", piece)
-        if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, names)
-            self._kept[key] = self._scheme(piece, geometry, transport, names)
-        return self._kept[key]
+                state = by.advance(state, steps[done:], noise.part(done, len(steps)))
 
     # The adjoint ---------------------------------------------------------------------------
 
@@ -244,20 +237,19 @@ class DifferentiatedRun:
             geometry = geometry.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
             if len(parts) < len(every):  # the last one is recorded alone
-                u = self._forwards(piece).advance(u[None], steps, noise)[0]
+                u = self._scheme(piece, []).advance(u[None], steps, noise)[0]
         l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
             here = self.geometry.with_degree(piece.stretch.degree)
             l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
-            record = self._forwards(piece).recorded(u, steps, noise)
-            found = np.zeros(len(self.parameters))
-            l = self._backwards(piece).pulled_back(l, steps, noise, record, found)
-            by_parameter += found
+            recorded = self._scheme(piece, []).recorded(u, steps, noise)
+            backwards = self._scheme(piece, self.parameters, adjoint=True)
+            l = backwards.pulled_back(l, steps, noise, recorded, by_parameter)
         l = here.resample(l, self.geometry.degree) if parts else l
         return l, by_parameter
 
-    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, Noise]]:
+    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, NoiseStrengths]]:
         """Parts of a piece whose stages and slopes are kept at a time."""
         most, space = sum(len(each.steps) for each in self._pieces), self.geometry
         modes = space.with_degree(piece.stretch.degree).degrees.size
@@ -267,23 +259,7 @@ class DifferentiatedRun:
             self._noise(piece),
         )
         for first in range(0, len(piece.steps), longest):
-            yield _part(piece.steps, noise, first, first + longest)
-
-    def _forwards(self, piece: Piece) -> DifferentiatedScheme:
-        key = self._key("forwards", piece)
-        if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, [])
-            self._kept[key] = self._scheme(piece, geometry, transport, [])
-        return self._kept[key]
-
-    def _backwards(self, piece: Piece) -> DifferentiatedScheme:
-        key = self._key("backwards", piece)
-        if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, self.parameters, adjoint=True)
-            self._kept[key] = self._scheme(piece, geometry, transport, self.parameters)
-        return self._kept[key]
+            yield piece.steps[first : first + longest], noise.part(first, first + longest)
 
     # The noise -----------------------------------------------------------------------------
 
@@ -298,17 +274,17 @@ class DifferentiatedRun:
         for layer in np.unique(layers):
             yield Piece(stretch._replace(steps=stretch.steps[layers == layer]), int(layer))
 
-    def _noise(self, piece: Piece) -> Noise:
+    def _noise(self, piece: Piece) -> NoiseStrengths:
         """1/kappa along the steps of a piece."""
         scheme, steps = piece.stretch.scheme, piece.steps
         if not self._model.smooth_noise:
-            return Noise.constant(self._strength(piece.layer), len(steps), scheme)
+            return NoiseStrengths.constant(self._strength(piece.layer), len(steps), scheme)
         table = scheme.table
         nodes = np.append(0.0, table.nodes[table.decay[: len(scheme.nodes) + 1]])
         times = steps[:, :1] + nodes * steps[:, 1:]
         values = [self._strength_at(t, piece) for t in times.flat]
         strengths = np.reshape(values, times.shape)
-        return Noise(strengths[:, 0].copy(), strengths - strengths[:, :1])
+        return NoiseStrengths(strengths[:, 0].copy(), strengths - strengths[:, :1])
 
     def _strength(self, layer: int) -> float:
         """1/kappa, where it does not change."""
@@ -341,15 +317,27 @@ class DifferentiatedRun:
 
     # Both ----------------------------------------------------------------------------------
 
-    def _transport(
-        self, geometry: Geometry, names: Sequence[str | None], adjoint: bool = False
-    ) -> Any:
-        """N with its tangents, or transposed."""
-        of_drift = [n if n in self.of_drift else None for n in names]
-        key = geometry.degree, tuple(of_drift), adjoint
-        if key not in self._nonlinear:
-            self._nonlinear[key] = self._linearised(geometry, of_drift, adjoint)
-        return self._nonlinear[key]
+    def _scheme(
+        self, piece: Piece, names: Sequence[str | None], adjoint: bool = False
+    ) -> DifferentiatedScheme:
+        """The scheme of a piece with tangents of these names, or transposed."""
+        stretch = piece.stretch
+        key = stretch.degree, stretch.scheme.name, piece.layer, tuple(names), adjoint
+        if key not in self._schemes:
+            geometry = self.geometry.with_degree(stretch.degree)
+            of_drift = [name if name in self.of_drift else None for name in names]
+            of_degree = stretch.degree, tuple(of_drift), adjoint
+            if of_degree not in self._nonlinear:
+                self._nonlinear[of_degree] = self._linearised(geometry, of_drift, adjoint)
+            if stretch.degree not in self._diffusions:
+                self._diffusions[stretch.degree] = self._diffusion(geometry)
+            diffusion, nonlinear = self._diffusions[stretch.degree], self._nonlinear[of_degree]
+            moved = [self._moved(name, piece.layer, geometry, diffusion.rates) for name in names]
+            rows = np.array(moved).reshape(len(names), diffusion.rates.size)
+            self._schemes[key] = DifferentiatedScheme(
+                stretch.scheme, diffusion, nonlinear, rows, self._start
+            )
+        return self._schemes[key]
 
     def _linearised(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
         """N with derivatives by parameters of the drift, or transposed."""
@@ -362,19 +350,6 @@ class DifferentiatedRun:
         fields = DifferentiableFields(self._model, self.drift, own, geometry)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
 
-    def _key(self, what: str, piece: Piece) -> tuple:
-        return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
-
-    def _scheme(
-        self, piece: Piece, geometry: Geometry, transport: Any, names: Sequence[str | None]
-    ) -> DifferentiatedScheme:
-        if geometry.degree not in self._diffusions:
-            self._diffusions[geometry.degree] = self._diffusion(geometry)
-        diffusion = self._diffusions[geometry.degree]
-        moved = [self._moved(name, piece.layer, geometry, diffusion.rates) for name in names]
-        rows = np.array(moved).reshape(len(names), diffusion.rates.size)
-        return DifferentiatedScheme(piece.stretch.scheme, diffusion, transport, rows, self._start)
-
     @cached_property
     def _changes(self) -> list[Tables]:
         """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
@@ -386,6 +361,17 @@ class DifferentiatedRun:
         size = geometry.degree + 1
         changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
         return tables_of(self.drift, geometry.degree, geometry.dimension), changes
+
+
+def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
+    """The multipliers of a single drift."""
+    return Tables(drift.attraction(degree, dimension), drift.normaliser(degree, dimension))
+
+
+def changes_of(drift: ZonalDrift, name: str, degree: int, dimension: int) -> Tables:
+    """Derivatives of the multipliers of a single drift by one of its parameters."""
+    attraction, *normaliser = multiplier_changes(drift, name, degree, dimension)
+    return Tables(attraction, normaliser[0] if normaliser else None)
 
 
 def linearised_by_tables(
@@ -403,11 +389,6 @@ def linearised_by_tables(
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
     return Tangents(geometry, tables, [by[name] for name in known], which, pairs)
-
-
-def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:
-    """Some of the steps, and the noise along them."""
-    return steps[first:end], Noise(noise.strengths[first:end], noise.excess[first:end])
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:

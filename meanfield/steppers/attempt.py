@@ -21,7 +21,7 @@ JOURNAL = 1024  # accepted steps that are remembered until they are read
 HIGHEST_PHI = 3  # order of the phi functions
 _RADIUS = 4.0  # within which their recurrence cancels
 _TERMS = 32
-_RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST_PHI + 1)
+_RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST_PHI + 2)
 
 EQUATION_FIELDS = {
     "nonlinear": int,  # the address of N: void N(context, member, source, target)
@@ -68,6 +68,7 @@ MEMORY_FIELDS = {
     "stage": int,  # (modes,) the argument of a stage
     "modal": int,  # (2, modes) two vectors in the eigenbasis
     "phi": int,  # (node_count, 4)
+    "derived": int,  # whether decay and weights are derivatives by L
     "decay": int,  # (rows, linear_rows, linear_modes) factors of u
     "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
     "weighed_step": float,  # the step that the weights are for
@@ -107,9 +108,28 @@ def phi_functions(z, values):
     values[1] = z * values[2] + 1
 
 
+@njit(**INNER, error_model="numpy")
+def phi_slopes(z, values, factor):
+    """Replace phi_0(z), ..., phi_3(z) by factor * phi_j'(z), phi_j' = phi_j - j phi_(j+1).
+
+    For |z| >= 4 by z phi_j' = phi_(j-1) - j phi_j, which is the same.
+    """
+    if abs(z) >= _RADIUS:
+        for j in range(HIGHEST_PHI, 0, -1):
+            values[j] = factor * ((values[j - 1] - j * values[j]) / z)
+    else:
+        series = 1 + 0 * z  # phi_4 by its Taylor series, 4! phi_4 = 1 + z/5 (1 + z/6 (...))
+        for m in range(_TERMS + HIGHEST_PHI, HIGHEST_PHI, -1):
+            series = 1 + z * _RECIPROCAL[m] * series
+        for j in range(1, HIGHEST_PHI):
+            values[j] = factor * (values[j] - j * values[j + 1])
+        values[HIGHEST_PHI] = factor * (values[HIGHEST_PHI] - HIGHEST_PHI * (series / 24))
+    values[0] = factor * values[0]
+
+
 @njit(**IN_STEP)
 def weigh(row, step, zero):
-    """Compute the weights of the scheme for steps of this size."""
+    """Compute the weights of the scheme for steps of this size, or their derivatives by L."""
     modes, rows, slots = row.linear_modes, row.rows, row.slots
     linear, phi = numbers_at(row.linear, 0, zero), numbers_at(row.phi, 0, zero)
     decay, weights = numbers_at(row.decay, 0, zero), numbers_at(row.weights, 0, zero)
@@ -129,9 +149,10 @@ def weigh(row, step, zero):
                         weights[to] = weights[to - 1]
                 continue
             for node in range(row.node_count):
-                phi_functions(
-                    nodes[node] * step * z, numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
-                )
+                values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
+                phi_functions(nodes[node] * step * z, values)
+                if row.derived:
+                    phi_slopes(nodes[node] * step * z, values, nodes[node] * step)
             for i in range(row.last):
                 decay[i * of_stage * modes + at] = phi[decay_nodes[i] * (HIGHEST_PHI + 1)]
             for i in range(rows):
@@ -204,13 +225,13 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         evaluate(row.change, row.basis, FORTH, u, start)
         evaluate(row.change, row.basis, FORTH, old_slope, slopes)
     else:
-        _copy(modes, old_slope, slopes, zero)
+        copy(modes, old_slope, slopes, zero)
     for i in range(row.rows):  # the stages, the solution and one or two estimates
         target = new if i == last - 1 else row.stage
         sums = row.modal + size if is_modal else target
         of_step = i * row.linear_rows + of_member
         decay, weights = of_step * row.linear_modes, of_step * of_row
-        _combine(row, sums, start, decay, weights, i * slots, slopes, zero)
+        combine(row, sums, start, decay, weights, i * slots, slopes, zero)
         if is_modal:
             evaluate(row.change, row.basis, BACK, sums, target)
         if i < last:
@@ -227,7 +248,7 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         else:
             second = norm(row, row.stage, row.metric)
     if not is_modal:
-        _copy(modes, slopes + last * size, new_slope, zero)
+        copy(modes, slopes + last * size, new_slope, zero)
     if row.joined:
         error = math.sqrt(error * error + second * second)
     elif row.rows > last + 1 and error > 0:
@@ -237,14 +258,14 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
 
 
 @njit(**IN_STEP)
-def _copy(count, source, target, zero):
+def copy(count, source, target, zero):
     f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
     for k in range(count):
         g[k] = f[k]
 
 
 @njit(**IN_STEP)
-def _combine(row, target, u, decay, weights, columns, slopes, zero):
+def combine(row, target, u, decay, weights, columns, slopes, zero):
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
 
     Takes the index of the first factor, of the first weight and of the first column.
