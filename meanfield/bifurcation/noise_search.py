@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import range_of
 from ..core.errors import MeanfieldError
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, Work
@@ -30,14 +30,14 @@ SAME = 1e-6  # of kappa, relative: the same line
 
 
 def phases_under(
-    drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
+    drift: Any, space: Space, span: tuple[float, float], noise: Noise, kappa: Any,
     places: int, max_step: float, following: Following, journal: Journal | None, executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
     """The phase diagram: lines from the special points of diagrams in kappa.
 
     With an executor the diagrams are found first, each by a job of its own, without the journal.
     """
-    family = Family(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
+    family = Family(drift, "beta", span, basis_under(space, AXISYMMETRIC, noise))
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
         kappas = Range(*range_of("kappa", kappa), False)
@@ -50,7 +50,7 @@ def phases_under(
             )
         kappas = _about(family)
     search = _Search(family, kappas, max_step, following, journal)
-    place = Places(drift, geometry, span, noise, kappas)
+    place = Places(drift, space, span, noise, kappas)
     if executor is None:
         for beta in betas:
             search.from_starts(beta, *place.starts(beta, journal))
@@ -59,7 +59,7 @@ def phases_under(
         outcomes, _ = run_points(place, points, executor=executor, progress=False)
         for beta, outcome in zip(betas, outcomes, strict=True):
             search.from_starts(beta, *place.read(outcome))
-    return search.result(geometry, noise)
+    return search.result(space, noise)
 
 
 def _about(family: Family) -> Range:
@@ -98,7 +98,7 @@ class Places(Work):
     Attributes
     ----------
     drift : type
-    geometry : Geometry
+    space : Space
     span : (float, float)
         Of beta.
     noise : Noise
@@ -106,7 +106,7 @@ class Places(Work):
     """
 
     drift: Any
-    geometry: Geometry
+    space: Space
     span: tuple[float, float]
     noise: Noise
     kappas: Range
@@ -121,7 +121,7 @@ class Places(Work):
         member, kappas = family.at(beta), self.kappas.at(family, beta)
         curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
         with Following("kappa", kappas, False) as on_branch:
-            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
+            search = Search(self.space, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
             diagram = search.under_noise(curve, {})
             stopped = on_branch.stopped
         found = [
@@ -157,7 +157,7 @@ class Places(Work):
 
     @property
     def _basis(self) -> Any:
-        return basis_under(self.geometry, AXISYMMETRIC, self.noise)
+        return basis_under(self.space, AXISYMMETRIC, self.noise)
 
     @property
     def takes_rng(self) -> bool:
@@ -219,7 +219,7 @@ class _Search:
             self.lines.append((one, ends))
             self.cusps += cusps
 
-    def result(self, geometry: Geometry, noise: Noise) -> NoisePhaseDiagram:
+    def result(self, space: Space, noise: Noise) -> NoisePhaseDiagram:
         """Everything, in the order of kinds and kappa."""
         import xarray as xr
 
@@ -240,7 +240,7 @@ class _Search:
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
         low, high = self.family.span
-        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(geometry),
+        data.attrs = {"drift": self.family.drift.__name__, "space": repr(space),
                       "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
         if self.missing:
             data.attrs["missing"] = self.missing

@@ -312,9 +312,9 @@ class Invariants(Basis, groups_on=Sphere):
         return not isinstance(symmetry, str) or generators_of(symmetry) is not None
 
     @classmethod
-    def on(cls, geometry: Any, name: Any) -> "Invariants":
+    def on(cls, space: Any, name: Any) -> "Invariants":
         coarsest = cls(name, FEWEST)
-        return coarsest.finer(max(FEWEST, min(geometry.degree, coarsest.most)))
+        return coarsest.finer(max(FEWEST, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
         cheap = int(np.sqrt(CHEAP * self.group.classes)) - 1
@@ -433,7 +433,7 @@ class Invariants(Basis, groups_on=Sphere):
                     yield self.analysed(law) / law.sum()
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return (self.mixing @ _all_harmonics(self.degree).moments(series)) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:

@@ -16,7 +16,7 @@ from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Geometry, bands_of, one_number, read_only
+from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 from .transforms import CircleTransforms
@@ -25,7 +25,7 @@ BLOCK = 256
 STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
 
 
-class Circle(Geometry):
+class Circle(Space):
     """The unit circle with Fourier modes of degree 0, ..., `degree`.
 
     A density mu, with respect to the uniform probability measure d theta / 2 pi, is

@@ -1,4 +1,4 @@
-"""What a geometry offers to the rest of the package."""
+"""What a space offers to the rest of the package."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .transforms import Transforms
 
 NEGLIGIBLE = 2.0**-60
-SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Geometry.with_degree`
+SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Space.with_degree`
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -151,12 +151,12 @@ def dimension_of_harmonics(degree: int, dimension: int) -> float:
     return float((2 * l + d - 2) / l * ways)
 
 
-class Geometry(Kind, family=True):
+class Space(Kind, family=True):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
 
     Densities are taken with respect to the *uniform probability measure*: the uniform state
     is the constant 1, the constant coefficient of a density is its mass, and no 2 pi or 4 pi
-    appears outside the geometry. A real function is given by one coefficient per mode, the
+    appears outside the space. A real function is given by one coefficient per mode, the
     constant first; coefficients may carry leading ensemble axes.
 
     Attributes

@@ -10,7 +10,7 @@ from ..core.checks import as_given, check_memory, fitting, real_array, whole_num
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Chart, Nodes, graded_rule
-from .contract import Geometry, read_only
+from .contract import Space, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
@@ -25,7 +25,7 @@ FEWEST_LONGITUDES = 32  # of the nodes of characteristics
 ALIKE = 1e-12  # multipliers of which one is a multiple of the other
 
 
-class Sphere(Geometry):
+class Sphere(Space):
     """The unit sphere S^2 with spherical harmonics of degree 0, ..., `degree`.
 
     A density mu, with respect to the uniform probability measure sigma, is
@@ -281,7 +281,7 @@ class SphereChart(Chart):
     """Unit vectors: at first graded latitudes about the limit, times longitudes."""
 
     usual_nodes = 16384
-    geometry: Sphere
+    space: Sphere
 
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
         around = max(FEWEST_LONGITUDES, 4 * (degree + 1), 2 * int(sqrt(count) / 4))
@@ -453,7 +453,7 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
     """
     from pyshtools import SHCoeffs
 
-    sphere = density.geometry if isinstance(density, Density) else None
+    sphere = density.space if isinstance(density, Density) else None
     if not isinstance(sphere, Sphere) or density.shape:
         raise TypeError(f"density must be a single one on a Sphere; got {as_given(density)}.")
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))
