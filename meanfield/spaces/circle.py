@@ -143,17 +143,17 @@ class Circle(Space):
 
     # The contract --------------------------------------------------------------------------
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         cosine, sine = rng.standard_normal(2)
         return amplitude * np.array([cosine + 1j * sine]) / 2
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         return to_values(series, self.angles.size)
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         return to_coefficients(values, self.degree)
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         return evaluate(series, np.arctan2(points[..., 1], points[..., 0]))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:

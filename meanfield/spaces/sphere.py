@@ -196,22 +196,22 @@ class Sphere(Space):
     def dirac(self, degree: int) -> float:
         return np.sqrt(2 * degree + 1)
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         noise = rng.standard_normal((l + 1, 2)) * [1, -1j]
         noise[0, 1] = 0  # coefficients of order 0 are real
         return amplitude * noise.sum(axis=1) / np.append(1, np.full(l, sqrt(2)))
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         length = self.longitudes.size
         spectra = self._latitudes.synthesis(series, length // 2 + 1)
         return np.fft.irfft(spectra, n=length, norm="forward")
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         values = values.reshape(-1, self.z.size, self.longitudes.size)
         spectra = np.fft.rfft(values, norm="forward")[..., : self.degree + 1]
         return self._latitudes.analysis(spectra)
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         return sphere_points.evaluate(series, self.degree, points)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:

@@ -184,16 +184,16 @@ class Zonal(Space):
             return np.sqrt(2)
         return np.sqrt((2 * degree + self.dimension - 2) / (self.dimension - 2))
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         return amplitude * rng.standard_normal(1)
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         return self._latitudes.synthesis(series, 1)[..., 0].real
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         return self._latitudes.analysis(values[..., None]).real
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         e = recurrence(self.degree + 1, 0, self.dimension)
         return _sums(np.array(points[:, -1]), np.array(series), np.zeros((0, 0)), e)
 
