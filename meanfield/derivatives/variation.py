@@ -40,12 +40,12 @@ class Variation:
 
     @property
     def mass(self) -> np.ndarray:
-        """Its integral, (*ensemble,)."""
+        """The integral, (*ensemble,)."""
         return self.coefficients[..., 0].real
 
     @property
     def norm(self) -> np.ndarray:
-        """Its norm in L^2, (*ensemble,)."""
+        """The norm in L^2, (*ensemble,)."""
         power = self.space.parseval * np.abs(self.coefficients) ** 2
         return np.sqrt(power.sum(axis=-1))
 
@@ -69,7 +69,7 @@ class Variation:
         return (parseval * (a * np.conj(b)).real).sum(axis=-1)
 
     def resample(self, degree: int) -> Self:
-        """The same function with harmonics up to another degree, cut off or filled up."""
+        """This function with harmonics up to another degree, cut off or filled up with zeros."""
         space = self.space.with_degree(degree)
         return type(self)(space, self.space.resample(self.coefficients, degree))
 

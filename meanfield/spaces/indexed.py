@@ -169,7 +169,9 @@ class IndexedSpace(Space):
             "points, indexed.marginal(), which are densities on the sphere."
         )
 
-    chart = synthesis = analysis = synthesis_at = perturbation = uniform = density = indexed = _refuse
+    chart = synthesis = analysis = synthesis_at = perturbation = uniform = density = indexed = (
+        _refuse
+    )
     sample = gradient = minus_divergence = transport = transforms = empirical = _refuse
     frame = property(_refuse)
 
