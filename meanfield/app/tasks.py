@@ -459,7 +459,7 @@ class BifurcationDiagram(Configuration):
         return self.recorded(self.call(self.tables["drift"], self.tables["space"], **options))
 
     def problems(self, diagram: "Diagram") -> list[str]:
-        return diagram.doubts
+        return diagram.warnings
 
     def figure(self, diagram: "Diagram") -> "Figure":
         """The free energy tells branches apart whose order parameter is 0."""
@@ -525,7 +525,7 @@ class PhaseDiagrams(Configuration):
         return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
 
     def problems(self, found: tuple["PhaseDiagram", ...]) -> list[str]:
-        return [f"{d.data.attrs['drift']}: {doubt}" for d in found for doubt in d.doubts]
+        return [f"{d.data.attrs['drift']}: {warning}" for d in found for warning in d.warnings]
 
     def figure(self, found: tuple["PhaseDiagram", ...]) -> "Figure":
         from ..plotting import phases

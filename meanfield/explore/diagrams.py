@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..bifurcation import branches, phase_diagram
-from ..bifurcation.diagram import STABLE
+from ..bifurcation.stability import GROWING_RATE
 from ..models import SA, USA
 from .scene import SPACES, Scene
 
@@ -38,7 +38,7 @@ def branches_of(scene: Scene) -> dict[str, Any]:
     for number in range(len(found.ends) + 1):
         here = data.branch.values == number
         kappa, order = data.kappa.values[here], data.order_parameter.values[here]
-        stable = data.growth.values[here] <= STABLE
+        stable = data.growth.values[here] <= GROWING_RATE
         cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(kappa)]
         for first, last in pairwise(cuts):
             until = slice(first, min(last + 1, len(kappa)))  # neighbours share a point
@@ -47,7 +47,7 @@ def branches_of(scene: Scene) -> dict[str, Any]:
                 "order": order[until].tolist(),
                 "stable": bool(stable[first]),
             })  # fmt: skip
-    return {"onset": onset, "span": list(span), "stretches": stretches, "doubts": found.doubts}
+    return {"onset": onset, "span": list(span), "stretches": stretches, "warnings": found.warnings}
 
 
 def plane_of(scene: Scene) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def plane_of(scene: Scene) -> dict[str, Any]:
     """
     if scene.drift not in FAMILIES:  # no beta: the onset is everywhere the same
         line = {"beta": list(PLANE), "kappa": [scene.onset] * 2}
-        return {"beta": list(PLANE), "curves": {"critical": line}, "corner": None, "doubts": []}
+        return {"beta": list(PLANE), "curves": {"critical": line}, "corner": None, "warnings": []}
     space = SPACES[scene.space](DEGREE[scene.space])
     found = phase_diagram(
         FAMILIES[scene.drift], space, PLANE, degrees=(1,), max_step=STEP_OF_CURVES, progress=False
@@ -76,4 +76,4 @@ def plane_of(scene: Scene) -> dict[str, Any]:
             "kappa": data.kappa.values[here][order].tolist(),
         }
     corner = next(((c.beta, c.kappa) for c in found.tricritical if c.degree == 1), None)
-    return {"beta": list(PLANE), "curves": curves, "corner": corner, "doubts": found.doubts}
+    return {"beta": list(PLANE), "curves": curves, "corner": corner, "warnings": found.warnings}

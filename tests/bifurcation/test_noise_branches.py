@@ -40,7 +40,7 @@ def test_onset_splits_into_one_for_each_axis(kuramoto):
     np.testing.assert_allclose(expected, [1.785096547, 2.084202557], atol=1e-9)
     assert [o.character for o in onsets] == ["supercritical"] * 2
     assert [o.order for o in onsets] == [2, 1]  # odd in y, odd in x
-    assert kuramoto.ends == ["range"] * 2 and not kuramoto.doubts
+    assert kuramoto.ends == ["range"] * 2 and not kuramoto.warnings
 
 
 def test_only_the_branch_of_the_first_onset_is_stable(kuramoto):

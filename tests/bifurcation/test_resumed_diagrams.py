@@ -64,10 +64,10 @@ def numbers(value):
     if hasattr(value, "data_vars"):
         return numbers([{n: v.values for n, v in value.variables.items()}, value.attrs])
     if hasattr(value, "special_points"):
-        return numbers([getattr(value, field.name) for field in fields(value)] + value.doubts)
+        return numbers([getattr(value, field.name) for field in fields(value)] + value.warnings)
     if hasattr(value, "loci"):
         points = {name: locus.points for name, locus in value.loci.items()}
-        return numbers([value.data, value.tricritical, value.ends, points, value.doubts])
+        return numbers([value.data, value.tricritical, value.ends, points, value.warnings])
     if hasattr(value, "interval"):
         return numbers([getattr(value, field.name) for field in fields(value)])
     return repr(value)
@@ -140,7 +140,7 @@ def test_ctrl_c_and_then_resume(name, number, tmp_path, monkeypatch):
         patches.setattr(Following, "at", pressed)
         cut = CASES[name](checkpoint=path)
     if numbers(cut) != unbroken(name):
-        assert any("interrupted" in doubt for doubt in cut.doubts)
+        assert any("interrupted" in warning for warning in cut.warnings)
     else:
         assert len(seen) <= number
     assert numbers(CASES[name](checkpoint=path, resume=True)) == unbroken(name)
@@ -155,7 +155,7 @@ def small(**changes):
 @pytest.mark.bits
 def test_more_points_may_be_asked_for_when_a_diagram_is_resumed(tmp_path, monkeypatch):
     path = tmp_path / "diagram.checkpoint"
-    assert "raise max_points" in small(max_points=5, checkpoint=path).doubts[0]
+    assert "raise max_points" in small(max_points=5, checkpoint=path).warnings[0]
     found = small(checkpoint=path, resume=True)
     assert numbers(found) == numbers(small()) and found.ends == ["range"]
     fewer = small(max_points=5, checkpoint=path, resume=True)

@@ -15,7 +15,7 @@ def test_branches_of_kuramoto_are_those_of_the_closed_form():
     from scipy.special import i0e, i1e
 
     found = branches_of(Scene(drift="Kuramoto"))
-    assert found["onset"] == pytest.approx(2.0) and found["doubts"] == []
+    assert found["onset"] == pytest.approx(2.0) and found["warnings"] == []
     ordered = [s for s in found["stretches"] if max(s["order"]) > 0.1]
     for stretch in ordered:
         kappa, r = np.array(stretch["kappa"]), np.array(stretch["order"])
