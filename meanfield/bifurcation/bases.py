@@ -270,19 +270,19 @@ def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
     """
     kinds_here: dict[str, type[Basis]] = {}
     others: type[Basis] | None = None
-    for kind in reversed(type(geometry).__mro__):
+    for kind in reversed(type(space).__mro__):
         kinds_here |= {
             symmetry: basis for (symmetry, on), basis in Basis.kinds.items() if on is kind
         }
         others = Basis.open_kinds.get(kind, others)
     if not kinds_here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
-        raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
+        raise TypeError(f"space must be {', '.join(names)} or {last}; got {as_given(space)}.")
     if isinstance(name, str) and name in kinds_here:
-        return kinds_here[name].on(geometry, name)
+        return kinds_here[name].on(space, name)
     if others is not None and others.takes(name):
-        return others.on(geometry, name)
-    wanted = f"{' or '.join(map(repr, kinds_here))} on {geometry!r}"
+        return others.on(space, name)
+    wanted = f"{' or '.join(map(repr, kinds_here))} on {space!r}"
     more = f", or {others.groups}" if others is not None else ""
     fitting("symmetry", name, f"{wanted}{more}", False)
     raise AssertionError

@@ -172,19 +172,17 @@ def branches(
         fitting("stability", stability, wanted, stability)
     saved_values, measures = (
         _checked_places(save_at, span),
-        _checked_observables(observables, geometry, name),
+        _checked_observables(observables, space, name),
     )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step, noise),
+        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise),
         "asked": (degrees, secondary, stability, saved_values, measures),
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(
-                geometry, symmetry, degrees, secondary, stability, max_points, following
-            )
+            search = Search(space, symmetry, degrees, secondary, stability, max_points, following)
             diagram = (search.diagram if noise.laplacian else search.under_noise)(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -386,7 +384,7 @@ class Search(NamedTuple):
             data.attrs["lower"] = lower
         here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
         specials, ends = _special_points(curve, here, branches), [branch.end for branch in branches]
-        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
+        return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
     def under_noise(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
@@ -462,7 +460,7 @@ class Search(NamedTuple):
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
         basis, span = (
-            basis_on(self.geometry, self.symmetry),
+            basis_on(self.space, self.symmetry),
             (kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa),
         )
         curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,

@@ -30,7 +30,7 @@ SAME_LINE = 1e-6  # of kappa, relative: the same line
 
 
 def phases_under(
-    drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
+    drift: Any, space: Space, span: tuple[float, float], noise: Noise, kappa: Any,
     places: int, max_step: float, following: Following, journal: AnswerJournal | None,
     executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
@@ -38,7 +38,7 @@ def phases_under(
 
     With an executor the diagrams are found first, each by a job of its own, without the journal.
     """
-    family = EquationFamily(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
+    family = EquationFamily(drift, "beta", span, basis_under(space, AXISYMMETRIC, noise))
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
         kappas = Range(*range_of("kappa", kappa), False)
@@ -51,7 +51,7 @@ def phases_under(
             )
         kappas = _about(family)
     search = _Search(family, kappas, max_step, following, journal)
-    place = DiagramsWork(drift, geometry, span, noise, kappas)
+    place = DiagramsWork(drift, space, span, noise, kappas)
     if executor is None:
         for beta in betas:
             search.from_starts(beta, *place.starts(beta, journal))

@@ -31,7 +31,7 @@ from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC, ISOTROPIC, AxialHarmonics, basis_on
 from .branch_switching import BranchSearch
 from .branches import Following, Search, asked_degrees, varied
@@ -464,9 +464,7 @@ def phase_diagram(
     fitting("executor", executor, unused, not isotropic or executor is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, PARAMETER_GRID)
-    identity = {
-        "phase diagram": (drift, geometry, name, span, chosen, max_step, noise, kappa, places)
-    }
+    identity = {"phase diagram": (drift, space, name, span, chosen, max_step, noise, kappa, places)}
     with (
         one_blas_thread(),
         keeper,
@@ -479,11 +477,11 @@ def phase_diagram(
             return phases_under(
                 drift, space, span, noise, kappa, places, max_step, following, journal, executor
             )
-        for degree in (max(PHASE_DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
+        for degree in (max(PHASE_DEGREE, space.degree) << i for i in range(DOUBLINGS)):
             family = EquationFamily(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
             corners = [corner for _, points in onsets for corner in points]
-            lines = FirstOrder(family, geometry, corners, max_step, following, journal)
+            lines = FirstOrder(family, space, corners, max_step, following, journal)
             for lead in _leading_degrees(family, corners, chosen):
                 lines.from_onsets(lead)
             lines.from_clusters(chosen)
@@ -837,7 +835,7 @@ class FirstOrder:
     """
 
     def __init__(
-        self, family: EquationFamily, geometry: Geometry, corners: list[Tricritical],
+        self, family: EquationFamily, space: Space, corners: list[Tricritical],
         max_step: float, following: Following, journal: AnswerJournal | None,
     ):  # fmt: skip
         self.family, self._space, self._corners = family, space, corners

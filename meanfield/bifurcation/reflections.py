@@ -154,7 +154,7 @@ class AllHarmonics:
 
 
 @lru_cache(maxsize=8)
-def harmonics(space: Geometry, noise: "_NoiseKey") -> AllHarmonics:
+def harmonics(space: Space, noise: "_NoiseKey") -> AllHarmonics:
     """The last few are kept."""
     return AllHarmonics(space, noise.noise)
 

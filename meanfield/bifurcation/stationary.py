@@ -288,10 +288,10 @@ def stationary_states(
     TypeError, ValueError, MeanfieldError
         As `stationary`.
     """
-    uniform = geometry.uniform()
+    uniform = space.uniform()
     states = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, basis_under(geometry, symmetry, model.noise)):
+        for guess in _guesses(model, basis_under(space, symmetry, model.noise)):
             while len(states) < most:
                 new = stationary(model, guess, symmetry=symmetry, apart_from=states)
                 if not new.converged:
