@@ -268,7 +268,7 @@ def fake_package(folder):
 @pytest.fixture
 def tokenizers(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(fake_package(tmp_path))
-    monkeypatch.setattr(tokenizer, "SECONDS", 0.5)
+    monkeypatch.setattr(tokenizer, "TOKENIZER_SECONDS", 0.5)
 
 
 def with_tokenizer(folder, **does):
