@@ -21,7 +21,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting
 from ..models.generators import orthonormal
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
 from .bases import AXISYMMETRIC, NO_MOMENT, Basis, basis_on
 
@@ -41,7 +41,7 @@ class AllHarmonics:
         Whether they are odd in each coordinate.
     """
 
-    def __init__(self, space: Geometry, noise: Noise):
+    def __init__(self, space: Space, noise: Noise):
         self.space, self.noise = space, noise
         live, self._factors = orthonormal(space)
         degrees = np.repeat(space.degrees, 2)[live]
@@ -154,7 +154,7 @@ class AllHarmonics:
 
 
 @lru_cache(maxsize=8)
-def harmonics(space: Geometry, noise: "_NoiseKey") -> AllHarmonics:
+def harmonics(space: Space, noise: "_NoiseKey") -> AllHarmonics:
     """The last few are kept."""
     return AllHarmonics(space, noise.noise)
 
@@ -205,7 +205,7 @@ class Reflected(Basis):
 
     Parameters
     ----------
-    space : Geometry
+    space : Space
     noise : Noise
     kept : tuple of int, optional
         The reflections: by default all that the noise has. See `AllHarmonics`.
@@ -218,7 +218,7 @@ class Reflected(Basis):
         3: (12, 40, 1e-10),
     }  # least, most, unresolved, by dimension
 
-    def __init__(self, space: Geometry, noise: Noise, kept: tuple[int, ...] | None = None):
+    def __init__(self, space: Space, noise: Noise, kept: tuple[int, ...] | None = None):
         self.space, self.noise = space, noise
         self.dimension, self.degree = space.dimension, space.degree
         self.least, self.most, self.unresolved = self.bounds[space.dimension]
@@ -233,16 +233,16 @@ class Reflected(Basis):
         return 3 * self.degree // 2
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> Self:
+    def on(cls, space: Any, name: str) -> Self:
         raise NotImplementedError("see `under`")
 
     @classmethod
-    def under(cls, geometry: Geometry, noise: Noise) -> Self:
+    def under(cls, space: Space, noise: Noise) -> Self:
         """The functions up to the degree at which states are sought on a space."""
         if not noise.is_absent:
-            noise.check_densities(geometry)
-        least = cls.bounds[geometry.dimension][0]
-        return cls(geometry.with_degree(max(least, geometry.degree)), noise)
+            noise.check_densities(space)
+        least = cls.bounds[space.dimension][0]
+        return cls(space.with_degree(max(least, space.degree)), noise)
 
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.noise, self.kept)
@@ -305,7 +305,7 @@ class Reflected(Basis):
         return np.pad(kept, (0, len(self.degrees) - len(kept)))
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return self.all.moments(series) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
@@ -348,7 +348,7 @@ class Reflected(Basis):
         return m
 
 
-def basis_under(geometry: Any, symmetry: Any, noise: Noise) -> Any:
+def basis_under(space: Any, symmetry: Any, noise: Noise) -> Any:
     """The functions in which states under a noise are sought first; as `basis_on` if isotropic.
 
     Raises
@@ -356,10 +356,10 @@ def basis_under(geometry: Any, symmetry: Any, noise: Noise) -> Any:
     TypeError, ValueError, MeanfieldError
         As `basis_on`; for a symmetry, and for spaces, that the noise does not keep.
     """
-    basis = basis_on(geometry, symmetry)
+    basis = basis_on(space, symmetry)
     if noise.laplacian:
         return basis
     wanted = f"left out under {noise!r}, which keeps no symmetry but reflections"
     axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
     fitting("symmetry", symmetry, wanted, axisymmetric)
-    return Reflected.under(geometry, noise)
+    return Reflected.under(space, noise)

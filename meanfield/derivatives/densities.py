@@ -11,27 +11,23 @@ from ..engines.fields import fields_of
 from ..models import ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.transformer import Transformer
-from ..spaces import Density, Geometry
+from ..spaces import Density, Space
 from ..spaces.linearised import Adjoint, Tables, Tangents
 from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import DensityJournal, Stretch
 from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
-FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
+FieldsOn = Callable[[Space, int], Any]  # factors and fields of a member's drift on a space
 Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
-RECORDED_NUMBERS = (
-    1 << 22
-)  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
+RECORDED_NUMBERS = 1 << 22  # kept of stages, where those of sqrt(n) steps are fewer
 STEP_END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
-def check_differentiable(
-    model: Transformer, geometry: Geometry, fields: FieldsOn | None = None
-) -> None:
+def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | None = None) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated.
 
-    `fields` of the run on a geometry, where the drift is not zonal, and they are known.
+    `fields` of the run on a space, where the drift is not zonal, and they are known.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -50,9 +46,9 @@ def check_differentiable(
     if not model.is_zonal:
         drift = model.drift.member((0,) * len(model.drift.shape))
         if fields is None:
-            geometry = geometry.with_degree(min(geometry.degree, 4))
-        own = fields_of(drift, geometry) if fields is None else fields(geometry, 0)
-        check_fields_differentiable(DifferentiableFields(model, drift, own, geometry))
+            space = space.with_degree(min(space.degree, 4))
+        own = fields_of(drift, space) if fields is None else fields(space, 0)
+        check_fields_differentiable(DifferentiableFields(model, drift, own, space))
 
 
 def drift_of(model: Transformer) -> Any:
@@ -83,7 +79,7 @@ def name_of_kappa(model: Transformer, t: float) -> str:
 
 def fields_in(motion: Any) -> FieldsOn:
     """The fields of a motion, whose kernels are made."""
-    return lambda geometry, member: motion.fields(geometry).of(member)
+    return lambda space, member: motion.fields(space).of(member)
 
 
 class Piece(NamedTuple):
@@ -120,9 +116,9 @@ class DifferentiatedRun:
     start : float
         The time at which the run begins.
     fields : callable, optional
-        (geometry, member) -> the fields of a drift that is not zonal, those of the run.
+        (space, member) -> the fields of a drift that is not zonal, those of the run.
     turned : callable, optional
-        geometry -> what frequencies add to L, and its derivatives by parameters.
+        space -> what frequencies add to L, and its derivatives by parameters.
     kept : dict, optional
         Where N with its derivatives is kept for other steps of the same member, or of members
         with the same drift.
@@ -138,7 +134,7 @@ class DifferentiatedRun:
         start: float = 0.0,
         *,
         fields: FieldsOn | None = None,
-        turned: Callable[[Geometry], Turned] | None = None,
+        turned: Callable[[Space], Turned] | None = None,
         kept: dict | None = None,
     ):
         shape, drift = initial.shape, drift_of(model)
@@ -146,11 +142,11 @@ class DifferentiatedRun:
         drift = drift.broadcast(shape).member(number) if drift.shape else drift
         self._model, self._start = model, start
         self._fields, self._number = fields, number
-        self._turned = (lambda _geometry: (None, {})) if turned is None else turned
+        self._turned = (lambda _space: (None, {})) if turned is None else turned
         self._nonlinear = {} if kept is None else kept
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
-        self.geometry, self.first = initial.geometry, initial.coefficients[index]
+        self.space, self.first = initial.space, initial.coefficients[index]
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
@@ -164,12 +160,12 @@ class DifferentiatedRun:
     @classmethod
     def check(cls, motion: Any) -> None:
         """Raise MeanfieldError, with the reason, for runs that are not differentiated."""
-        check_differentiable(motion.plain, motion.like.geometry, fields_in(motion))
+        check_differentiable(motion.plain, motion.like.space, fields_in(motion))
 
     @classmethod
     def parameters_of(cls, motion: Any) -> list[str]:
         """The names of the parameters by which runs are differentiated, without single nodes'."""
-        frequencies = motion.turning_slopes(motion.like.geometry)
+        frequencies = motion.turning_slopes(motion.like.space)
         return [*drift_of(motion.plain).parameters, *names_of_kappa(motion.plain), *frequencies]
 
     @classmethod
@@ -181,8 +177,8 @@ class DifferentiatedRun:
     def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
         """The run of a motion, of these arguments but the model."""
 
-        def turned(geometry: Geometry) -> Turned:
-            return motion.turning(geometry), motion.turning_slopes(geometry)
+        def turned(space: Space) -> Turned:
+            return motion.turning(space), motion.turning_slopes(space)
 
         return cls(motion.plain, *given, fields=fields_in(motion), turned=turned, **options)
 
@@ -196,7 +192,7 @@ class DifferentiatedRun:
         A tangent is the name of one of the parameters, or the coefficients of a direction.
         """
         first = [h if not isinstance(h, str) else np.zeros_like(self.first) for h in tangents]
-        state, geometry = np.array([self.first, *first]), self.geometry
+        state, space = np.array([self.first, *first]), self.space
         names = [h if isinstance(h, str) else None for h in tangents]
         waiting = list(elapsed)
         while waiting and waiting[0] <= 0:
@@ -205,7 +201,7 @@ class DifferentiatedRun:
         last = elapsed[-1] if len(elapsed) else 0.0
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
             degree, steps = piece.stretch.degree, piece.steps
-            state, geometry = geometry.resample(state, degree), geometry.with_degree(degree)
+            state, space = space.resample(state, degree), space.with_degree(degree)
             by, noise, done = self._scheme(piece, names), self._noise(piece), 0
             while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
                 ends = np.append(steps[1:, 0], end)
@@ -230,34 +226,32 @@ class DifferentiatedRun:
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
         time, or of as many as RECORDED_NUMBERS hold; of all parts the states at their beginnings.
         """
-        parts, u, geometry = [], self.first, self.geometry
+        parts, u, space = [], self.first, self.space
         every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
         for piece, steps, noise in every:
-            u = geometry.resample(u, piece.stretch.degree)
-            geometry = geometry.with_degree(piece.stretch.degree)
+            u = space.resample(u, piece.stretch.degree)
+            space = space.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
             if len(parts) < len(every):  # the last one is recorded alone
                 u = self._scheme(piece, []).advance(u[None], steps, noise)[0]
-        l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
+        l = self.space.with_modes(end.size).resample(end, space.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
-            here = self.geometry.with_degree(piece.stretch.degree)
-            l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
+            here = self.space.with_degree(piece.stretch.degree)
+            l = self.space.with_modes(l.size).resample(l, piece.stretch.degree)
             recorded = self._scheme(piece, []).recorded(u, steps, noise)
             backwards = self._scheme(piece, self.parameters, adjoint=True)
             l = backwards.pulled_back(l, steps, noise, recorded, by_parameter)
-        l = here.resample(l, self.geometry.degree) if parts else l
+        l = here.resample(l, self.space.degree) if parts else l
         return l, by_parameter
 
     def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, NoiseStrengths]]:
         """Parts of a piece whose stages and slopes are kept at a time."""
-        most, space = sum(len(each.steps) for each in self._pieces), self.geometry
+        most, space = sum(len(each.steps) for each in self._pieces), self.space
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
-        longest, noise = (
-            max(int(np.ceil(np.sqrt(most))), RECORDED_NUMBERS // size),
-            self._noise(piece),
-        )
+        longest = max(int(np.ceil(np.sqrt(most))), RECORDED_NUMBERS // size)
+        noise = self._noise(piece)
         for first in range(0, len(piece.steps), longest):
             yield piece.steps[first : first + longest], noise.part(first, first + longest)
 
@@ -303,17 +297,17 @@ class DifferentiatedRun:
         first = self._strength_at(begun, piece)
         return lambda elapsed: self._strength_at(elapsed, piece) - first
 
-    def _moved(self, name: str | None, layer: int, geometry: Geometry, rates: Any) -> np.ndarray:
+    def _moved(self, name: str | None, layer: int, space: Space, rates: Any) -> np.ndarray:
         """dL by a parameter, L = M/kappa and what frequencies add; 0 where it has no part in L."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
-        return self._turned(geometry)[1].get(name or "", np.zeros(rates.shape))
+        return self._turned(space)[1].get(name or "", np.zeros(rates.shape))
 
-    def _diffusion(self, geometry: Geometry) -> Diffusion:
-        parseval = np.repeat(geometry.parseval, geometry.dtype.itemsize // 8)
-        generator = self._model.noise.on_densities(geometry)
-        rates, basis = (geometry.laplacian, None) if generator is None else generator.eigenbasis
-        return Diffusion.of(rates, basis, parseval, self._turned(geometry)[0])
+    def _diffusion(self, space: Space) -> Diffusion:
+        parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
+        generator = self._model.noise.on_densities(space)
+        rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis
+        return Diffusion.of(rates, basis, parseval, self._turned(space)[0])
 
     # Both ----------------------------------------------------------------------------------
 
@@ -324,43 +318,43 @@ class DifferentiatedRun:
         stretch = piece.stretch
         key = stretch.degree, stretch.scheme.name, piece.layer, tuple(names), adjoint
         if key not in self._schemes:
-            geometry = self.geometry.with_degree(stretch.degree)
+            space = self.space.with_degree(stretch.degree)
             of_drift = [name if name in self.of_drift else None for name in names]
             of_degree = stretch.degree, tuple(of_drift), adjoint
             if of_degree not in self._nonlinear:
-                self._nonlinear[of_degree] = self._linearised(geometry, of_drift, adjoint)
+                self._nonlinear[of_degree] = self._linearised(space, of_drift, adjoint)
             if stretch.degree not in self._diffusions:
-                self._diffusions[stretch.degree] = self._diffusion(geometry)
+                self._diffusions[stretch.degree] = self._diffusion(space)
             diffusion, nonlinear = self._diffusions[stretch.degree], self._nonlinear[of_degree]
-            moved = [self._moved(name, piece.layer, geometry, diffusion.rates) for name in names]
+            moved = [self._moved(name, piece.layer, space, diffusion.rates) for name in names]
             rows = np.array(moved).reshape(len(names), diffusion.rates.size)
             self._schemes[key] = DifferentiatedScheme(
                 stretch.scheme, diffusion, nonlinear, rows, self._start
             )
         return self._schemes[key]
 
-    def _linearised(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
+    def _linearised(self, space: Space, names: list[str | None], adjoint: bool) -> Any:
         """N with derivatives by parameters of the drift, or transposed."""
         if self._model.is_zonal:
-            tables, changes = self._tables_on(geometry)
+            tables, changes = self._tables_on(space)
             by = dict(zip(self.of_drift, changes, strict=True))
-            return linearised_by_tables(geometry, tables, by, names, adjoint)
+            return linearised_by_tables(space, tables, by, names, adjoint)
         of = self._fields
-        own = fields_of(self.drift, geometry) if of is None else of(geometry, self._number)
-        fields = DifferentiableFields(self._model, self.drift, own, geometry)
+        own = fields_of(self.drift, space) if of is None else of(space, self._number)
+        fields = DifferentiableFields(self._model, self.drift, own, space)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
 
     @cached_property
     def _changes(self) -> list[Tables]:
         """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
         highest = max(piece.stretch.degree for piece in self._pieces)
-        of = highest, self.geometry.dimension
+        of = highest, self.space.dimension
         return [changes_of(self.drift, name, *of) for name in self.of_drift]
 
-    def _tables_on(self, geometry: Geometry) -> tuple[Tables, list[Tables]]:
-        size = geometry.degree + 1
+    def _tables_on(self, space: Space) -> tuple[Tables, list[Tables]]:
+        size = space.degree + 1
         changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
-        return tables_of(self.drift, geometry.degree, geometry.dimension), changes
+        return tables_of(self.drift, space.degree, space.dimension), changes
 
 
 def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
@@ -375,7 +369,7 @@ def changes_of(drift: ZonalDrift, name: str, degree: int, dimension: int) -> Tab
 
 
 def linearised_by_tables(
-    geometry: Geometry,
+    space: Space,
     tables: Tables,
     by: dict[str, Tables],
     names: Sequence[str | None],
@@ -384,11 +378,11 @@ def linearised_by_tables(
 ) -> Tangents | Adjoint:
     """N of a zonal drift, of tangents with these names of parameters, or transposed."""
     if adjoint:
-        none = Tables(np.zeros(geometry.degree + 1), None)
-        return Adjoint(geometry, tables, [none if n is None else by[n] for n in names], pairs)
+        none = Tables(np.zeros(space.degree + 1), None)
+        return Adjoint(space, tables, [none if n is None else by[n] for n in names], pairs)
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
-    return Tangents(geometry, tables, [by[name] for name in known], which, pairs)
+    return Tangents(space, tables, [by[name] for name in known], which, pairs)
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:
