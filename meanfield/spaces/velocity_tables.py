@@ -29,7 +29,7 @@ from .contract import Transport
 
 NEGLIGIBLE_COLUMN = 3e-16  # of a table, relative to its largest: less is rounding
 NEGLIGIBLE_CHANGE = 1e-13  # the same, of derivatives by parameters
-POINTS_AT_ONCE = 512  # at which four rows of a table are combined for all functions
+POINTS_AT_ONCE = 1024  # at which four rows of a table are combined for all functions
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class TableTransport(_ByTables):
     ):
         super().__init__(velocities, degree, pairs, len(velocities))
         self._shape = count, self._modes
-        self._enter(_tangents, self._forward([]))
+        self._enter(_transport, self._forward([]))
 
 
 class TableTangents(_ByTables):
@@ -272,6 +272,39 @@ class TableAdjoint(_ByTables):
 
 
 @CompiledFunction
+def _transport(context, member, source, target):
+    record = _tangents_at(context)
+    modes, pairs, length, fft = record.modes, record.pairs, record.length, record.fft
+    parts = float_array(source, (1 + pairs, 2 * modes))[pairs : pairs + 1]
+    tables, entries, spectrum, values = (
+        record.tables,
+        record.entries,
+        fft.spectrum[0],
+        fft.values[0],
+    )
+    v, above, below = record.v, record.above, record.below
+    first = member if record.bounds > 1 else 0
+    for j in range(length):
+        v[0, j] = tables[first, j]
+    _accumulate(v, tables, entries[first, 0, 1], entries[first, 0, 0], parts)
+    for h in range(1, record.count):
+        for j in range(length):
+            above[0, j] = below[0, j] = 0.0
+        _accumulate(above, tables, entries[first, h, 1], entries[first, h, 0], parts)
+        _accumulate(below, tables, entries[first, h, 3], entries[first, h, 2], parts)
+        least = record.least[first, h]
+        for j in range(length):
+            v[0, j] += above[0, j] / max(below[0, j], least)
+    record.speed[0] = max(record.speed[0], largest(v[0], length))
+    _write_padded(complex_array(source, (modes,)), spectrum)
+    fill_values(fft)
+    for j in range(length):
+        values[j] *= v[0, j]
+    fill_spectrum(fft)
+    minus_derivative(spectrum, length, complex_array(target, (modes,)))
+
+
+@CompiledFunction
 def _tangents(context, member, source, target):
     record = _tangents_at(context)
     modes, pairs, length, rows = record.modes, record.pairs, record.length, record.rows
@@ -281,21 +314,18 @@ def _tangents(context, member, source, target):
     spectrum, values = fft.spectrum[0], fft.values[0]
     tables, entries, which = record.tables, record.entries, record.which
     v, above, below = record.v, record.above, record.below
-    first = member if record.bounds > 1 else 0
     for row in range(rows):
-        of = first if row == 0 else which[row] + 1
+        of = which[row] + 1
         for j in range(length):
             v[row, j] = tables[of, j] if of > 0 or row == 0 else 0.0
-    for h in range(record.count):
-        _sums(above, tables, entries, first, h, 0, which, parts)
-        if h == 0:
-            for row in range(rows):
-                for j in range(length):
-                    v[row, j] += above[row, j]
-            continue
-        _sums(below, tables, entries, first, h, 2, which, parts)
-        _quotient(v, above, below, record.least[first, h])
-    record.speed[0] = max(record.speed[0], largest(v[0], length))
+    _add_sums(v, tables, entries, 0, 0, which, parts)
+    for h in range(1, record.count):
+        for row in range(rows):
+            for j in range(length):
+                above[row, j] = below[row, j] = 0.0
+        _add_sums(above, tables, entries, h, 0, which, parts)
+        _add_sums(below, tables, entries, h, 2, which, parts)
+        _quotient(v, above, below, record.least[0, h])
     for row in range(rows):
         _write_padded(densities[row], spectrum)
         fill_values(fft)
@@ -394,12 +424,9 @@ def _write_padded(series, spectrum):
 
 
 @njit(**INNER)
-def _sums(total, tables, entries, first, h, kind, which, parts):
-    """Numerators, kind 0, or denominators, 2, of all rows, with their parameters' part."""
-    for row in range(len(total)):
-        for j in range(total.shape[1]):
-            total[row, j] = 0.0
-    columns, at = entries[first, h, kind], entries[first, h, kind + 1]
+def _add_sums(total, tables, entries, h, kind, which, parts):
+    """Add numerators, kind 0, or denominators, 2, of all rows, with their parameters' part."""
+    columns, at = entries[0, h, kind], entries[0, h, kind + 1]
     _accumulate(total, tables, at, columns, parts)
     for row in range(1, len(total)):
         if which[row] >= 0:
