@@ -7,7 +7,7 @@ import numpy as np
 from ..core.kinds import ancestor
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
-from ..spaces.indexed_linearised import IndexedAdjoint, IndexedTangents
+from ..spaces.indexed_transport import IndexedAdjoint, IndexedTangents
 from .densities import (
     DifferentiatedRun,
     changes_of,
