@@ -204,7 +204,7 @@ def noise_seconds(d: int, repeats: int) -> list[float]:
     y, noise = motion.coordinates(tokens), motion.model.noise
     strength, normals = np.full(1, 1e-3 / 2 / KAPPA), noise.increments(y.shape, rng)
     runs = [
-        lambda: motion.strang(y, 0.0, 1e-3, rng),
+        lambda: motion.strang_step(y, 0.0, 1e-3, rng),
         lambda: motion.velocity(y, 0.0),
         lambda: noise.increments(y.shape, rng),
         lambda: noise.moved(y, strength, normals),

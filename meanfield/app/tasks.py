@@ -21,7 +21,7 @@ from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
 from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
 from ..dynamics.observables import measure
 from ..models import Drift
-from ..models.parameters import Place
+from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..results import last_state as last_state  # a law that files may name
 from ..results.solution import SUCCESSFUL
@@ -252,7 +252,7 @@ class Run(Configuration):
 
     def posed(self, state: Any) -> tuple[Any, Any]:
         """The model, and a state with room for its members after its own replicas."""
-        place, given = Place(state.dimension, state.tokens), self.tables["model"]
+        place, given = StateSizes(state.dimension, state.tokens), self.tables["model"]
         with self.blaming("model"):
             axes = len(given.resolve(place).shape)
             state = state.with_members(axes)

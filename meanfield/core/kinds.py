@@ -197,12 +197,12 @@ class Kind(ABC):
         """The same kind with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
-    def resolve(self, place: Any) -> Any:
+    def resolve(self, sizes: Any) -> Any:
         """The kind with numbers in place of all that a state or files give.
 
         Parameters
         ----------
-        place : Place
+        sizes : StateSizes
             What is known of the state; see `models.parameters`.
 
         Raises
@@ -215,7 +215,7 @@ class Kind(ABC):
         if not self.kept:  # what it was made of may not be an attribute
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
-        found = {name: kind.resolve(place) for name, kind in kinds.items()}
+        found = {name: kind.resolve(sizes) for name, kind in kinds.items()}
         changed = {name: new for name, new in found.items() if new is not kinds[name]}
         return self.replace(**changed) if changed else self
 

@@ -12,7 +12,7 @@ from ..models.transformer import Transformer
 from ..spaces import Density, Geometry
 from ..spaces.linearised import Adjoint, Tables, Tangents
 from .fields import DifferentiableFields, check_fields_differentiable
-from .journal import Journal, Stretch
+from .journal import DensityJournal, Stretch
 from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
 from .variation import Variation
@@ -111,7 +111,7 @@ class DifferentiatedRun:
         In the ensemble shape of the run.
     index : tuple of int
         The member.
-    journal : Journal
+    journal : DensityJournal
     parameters : sequence of str
         Of the drift, or of the noise: see `names_of_kappa`.
     start : float
@@ -130,7 +130,7 @@ class DifferentiatedRun:
         model: Transformer,
         initial: Density,
         index: tuple[int, ...],
-        journal: Journal,
+        journal: DensityJournal,
         parameters: Sequence[str],
         start: float = 0.0,
         *,

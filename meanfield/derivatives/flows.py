@@ -18,11 +18,11 @@ from .run_tangents import RunTangents
 if TYPE_CHECKING:
     from ..results.solution import Solution
 
-END = 1 - 1e-9  # parts of a step from which on its end is meant
+END_OF_STEP = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
 class StateChange(Mapping[str, np.ndarray]):
-    """How a state changes along a tangent: the changes of its arrays, by their names.
+    """Changes of a state along a tangent: the changes of its arrays, by their names.
 
     They are attributes too: ``change.x`` is ``change["x"]``.
     """
@@ -169,7 +169,7 @@ class DifferentiatedFlow:
                     final = number == len(stretch.steps) - 1
                     while waiting and ((final and i == last) or waiting[0] <= begin + dt):
                         part = (waiting[0] - begin) / dt
-                        if part >= END and final and i + 1 < len(stretches):
+                        if part >= END_OF_STEP and final and i + 1 < len(stretches):
                             break  # after what happens there
                         waiting.pop(0)
                         shorter = event and not waiting
@@ -202,7 +202,7 @@ class DifferentiatedFlow:
     def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
         """The stack after a part of the last step: interpolated, or by a shorter step."""
         before = flow.before
-        if part >= END:
+        if part >= END_OF_STEP:
             return flow.x.copy()
         if flow.dense and not shorter:
             return flow.within(before.elapsed + part * before.dt)

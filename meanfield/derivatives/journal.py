@@ -1,4 +1,4 @@
-"""The steps of a run that were accepted: what its derivatives are taken along."""
+"""Journals: the accepted steps of a run, along which its derivatives are taken."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -28,7 +28,7 @@ class Stretch(NamedTuple):
     ends: tuple[float, float] = (-np.inf, np.inf)
 
 
-class Journal:
+class DensityJournal:
     """All accepted steps of a run, one stretch after another."""
 
     def __init__(self):
@@ -58,8 +58,8 @@ class Journal:
     def __len__(self) -> int:
         return sum(len(stretch.steps) for stretch in self.stretches)
 
-    def member(self, _index: tuple[int, ...]) -> "Journal":
-        """That of a member of an ensemble: of a single run the only one."""
+    def member(self, _index: tuple[int, ...]) -> "DensityJournal":
+        """The journal of a member of an ensemble; itself for a single run."""
         return self
 
 
@@ -68,28 +68,28 @@ class EnsembleJournal:
 
     Parameters
     ----------
-    journals : sequence of Journal
+    journals : sequence of DensityJournal
         In C order.
     shape : tuple of int
         Of the ensemble.
     """
 
-    def __init__(self, journals: Sequence[Journal], shape: tuple[int, ...]):
+    def __init__(self, journals: Sequence[DensityJournal], shape: tuple[int, ...]):
         self._journals, self._shape = journals, shape
 
     @classmethod
-    def of(cls, journals: Sequence[Journal | None], shape: tuple[int, ...]) -> Self | None:
-        """Those of the members, or None where one is not known."""
+    def of(cls, journals: Sequence[DensityJournal | None], shape: tuple[int, ...]) -> Self | None:
+        """The journal of an ensemble, or None if that of one member is missing."""
         known = [journal for journal in journals if journal is not None]
         return cls(known, shape) if len(known) == len(journals) else None
 
-    def member(self, index: tuple[int, ...]) -> Journal:
-        """That of one member."""
+    def member(self, index: tuple[int, ...]) -> DensityJournal:
+        """The journal of one member."""
         return self._journals[int(np.ravel_multi_index(index, self._shape))]
 
 
 def end_of(run: Any, journal: Any, index: tuple[int, ...]) -> float:
-    """When a run, or a member of an ensemble, ended."""
+    """The time at which a run, or a member of an ensemble, ended."""
     return float(run.stats["t_end"][index] if isinstance(journal, EnsembleJournal) else run.t[-1])
 
 
@@ -148,7 +148,7 @@ class FlowJournal:
         self._entries = [(*entry[:4], [None] * len(entry[3])) for entry in self._entries]
 
     def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
-        """What comes next is a stretch of its own, which may stay without steps."""
+        """Begin a new stretch if scheme, span or rows differ; it may end up with no steps."""
         last = self._entries[-1] if self._entries else None
         if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
             self._entries.append((scheme, ends, labels, [], []))

@@ -14,7 +14,7 @@ from ..spaces import Density
 from .adjoint import recorded
 from .flows import DifferentiatedFlow
 from .indexed import differentiated
-from .journal import EnsembleJournal, Journal
+from .journal import DensityJournal, EnsembleJournal
 
 if TYPE_CHECKING:
     from ..results.solution import Solution
@@ -187,9 +187,9 @@ def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_densities(
-    run: Any, journal: Journal, initial: Density, count: int, renewals: int, rng
+    run: Any, journal: DensityJournal, initial: Density, count: int, renewals: int, rng
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """As `_of_flows`, for densities: pieces of the journal, one after another."""
+    """Exponents of runs of densities: pieces of the journal, one after another."""
     start = run.options["t_start"]
     space, kind = initial.geometry, differentiated(initial)
     motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
@@ -227,16 +227,16 @@ def _renewed_modes(space: Any, tangents: np.ndarray) -> tuple[np.ndarray, np.nda
     return change @ tangents, logs
 
 
-def _pieces(journal: Journal, renewals: int) -> Iterator[tuple[Journal, float]]:
+def _pieces(journal: DensityJournal, renewals: int) -> Iterator[tuple[DensityJournal, float]]:
     """Journals of the steps between two renewals, and where each ends."""
     stretches = journal.stretches
     t, dt = stretches[-1].steps[-1]
     last = float(t + dt)
-    piece, due = Journal(), last / renewals
+    piece, due = DensityJournal(), last / renewals
     for stretch in stretches:
         for step in stretch.steps:
             piece.add(stretch.degree, stretch.scheme, step[None], stretch.ends)
             end = float(step.sum())
             if end >= due * (1 - 1e-12) or end >= last * (1 - 1e-12):
                 yield piece, end
-                piece, due = Journal(), end + last / renewals
+                piece, due = DensityJournal(), end + last / renewals

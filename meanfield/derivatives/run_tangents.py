@@ -1,4 +1,4 @@
-"""What a run has as `tangents`: from parameters and directions to changes of its states."""
+"""Tangents of a run: from parameters and directions to changes of its states."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import as_called, as_given, fitting, takes
 from ..core.errors import MeanfieldError
-from ..dynamics.observables import MOMENTS
+from ..dynamics.observables import MOMENT_COUNT
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..spaces.indexed import Indexed
@@ -25,7 +25,7 @@ class Tangents(RunTangents[Variation]):
     """Derivatives of a run of densities: see `RunTangents`. Degrees are held fixed too."""
 
     def _measured(self, name: str) -> list[dict[str, Any]]:
-        """Of mass, moments, order_parameter, entropy, interaction_energy, free_energy, minimum."""
+        """Derivatives of mass, moments, order_parameter, entropy, energies, minimum."""
         run = self._run
         if isinstance(run.final, Indexed):
             changes = self[name]
@@ -178,7 +178,7 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
 
     def moments(c: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of moments, and of the length of the first."""
-        degrees = range(1, MOMENTS + 1)
+        degrees = range(1, MOMENT_COUNT + 1)
         first = space.scalar_moment(c, 1)
         found = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -202,7 +202,7 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
 
 def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
     """Derivatives of the observables of a density that moves along h as a parameter does."""
-    space, values, change, degrees = mu.geometry, mu.values, h.values, range(1, MOMENTS + 1)
+    space, values, change, degrees = mu.geometry, mu.values, h.values, range(1, MOMENT_COUNT + 1)
     c, along = mu.coefficients, h.coefficients
     moments = np.stack([space.scalar_moment(c, k) for k in degrees], -1)
     changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], -1)

@@ -40,12 +40,12 @@ class Variation:
 
     @property
     def mass(self) -> np.ndarray:
-        """Its integral, (*ensemble,)."""
+        """The integral, (*ensemble,)."""
         return self.coefficients[..., 0].real
 
     @property
     def norm(self) -> np.ndarray:
-        """Its norm in L^2, (*ensemble,)."""
+        """The norm in L^2, (*ensemble,)."""
         power = self.geometry.parseval * np.abs(self.coefficients) ** 2
         return np.sqrt(power.sum(axis=-1))
 
@@ -69,7 +69,7 @@ class Variation:
         return (parseval * (a * np.conj(b)).real).sum(axis=-1)
 
     def resample(self, degree: int) -> Self:
-        """The same function with harmonics up to another degree, cut off or filled up."""
+        """This function with harmonics up to another degree, cut off or filled up with zeros."""
         geometry = self.geometry.with_degree(degree)
         return type(self)(geometry, self.geometry.resample(self.coefficients, degree))
 

@@ -1,4 +1,4 @@
-"""How models move a state, and what is measured on it: one file per state."""
+"""Motions of states under models, and observables of states: one file per state."""
 
 from .characteristics import CharacteristicsMotion
 from .density import DensityEvolution, DensityMotion

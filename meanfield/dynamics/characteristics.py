@@ -19,22 +19,24 @@ from ..states import Tokens
 from .characteristics_tangents import LinearisedCharacteristics, characteristics_direction
 from .density import interaction_energy
 from .motion import Failure, Motion
-from .observables import MOMENTS, declare
-from .tokens import OF_NO_MASS, TokenMotion
+from .observables import MOMENT_COUNT, declare
+from .tokens import LOG_OF_NO_MASS, TokenMotion
 
 declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
 declare("cluster_mass", "masses of clusters")
 declare("quadrature_error", "quadrature error", log_from=1.0)
 
-EPSILON = 2.0**-52
-FINEST = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
-INTERACTION = 1e-6  # largest change of the first velocities if half of the nodes are left out
-W2 = 0.05  # of W2 to a Dirac, relative
-ROUNDING = 0.01  # of velocities, relative
-AT_THE_ANTIPODE = 1e-12
+MACHINE_EPSILON = 2.0**-52
+FINEST_DISTANCE = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
+INTERACTION_TOLERANCE = (
+    1e-6  # largest change of the first velocities if half of the nodes are left out
+)
+W2_TOLERANCE = 0.05  # of W2 to a Dirac, relative
+VELOCITY_ROUNDING = 0.01  # of velocities, relative
+ANTIPODE_TOLERANCE = 1e-12
 
 
-class Harmonics(NamedTuple):
+class ZonalTerm(NamedTuple):
     """A zonal term of a drift, by its harmonics up to the degree where they have decayed.
 
     Attributes
@@ -59,8 +61,8 @@ class Harmonics(NamedTuple):
     size: float
 
     @classmethod
-    def of(cls, factor: float, drift: ZonalDrift, d: int) -> "Harmonics":
-        """Those of a drift in R^d."""
+    def of(cls, factor: float, drift: ZonalDrift, d: int) -> "ZonalTerm":
+        """The harmonics of a drift in R^d."""
         degree = kernel_degree(drift, d)
         attraction, normaliser = drift.attraction(degree, d), drift.normaliser(degree, d)
         l = np.arange(degree + 1)
@@ -89,7 +91,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     Attributes
     ----------
-    harmonics : list of Harmonics
+    harmonics : list of ZonalTerm
         The zonal terms of the drift, which are summed by harmonics.
     pairs : TokenMotion or None
         The other terms, by sums over pairs of nodes.
@@ -127,14 +129,14 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         plain = model.normalisation.is_identity
         zonal = [(factor, part) for factor, part in terms if plain and part.is_zonal]
         others = [(factor, part) for factor, part in terms if not (plain and part.is_zonal)]
-        self.harmonics = [Harmonics.of(*term, state.dimension) for term in zonal]
+        self.harmonics = [ZonalTerm.of(*term, state.dimension) for term in zonal]
         if others or model.feedforward is not None:
             self.chart.rates(state.coordinates, np.zeros_like(state.points))  # refused on an axis
         if others:
             factors, parts = zip(*others, strict=True)
             rest = model.replace(drift=Sum(parts, factors) if zonal else drift)
             self.pairs = TokenMotion(rest, self._tokens(state))
-        self._finest = max(FINEST, 1e-15 / self.rtol)
+        self._finest = max(FINEST_DISTANCE, 1e-15 / self.rtol)
         self.restore(dict.fromkeys(("unresolved_since", "reason", "last_to_arrive")))
 
     def check(self) -> None:
@@ -170,15 +172,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def begin(self, y: np.ndarray, t: float) -> None:
         """Raise ValueError if the nodes do not resolve the interaction to begin with."""
         error = self.halved_error(y, self.like.halves, t)
-        if not error <= INTERACTION:
+        if not error <= INTERACTION_TOLERANCE:
             raise ValueError(
                 f"{len(self.like)} nodes do not resolve this interaction: half of them change the "
-                f"velocities by {error:.1e}, expected <= {INTERACTION:.0e}. Use more nodes: "
-                f"Characteristics(density, nodes={4 * len(self.like)})."
+                f"velocities by {error:.1e}, expected <= {INTERACTION_TOLERANCE:.0e}. "
+                f"Use more nodes: Characteristics(density, nodes={4 * len(self.like)})."
             )
 
     def enter(self, start: float, end: float) -> None:
-        """Between two times that are between two breakpoints."""
+        """Restrict times to a span that is between two breakpoints."""
         super().enter(start, end)
         if self.pairs is not None:
             self.pairs.enter(start, end)
@@ -191,7 +193,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             return state.coordinates
         first, some = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
         grown = np.log(np.divide(state.masses, first, out=np.ones(first.shape), where=some))
-        grown[(first != 0) & (state.masses == 0)] = OF_NO_MASS
+        grown[(first != 0) & (state.masses == 0)] = LOG_OF_NO_MASS
         return np.column_stack([state.coordinates, grown])
 
     def state_of(self, y: np.ndarray) -> Characteristics:
@@ -282,18 +284,18 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         v = grad (W * mu) / (Z * mu) by harmonics: both have the absolute accuracy of their largest
         values.
         """
-        found = EPSILON
+        found = MACHINE_EPSILON
         for term in self.harmonics:
             if term.normaliser is not None:
                 fine = state.geometry.with_degree(term.degree)
                 level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
                 values = fine.at(level, state.points)
                 least = max(values.min(), np.finfo(float).tiny)
-                found = max(found, float(EPSILON * values.max() / least))
+                found = max(found, float(MACHINE_EPSILON * values.max() / least))
         return found
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """As `Chart.relative_error`, or the largest relative error of a mass."""
+        """`Chart.relative_error`, or the largest relative error of a mass."""
         places = self.places(error), self.places(y)
         size = self.chart.relative_error(*places, self.masses(y), self._finest)
         if not self.model.reaction:
@@ -301,7 +303,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """As `Chart.projected`."""
+        """`Chart.projected` of the nodes; masses stay."""
         x = self.chart.projected(self.places(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 
@@ -326,12 +328,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     # Along a run ---------------------------------------------------------------------------
 
     def after_step(self, y: np.ndarray, t: float) -> None:
-        """Look whether the nodes resolve the density; the first reason for doubt stays."""
+        """Look whether the nodes resolve the density; the first reason for a warning stays."""
         if self._reason is None and (reason := self._unresolved(self.state_of(y))):
             self._reason, self.unresolved_since = f"After t = {t:g} {reason}", t
 
     def _unresolved(self, state: Characteristics) -> str | None:
-        """What the nodes do not resolve, and what helps; None if they resolve everything."""
+        """The reason why nodes do not resolve the density, and what helps; None if they do."""
         if not state.resolved:
             return (
                 f"the {len(state)} nodes no longer resolve the density: half of them give moments "
@@ -345,11 +347,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                 "close to the antipode for any node, or for rounding, counts: take it for 0. "
                 "Moments and clusters are as accurate as before."
             )
-        if state.w2_error > W2:
+        if state.w2_error > W2_TOLERANCE:
             farthest = state.chart.distances(state.coordinates, state.mean_direction).argmax()
             place = self.like.points[farthest]
             self.last_to_arrive = place.tolist()
-            if np.linalg.norm(place + self.like.limit) < AT_THE_ANTIPODE:
+            if np.linalg.norm(place + self.like.limit) < ANTIPODE_TOLERANCE:
                 remedy = (
                     "half of the nodes change it. Use more: Characteristics(density, nodes=...)"
                 )
@@ -360,7 +362,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
                     'p that point; stats["last_to_arrive"] has its last digit'
                 )
             return f"W2 to a Dirac is not resolved: {remedy}."
-        if (rounding := self.rounding(state)) > ROUNDING:
+        if (rounding := self.rounding(state)) > VELOCITY_ROUNDING:
             return (
                 "velocities far from all mass are lost in rounding: their relative error is "
                 f"{rounding:.1e}, about 1e-16 exp(2 beta). What is still there moves at random; a "
@@ -368,7 +370,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             )
         return None
 
-    def doubt(self, state: Characteristics, t: float, failure: Failure) -> str | None:
+    def warning(self, state: Characteristics, t: float, failure: Failure) -> str | None:
         """Whether the nodes resolved the density all the way to t."""
         return self._reason if self._unresolved_at(t) else None
 
@@ -377,7 +379,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return self.unresolved_since is not None and self.unresolved_since <= t
 
     def snapshot(self) -> dict[str, Any]:
-        """What was found so far."""
+        """The first failure of the nodes, as plain data."""
         return {
             "unresolved_since": self.unresolved_since,
             "reason": self._reason,
@@ -390,7 +392,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         self.last_to_arrive = snapshot["last_to_arrive"]
 
     def stats(self, state: Characteristics, t: float) -> dict[str, Any]:
-        """How the nodes resolve the density."""
+        """Numbers that tell how well the nodes resolve the density."""
         failed = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
@@ -401,19 +403,19 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         }
 
     def _sums(self) -> dict[str, Any]:
-        """By what velocities are summed."""
+        """The degree of the kernel and the engine, where there are any."""
         degrees = [term.degree for term in self.harmonics]
         found: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
         return found if self.pairs is None else found | self.pairs.stats(self.pairs.like, 0.0)
 
     def why_rejected(self, at: Failure) -> str:
-        """Why no step was short enough."""
+        """The reason why no step was short enough."""
         if self.pairs is None and self.model.feedforward is None:
             return "rounding errors are larger. Use a larger rtol."
         return super().why_rejected(at)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite, and what to do about it."""
+        """The reason why velocities at these coordinates are not finite, and what helps."""
         if self.pairs is None:
             if self.model.feedforward is None:
                 return super().why_not_finite(y, t)
@@ -440,9 +442,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             cluster_mass, cluster_point : (count,) and (count, d), the heaviest first
             quadrature_error : change of the moments if half of the nodes are left out
         """
-        geometry = state.geometry.with_degree(MOMENTS)
-        low = state.coefficients(MOMENTS)
-        moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENTS + 1)]
+        geometry = state.geometry.with_degree(MOMENT_COUNT)
+        low = state.coefficients(MOMENT_COUNT)
+        moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENT_COUNT + 1)]
         speed, growth = self._speeds(state, t)
         energy, clusters = self._energy(state), state.clusters()
         gradient_flow = self._is_gradient(t)

@@ -17,19 +17,27 @@ from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
 from .motion import Failure, Motion, careful_step, in_shape_of
-from .observables import MOMENTS, declare
+from .observables import MOMENT_COUNT, declare
 
-TAIL = 0.1  # how large the last coefficients may be, in units of rtol
+TAIL_TOLERANCE = 0.1  # how large the last coefficients may be, in units of rtol
 SMALLEST_TAIL = 1e-13
-PROBED = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
+PROBED_DEGREES = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
 PROBED_TIMES = 9  # at which they are looked at where parameters change with time
-ROUNDING = 1e-14  # relative, of multipliers
-TOLERATED = 10.0  # negative mass, in units of rtol: what a tail that is allowed may add up to
-SLIGHT = 1e-3  # mass at points where Z * mu is lost, in units of rtol, that more modes do not mend
-NOISE = 1e-14  # rounding errors of coefficients under normalised drifts, relative to the L2 norm
-ROUNDED = 1e-14  # errors of values by rounding, relative to the L2 norm; of a mass a few times less
-SMALL = 0.1  # coefficients of a flux, relative to rtol
-FAST = 30.0  # rates beyond which a message says how short times are
+MULTIPLIER_ROUNDING = 1e-14  # relative, of multipliers
+NEGATIVE_MASS_TOLERANCE = (
+    10.0  # negative mass, in units of rtol: what a tail that is allowed may add up to
+)
+LOST_MASS_TOLERANCE = (
+    1e-3  # mass at points where Z * mu is lost, in units of rtol, that more modes do not mend
+)
+COEFFICIENT_ROUNDING = (
+    1e-14  # rounding errors of coefficients under normalised drifts, relative to the L2 norm
+)
+VALUE_ROUNDING = (
+    1e-14  # errors of values by rounding, relative to the L2 norm; of a mass a few times less
+)
+SMALL_FLUX = 0.1  # coefficients of a flux, relative to rtol
+FAST_RATE = 30.0  # rates beyond which a message says how short times are
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -144,7 +152,7 @@ class DensityEvolution:
 
     @np.errstate(over="ignore", invalid="ignore")  # of 1/kappa: the state is not finite then
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
-        """What L at the time t makes of a single density beyond the frozen one."""
+        """L at the time t, less the frozen one, applied to a single density."""
         excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
         if self.basis is None:
             return excess * self._rates * coefficients
@@ -227,7 +235,7 @@ class DensityMotion(Motion, moves=Density):
         one_pole = self.plain.is_zonal and not drift.normalised and self.model.noise.laplacian
         if one_pole:
             W = np.abs(self.plain.zonal.attraction(max(geometry.degree, 8), 2))
-            one_pole = bool((W[..., 2:] <= ROUNDING * W[..., 1:2]).all())
+            one_pole = bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
         if not one_pole:
             raise MeanfieldError(
                 "Lorentzian frequencies are exact for a drift of degree 1, such as c * Kuramoto(), "
@@ -236,7 +244,7 @@ class DensityMotion(Motion, moves=Density):
             )
 
     def turning(self, geometry: Geometry) -> np.ndarray | None:
-        """What frequencies add to L, (modes,)."""
+        """Terms (modes,) that frequencies add to L."""
         frequency: Any = self.model.frequency
         if frequency is None:
             return None
@@ -319,7 +327,7 @@ class DensityMotion(Motion, moves=Density):
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The degree, `most` or less, that noise and velocities ask for between two times."""
-        needed = max(TAIL * self.rtol, SMALLEST_TAIL)
+        needed = max(TAIL_TOLERANCE * self.rtol, SMALLEST_TAIL)
         of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
         return max(of_noise, self._degree_of_velocity(span, most))
 
@@ -335,7 +343,9 @@ class DensityMotion(Motion, moves=Density):
         model, space = self.model, self.like.geometry
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        geometry = space.with_degree(min(highest, max(space.degree, PROBED[space.dimension])))
+        geometry = space.with_degree(
+            min(highest, max(space.degree, PROBED_DEGREES[space.dimension]))
+        )
         evolution, times = self.evolution(geometry), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
@@ -349,7 +359,7 @@ class DensityMotion(Motion, moves=Density):
             change = np.abs(evolution.nonlinear(fine)).max(axis=0)
             evolution.nonlinear.check()
             change /= np.maximum(1, geometry.degrees)  # that of a flux
-            counted = np.unique(geometry.degrees[change > SMALL * self.rtol * change.max()])
+            counted = np.unique(geometry.degrees[change > SMALL_FLUX * self.rtol * change.max()])
             gap = np.diff(counted, prepend=0).max(initial=0)
             needed = max(needed, int(min(counted.max(initial=0) + gap, highest)))
         return needed
@@ -385,14 +395,14 @@ class DensityMotion(Motion, moves=Density):
         change = evolution.diffused(coefficients) + evolution.nonlinear(coefficients)
         return change.reshape(y.shape)
 
-    def doubt(self, state: Density, t: float, failure: Failure) -> str | None:
-        """Whether values of a density are wrong, or Z * mu is too small to divide by.
+    def warning(self, state: Density, t: float, failure: Failure) -> str | None:
+        """A warning if values of a density are wrong, or Z * mu is too small to divide by.
 
         Z * mu is looked at in the final density; where N is not compiled, in all evaluations.
         """
         if self.is_wrong(state, t, failure.rtol, thoroughly=True).any():
             return f"The final density {self.why_wrong(state, t, failure)}"
-        return self._doubt_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
+        return self._warning_of_quotients(state, t, max(failure.rtol, SMALLEST_TAIL))
 
     @np.errstate(over="ignore", invalid="ignore")  # of rates and 1/kappa
     def is_wrong(
@@ -404,7 +414,7 @@ class DensityMotion(Motion, moves=Density):
         where rounding errors hide values, a free energy that rises is looked for too. Each member
         is seen on its own grid.
         """
-        degrees, most = state.member_degrees.ravel(), max(COMPUTED, TOLERATED * rtol)
+        degrees, most = state.member_degrees.ravel(), max(COMPUTED, NEGATIVE_MASS_TOLERANCE * rtol)
         series = state.coefficients.reshape(degrees.size, -1)
         wrong = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
@@ -420,7 +430,7 @@ class DensityMotion(Motion, moves=Density):
         return wrong
 
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
-        """Why values of a density are wrong, in words that follow the noun, and what helps."""
+        """The reason why values of a density are wrong, and what helps, as a verb phrase."""
         dt, rtol = failure.dt, failure.rtol
         state = type(state).computed(state.coefficients, state.geometry)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
@@ -430,7 +440,7 @@ class DensityMotion(Motion, moves=Density):
             told = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
             if not state.shape and (rate := float(self._dissipation_of(state, t))) < 0:
                 told += f", and its dissipation is {rate:.2g}"
-        if ROUNDED * size > max(COMPUTED, TOLERATED * rtol):
+        if VALUE_ROUNDING * size > max(COMPUTED, NEGATIVE_MASS_TOLERANCE * rtol):
             return (
                 f"{told}. Its values are rounding errors where it is small, as its L2 norm is "
                 f"{size:.1g}: entropy, free energy and dissipation are wrong, moments are not as "
@@ -454,8 +464,8 @@ class DensityMotion(Motion, moves=Density):
         """The largest speed of the drift at a time."""
         return np.asarray(self.model.drift.rate(self.inside(t)))
 
-    def doubt_of_start(self, state: Density, rtol: float) -> str | None:
-        """Whether its last coefficients are large: it was cut off, and the run is of what is left.
+    def warning_of_start(self, state: Density, rtol: float) -> str | None:
+        """A warning if its last coefficients are large, so that harmonics beyond them are missing.
 
         They may be as large as those of which a density warns when it is made, or rtol.
         """
@@ -467,12 +477,12 @@ class DensityMotion(Motion, moves=Density):
             f"expected <= {most:.0e}. Use a degree above {state.geometry.degree}."
         )
 
-    def beyond_doubt(self, state: Density, t: float, rtol: float) -> np.ndarray:
+    def without_warning(self, state: Density, t: float, rtol: float) -> np.ndarray:
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return ~self.is_wrong(state, t, rtol, thoroughly=True)
         return np.zeros(state.member_degrees.size, dtype=bool)
 
-    def _doubt_of_quotients(self, state: Density, t: float, most: float) -> str | None:
+    def _warning_of_quotients(self, state: Density, t: float, most: float) -> str | None:
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
         fields = self.fields(state.geometry)
@@ -489,11 +499,11 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def failure(self, status: str, at: Failure) -> str:
-        """Why a run could not go on, and what to do."""
+        """The reason why a run could not go on, and what to do."""
         if status != "unresolved":
             return super().failure(status, at)
         raised = "Use a smaller dt, if the steps were too long; else raise" if at.dt else "Raise"
-        resolved = self.like.spectral_tail.max() <= max(TAIL * at.rtol, SMALLEST_TAIL)
+        resolved = self.like.spectral_tail.max() <= max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL)
         if at.elapsed == 0 and resolved and not at.dt:
             return (
                 "The velocity of the initial density is not resolved by max_degree = "
@@ -503,16 +513,17 @@ class DensityMotion(Motion, moves=Density):
             )
         where, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
         size, degree = float(_sizes(state).max()), state.geometry.degree
-        allowed = max(TAIL * at.rtol, SMALLEST_TAIL) * state.geometry.dirac(degree)
+        allowed = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.geometry.dirac(degree)
         exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
-        if NOISE * size > allowed and not exact:
+        if COEFFICIENT_ROUNDING * size > allowed and not exact:
+            least = at.rtol * COEFFICIENT_ROUNDING * size / allowed
             return (
                 f"The density is not resolved by {where}: its last coefficients are rounding "
                 f"errors, relative to its L2 norm of {size:.1g}. More modes do not help: use an "
-                f"rtol of {10 ** math.ceil(math.log10(at.rtol * NOISE * size / allowed)):.0e} or "
-                f"more, a smaller kappa, or Tokens.{self._haste(at.t)}"
+                f"rtol of {10 ** math.ceil(math.log10(least)):.0e} or more, a "
+                f"smaller kappa, or Tokens.{self._haste(at.t)}"
             )
-        if quotients := self._doubt_of_quotients(state, at.t, SLIGHT * at.rtol):
+        if quotients := self._warning_of_quotients(state, at.t, LOST_MASS_TOLERANCE * at.rtol):
             return f"The density is not resolved by {where}. {quotients}"
         return (
             "The density is not resolved by max_degree = "
@@ -522,9 +533,9 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def _haste(self, t: float) -> str:
-        """What to say of a drift that is far faster than 1."""
+        """A sentence on a drift that is far faster than 1; else empty."""
         rate = float(np.max(self.model.drift.rate(t)))
-        if rate < FAST:
+        if rate < FAST_RATE:
             return ""
         return (
             f" Under {self.model.drift!r} rates are up to {rate:.2g}: tokens move within times of "
@@ -533,14 +544,14 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def why_rejected(self, at: Failure) -> str:
-        """Why no step was short enough."""
+        """The reason why no step was short enough."""
         return (
             "without noise the density may be collapsing; else the drift is too strong for this "
             "time scale: try a larger rtol."
         )
 
     def with_state(self, state: Density) -> Self:
-        """The same motion, which keeps what it has computed, of a state on other modes."""
+        """This motion for a state on other modes, with the tables computed so far."""
         return self if state.shape == self.like.shape else super().with_state(state)
 
     @cached_property
@@ -591,7 +602,9 @@ class DensityMotion(Motion, moves=Density):
         model, geometry = self.model, state.geometry
         energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
-        moments = [geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENTS + 1)]
+        moments = [
+            geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENT_COUNT + 1)
+        ]
         unknown = np.full(state.shape, np.nan)
         kappa = model.kappa_at(self.inside(t))
         gradient_flow = potential is not None and not model.extras and model.noise.laplacian

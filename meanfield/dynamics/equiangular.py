@@ -22,18 +22,18 @@ from ..core.errors import MeanfieldError
 from ..models.transformer import Transformer
 from ..states import Equiangular
 from ..steppers import DormandPrince, Layers, Splitting
-from .motion import WITH_RADII, Motion, in_shape_of
+from .motion import UNUSED_RADII, Motion, in_shape_of
 from .observables import declare
 
 declare("rho", r"inner product $\rho$")
 declare("gap", r"$1 - \rho$", log_from=100.0, noise=0.0)
 declare("radius", r"radius $r$", log_from=100.0)
 
-ROUNDED = 8 * np.finfo(float).eps
+COORDINATE_ROUNDING = 8 * np.finfo(float).eps
 
 
 class Pull(NamedTuple):
-    """What attention does to every token, after normalisation; arrays of shape (members,)."""
+    """Pull of attention on every token, after normalisation; arrays of shape (members,)."""
 
     rate: np.ndarray  # f k(rho)/Z
     own: np.ndarray  # f (k(1) - k(rho))/(n Z)
@@ -97,7 +97,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
             "A feed-forward map tells directions apart, so tokens do not stay "
             "equiangular.": model.feedforward is not None,
             f"{normalisation!r} acts on hidden states of R^d.": bool(normalisation.norms),
-            WITH_RADII.format(normalisation): not normalisation.has_radii
+            UNUSED_RADII.format(normalisation): not normalisation.has_radii
             and (self.like.radius != 1).any(),
         }
         for reason, holds in reasons.items():
@@ -143,7 +143,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
 
     def pull(self, y: np.ndarray, t: float) -> Pull:
-        """What attention does, after normalisation."""
+        """The pull of attention, after normalisation."""
         n, state = self._n, self._flat(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
@@ -205,7 +205,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
         What may be rounding of the coordinates is none: no shorter step would have less of it.
         """
-        rounded = np.abs(error) <= ROUNDED * np.abs(y)
+        rounded = np.abs(error) <= COORDINATE_ROUNDING * np.abs(y)
         return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan, if no number
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -224,7 +224,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return (W[:, 0] / self._n + (1 - 1 / self._n) * W[:, 1]) / 2
 
     def recorded(self) -> dict[str, Any]:
-        """What tells members apart at the start."""
+        """The initial state of every member."""
         return {"start": self.like.start()}
 
     def size(self, y: np.ndarray) -> str:
@@ -232,11 +232,11 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return f"{len(y)} members"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite, and what to do about it."""
+        """The reason why velocities at these coordinates are not finite, and what helps."""
         return self.model.drift.why_not_finite(1.0)
 
     def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
-        """What sums over tokens."""
+        """The name of the sums over tokens."""
         return {"engine": "equiangular"}
 
     def measure(self, state: Equiangular, t: float = 0.0) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
 
 def _effective_rank(state: Equiangular) -> np.ndarray:
-    """Of eigenvalues `square`, once, and gap/n, n - 1 times, whose sum is 1."""
+    """Effective rank for eigenvalues `square`, once, and gap/n, n - 1 times, of sum 1."""
     rest = (1 - 1 / state.n) * state.gap
     each = np.where(rest > 0, state.log_gap - np.log(state.n), 0.0)
     first = np.where(state.square > 0, np.log(np.where(state.square > 0, state.square, 1.0)), 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.checks import as_given, fitting, real_array
 from ..core.errors import MeanfieldError
 from ..core.kinds import checked_call
-from ..models.attention import Head
+from ..models.attention import HeadMatrices
 from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian_attention import affine, energy, length, lengths
@@ -25,10 +25,12 @@ declare("least_variance", "least variance", log_from=100.0, noise=0.0)
 declare("covariance_rank", "rank of the covariance", steps=True)
 
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
-COMMUTE = 1e-12  # of the product of the norms
-ROUNDING = np.finfo(float).eps  # of the largest eigenvalue, times d: what it leaves of a zero
-AT_THE_EDGE = 1e-3  # of integrals under L2 weights, where no step is small enough
-ADVICE = "Solve for Tokens: gaussian.sample(n, rng=...)."
+COMMUTATOR_TOLERANCE = 1e-12  # of the product of the norms
+EIGENVALUE_ROUNDING = np.finfo(
+    float
+).eps  # of the largest eigenvalue, times d: what it leaves of a zero
+LEAST_INTEGRABILITY = 1e-3  # of integrals under L2 weights, where no step is small enough
+SOLVE_SAMPLE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 
 
 class GaussianMotion(Motion, moves=Gaussian):
@@ -79,13 +81,14 @@ class GaussianMotion(Motion, moves=Gaussian):
         if weights is None:
             raise MeanfieldError(
                 f"A Gaussian lives in R^d and moves under Attention(Q, K, V, beta); "
-                f"{type(drift).__name__} is not affine on it, or lives on the sphere. {ADVICE}"
+                f"{type(drift).__name__} is not affine on it, or lives on the sphere. "
+                f"{SOLVE_SAMPLE}"
             )
         if (known := affine(weights)) is None:
             raise MeanfieldError(
                 f"{weights!r} weights give velocities that are not affine in x, so that a "
                 "Gaussian does not stay one. Softmax(), L2(), Sinkhorn() and Linear() keep it; or "
-                f"{ADVICE[0].lower()}{ADVICE[1:]}"
+                f"{SOLVE_SAMPLE[0].lower()}{SOLVE_SAMPLE[1:]}"
             )
         if known.iterates and weights != type(weights)():
             raise MeanfieldError(
@@ -95,7 +98,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         if drift.causal:
             raise MeanfieldError(
                 "Under causal attention tokens of different places have different laws, and what a "
-                f"later one sees is a mixture of them, which is not Gaussian. {ADVICE}"
+                f"later one sees is a mixture of them, which is not Gaussian. {SOLVE_SAMPLE}"
             )
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
@@ -122,7 +125,7 @@ class GaussianMotion(Motion, moves=Gaussian):
                 rates += head.V @ self._weights.expected(y, head)
         return rates
 
-    def _heads(self, t: float) -> list[Head]:
+    def _heads(self, t: float) -> list[HeadMatrices]:
         """The heads at t; raises ValueError if they are for another dimension."""
         return self._constant or self._drift.on(self.inside(t), self._dimension)
 
@@ -146,7 +149,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         return float((lengths(error) / np.maximum(sizes, self._shortest(sizes))).max())
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The same law, with a root whose columns fall in size.
+        """Coordinates of the same law whose columns of the root fall in size.
 
         L O for the rotation O of a QR decomposition of L^T with pivoting, which has an error
         relative to each column: a small variance keeps its digits beside a large one.
@@ -194,7 +197,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     # In words ------------------------------------------------------------------------------
 
     def failure(self, status: str, at: Failure) -> str:
-        """Why a run could not go on, and what to do."""
+        """The reason why a run could not go on, and what to do."""
         if status == "blow-up":
             T, p = at.stats["blow_up_time"], at.stats["blow_up_power"]
             how = f"grows like (T - t)^-{p:.3g}" if p else "becomes infinite, like no power"
@@ -202,7 +205,10 @@ class GaussianMotion(Motion, moves=Gaussian):
                 f"The law blows up at T = {T:.10g}: int |x|^2 dmu {how}, and the solution ends. "
                 "The states before it are as accurate as asked."
             )
-        if min(self._weights.integrable(at.y, head) for head in self._heads(at.t)) < AT_THE_EDGE:
+        if (
+            min(self._weights.integrable(at.y, head) for head in self._heads(at.t))
+            < LEAST_INTEGRABILITY
+        ):
             return (
                 f"L2 weights with beta < 0 cease to have an integral over the law at t = {at.t:g}"
                 ": 1 + 2 beta |K L|^2 falls to 0, and velocities grow without bound. The solution "
@@ -224,18 +230,18 @@ class GaussianMotion(Motion, moves=Gaussian):
         return super().failure(status, at)
 
     def why_rejected(self, at: Failure) -> str:
-        """Why no step was short enough."""
+        """The reason why no step was short enough."""
         return (
             "the velocity is not smooth there, or numbers exceed 1e308, as where the law grows "
             "exponentially. End the run earlier."
         )
 
     def why_stalled(self, at: Failure) -> str:
-        """Why steps became shorter than the clock can show."""
+        """The reason why steps became shorter than the clock can show."""
         return self.why_rejected(at)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite."""
+        """The reason why velocities at these coordinates are not finite."""
         return "numbers overflow, or L2 weights with beta < 0 have no integral over this Gaussian."
 
     # Measured ------------------------------------------------------------------------------
@@ -271,7 +277,7 @@ class GaussianMotion(Motion, moves=Gaussian):
 
 
 def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray) -> float:
-    """How fast a normal law moves in the distance of Bures and Wasserstein.
+    """Speed of a normal law in the distance of Bures and Wasserstein.
 
         (|a'|^2 + sum_ij (u_i S' u_j)^2 / (2 (s_i^2 + s_j^2)))^(1/2), S = L L^T, L = U s W^T
 
@@ -354,7 +360,7 @@ class ClosedCovariance:
             _check_commute(head.V, state.cov, "the covariance")
             _check_commute(head.V, drive, "M")
         eigenvalues, vectors = np.linalg.eigh(rates)
-        negligible = state.dimension * ROUNDING * np.abs(eigenvalues).max()
+        negligible = state.dimension * EIGENVALUE_ROUNDING * np.abs(eigenvalues).max()
         self._values = np.where(np.abs(eigenvalues) > negligible, eigenvalues, 0.0)
         self._columns = root @ vectors
         fastest = self._values.max()
@@ -388,7 +394,7 @@ class ClosedCovariance:
 def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
     one, other = V / (length(V) or 1.0), other / (length(other) or 1.0)  # squares may overflow
     off = np.linalg.norm(one @ other - other @ one)
-    if off > COMMUTE:
+    if off > COMMUTATOR_TOLERANCE:
         raise MeanfieldError(
             f"The closed form needs V that commutes with {name}; their commutator has the norm "
             f"{off:.2g}, relative to theirs. Use solve."

@@ -1,4 +1,4 @@
-"""What a point of a normal law attends to: E[y | x] = m + R z for x = a + L z, z standard normal.
+"""Attention of a point to a normal law: E[y | x] = m + R z for x = a + L z, z standard normal.
 
 The attention weights make x and y a pair of which both have the law N(a, L L^T), before weighing.
 With A = beta K^T Q, for each kind of weights:
@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..models import Attention
-from ..models.attention import Head, alike, gradient_factor
+from ..models.attention import HeadMatrices, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 
@@ -46,7 +46,7 @@ def length(array: np.ndarray) -> float:
 
 
 def lengths(array: np.ndarray) -> np.ndarray:
-    """That of every column."""
+    """`length` of every column."""
     largest = np.abs(array).max(axis=0, initial=0.0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
     shares = array / scale
@@ -54,8 +54,8 @@ def lengths(array: np.ndarray) -> np.ndarray:
         return scale * np.sqrt((shares * shares).sum(axis=0))
 
 
-class Affine(NamedTuple):
-    """What one kind of weights, under which E[y | x] is affine, does to a normal law.
+class AffineAttention(NamedTuple):
+    """Effect on a normal law of one kind of weights, under which E[y | x] is affine.
 
     Attributes
     ----------
@@ -76,28 +76,28 @@ class Affine(NamedTuple):
         Whether parameters of the weights are those of an iteration, which this form has not.
     """
 
-    expected: Callable[[np.ndarray, Head], np.ndarray]
+    expected: Callable[[np.ndarray, HeadMatrices], np.ndarray]
     energy: Callable[[np.ndarray, np.ndarray, np.ndarray, Gaussian], float]
-    fastest: Callable[[Head], float] = lambda head: 0.0
+    fastest: Callable[[HeadMatrices], float] = lambda head: 0.0
     scale: float = 1.0
-    integrable: Callable[[np.ndarray, Head], float] = lambda y, head: 1.0
+    integrable: Callable[[np.ndarray, HeadMatrices], float] = lambda y, head: 1.0
     closed: bool = False
     iterates: bool = False
 
 
-def affine(weights: Weights) -> Affine | None:
-    """What is known of these weights, or of the nearest base of their class; None if nothing."""
+def affine(weights: Weights) -> AffineAttention | None:
+    """The entry of these weights in AFFINE, or of the nearest base of their class; or None."""
     return next((AFFINE[kind] for kind in type(weights).__mro__ if kind in AFFINE), None)
 
 
-def _softmax(y: np.ndarray, head: Head) -> np.ndarray:
+def _softmax(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L = y[..., :-1]
     seen = L @ (head.beta * (head.K @ L).mT @ head.Q) @ y  # S A y
     seen[..., -1] += y[..., -1]
     return seen
 
 
-def _l2(y: np.ndarray, head: Head) -> np.ndarray:
+def _l2(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L, keys, beta = y[..., :-1], head.K @ y, head.beta
     if not np.isfinite(keys).all():
         return np.full_like(y, np.nan)
@@ -113,7 +113,7 @@ def _l2(y: np.ndarray, head: Head) -> np.ndarray:
     return seen
 
 
-def _sinkhorn(y: np.ndarray, head: Head) -> np.ndarray:
+def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L = y[..., :-1]
     products = head.beta * (head.Q @ L).mT @ (head.K @ L)
     if not np.isfinite(products).all():
@@ -125,16 +125,16 @@ def _sinkhorn(y: np.ndarray, head: Head) -> np.ndarray:
     return seen
 
 
-def _linear(y: np.ndarray, head: Head) -> np.ndarray:
+def _linear(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     return head.beta * y @ (head.K @ y).mT @ head.Q @ y
 
 
-def _fastest_sinkhorn(head: Head) -> float:
+def _fastest_sinkhorn(head: HeadMatrices) -> float:
     """D <= 1."""
     return 2 * float(np.linalg.norm(head.V, 2))
 
 
-def _fastest_l2(head: Head) -> float:
+def _fastest_l2(head: HeadMatrices) -> float:
     """s L W = K^+ U s^2 where K has no kernel: 2 |V| and 2 |V| |K^+| |Q| for the root.
 
     Within the kernel of K growth has no bound.
@@ -145,7 +145,7 @@ def _fastest_l2(head: Head) -> float:
     return 2 * float(np.linalg.norm(V, 2) * (1 + (np.linalg.norm(Q, 2) + s[0]) / least))
 
 
-def _integrable_l2(y: np.ndarray, head: Head) -> float:
+def _integrable_l2(y: np.ndarray, head: HeadMatrices) -> float:
     """The least of 1 + 2 beta s^2 over the singular values s of K L."""
     if not head.beta < 0:
         return 1.0
@@ -210,9 +210,9 @@ def _energy_l2(A: np.ndarray, Q, K, state: Gaussian) -> float:
     return (state.mean @ A @ state.mean + (values - np.log1p(values)).sum()) / 2
 
 
-AFFINE: dict[type[Weights], Affine] = {
-    Softmax: Affine(_softmax, _energy_softmax, closed=True),
-    L2: Affine(_l2, _energy_l2, _fastest_l2, 2.0, _integrable_l2),
-    Sinkhorn: Affine(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn, iterates=True),
-    Linear: Affine(_linear, _energy_linear),
+AFFINE: dict[type[Weights], AffineAttention] = {
+    Softmax: AffineAttention(_softmax, _energy_softmax, closed=True),
+    L2: AffineAttention(_l2, _energy_l2, _fastest_l2, 2.0, _integrable_l2),
+    Sinkhorn: AffineAttention(_sinkhorn, _energy_sinkhorn, _fastest_sinkhorn, iterates=True),
+    Linear: AffineAttention(_linear, _energy_linear),
 }

@@ -11,13 +11,15 @@ import numpy as np
 
 from ..core.checks import as_given, finite_array, fitting
 from ..core.errors import MeanfieldError
-from ..models.attention import Head
+from ..models.attention import HeadMatrices
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
 from ..states import Gaussian
 from .linearised import LinearisedMotion
 from .observables import rank_change
 
-SINGULAR = 1e-12  # of the largest variance; below it a change of the covariance needs a root
+SINGULAR_COVARIANCE = (
+    1e-12  # of the largest variance; below it a change of the covariance needs a root
+)
 
 
 class LinearisedGaussian(LinearisedMotion):
@@ -91,7 +93,7 @@ class LinearisedGaussian(LinearisedMotion):
         a, da, cov, dcov = state.mean, change["mean"], state.cov, change["cov"]
         axes, sizes, _ = np.linalg.svd(state.root)
         by = np.einsum("ik,ij,jk->k", axes, dcov, axes)
-        simple = np.diff(sizes) < -SINGULAR * sizes[0]
+        simple = np.diff(sizes) < -SINGULAR_COVARIANCE * sizes[0]
         with np.errstate(divide="ignore", invalid="ignore"):
             return {
                 "order_parameter": (a @ da) / np.linalg.norm(a),
@@ -134,10 +136,10 @@ def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
     if "cov" in found:
         change = found.pop("cov")
         off = np.abs(change - change.T).max()
-        symmetric = off <= SINGULAR * np.abs(change).max()
+        symmetric = off <= SINGULAR_COVARIANCE * np.abs(change).max()
         fitting("The change of the cov", off, "symmetric", bool(symmetric))
         variances = state.variances
-        if change.any() and not variances[-1] > SINGULAR * variances[0]:
+        if change.any() and not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
             raise MeanfieldError(
                 "Changes of a singular covariance have no root that changes smoothly. Change the "
                 "mean alone, or start with a covariance of full rank."
@@ -152,7 +154,7 @@ def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
 # E[y | x] of each kind of weights, with the changes dy (p, d, d + 1) and of beta (p, 1, 1) --------
 
 
-def _softmax(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.ndarray:
+def _softmax(y: np.ndarray, dy: np.ndarray, head: HeadMatrices, by: np.ndarray) -> np.ndarray:
     L, dL, (_, Q, K, beta) = y[:, :-1], dy[..., :-1], head
     M = (K @ L).T @ Q  # S A y = beta L M y
     dM = beta * (K @ dL).mT @ Q + by * M
@@ -161,7 +163,7 @@ def _softmax(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.nd
     return seen
 
 
-def _l2(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.ndarray:
+def _l2(y: np.ndarray, dy: np.ndarray, head: HeadMatrices, by: np.ndarray) -> np.ndarray:
     """L G (Q y - K a), G = 2 beta P B^T with B = K L: dG = 2 P (beta dB + dbeta B)^T C - G dB G.
 
     C = 1 - B G = (1 + 2 beta B B^T)^-1.
@@ -183,7 +185,7 @@ def _l2(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.ndarray
     return seen
 
 
-def _sinkhorn(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.ndarray:
+def _sinkhorn(y: np.ndarray, dy: np.ndarray, head: HeadMatrices, by: np.ndarray) -> np.ndarray:
     """L W D U^T for beta (Q L)^T K L = U s W^T, s = D / (1 - D^2).
 
     A change E = U^T dN W of the product N has a symmetric part, which changes U D W^T by divided
@@ -210,7 +212,7 @@ def _sinkhorn(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.n
     return seen
 
 
-def _linear(y: np.ndarray, dy: np.ndarray, head: Head, by: np.ndarray) -> np.ndarray:
+def _linear(y: np.ndarray, dy: np.ndarray, head: HeadMatrices, by: np.ndarray) -> np.ndarray:
     _, Q, K, beta = head
     keys, queries = (K @ y).T, Q @ y
     pairs = keys @ queries

@@ -124,15 +124,15 @@ class GramMotion(Motion, moves=Gram):
         return (y + np.swapaxes(y, 1, 2)) / 2
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite, and what to do about it."""
+        """The reason why velocities at these coordinates are not finite, and what helps."""
         return self.model.drift.why_not_finite(1.0)
 
     def remark(self, state: Gram) -> str | None:
-        """Whether observables of pairs are nan."""
+        """A remark if observables of pairs are nan."""
         return pairless(state)
 
     def stats(self, state: Gram, t: float) -> dict[str, Any]:
-        """What sums over tokens."""
+        """The name of the sums over tokens."""
         return {"engine": "gram"}
 
     def energy(self, y: np.ndarray) -> np.ndarray:

@@ -15,12 +15,12 @@ from ..spaces.indexed_transport import IndexedTransport
 from .density import DensityEvolution, DensityMotion
 from .field_transport import EnsembleFields, FieldTransport, check_fields, transport_of
 from .motion import Failure
-from .observables import MOMENTS, declare
+from .observables import MOMENT_COUNT, declare
 
 declare("order_by_index", r"$|m_1(s)|$")
 declare("index_tail", "tail in the index", log_from=100.0)
 
-WHOLE = 1e-12  # of rows of the influence whose sum is 1
+UNIT_ROW_TOLERANCE = 1e-12  # of rows of the influence whose sum is 1
 
 
 class IndexedEvolution(DensityEvolution):
@@ -51,7 +51,7 @@ class IndexedEvolution(DensityEvolution):
             inner = space.transport(*tables, members, pairs=True)
             return IndexedTransport(inner, self._influence, self.members)
         fields = fields or EnsembleFields(model.drift, space, (members,))
-        means = np.abs(self._influence.sum(axis=1) - 1).max() <= WHOLE
+        means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
         make: Any = transport_of if means else FieldTransport  # tables know masses of 1 alone
         inner = make(model, fields, members, self._inside, pairs=True)
         return IndexedTransport(inner, self._influence, self.members)
@@ -181,7 +181,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         space, marginal = state.space, state.marginal()
 
         def moments(density: Density) -> np.ndarray:
-            numbers = range(1, MOMENTS + 1)
+            numbers = range(1, MOMENT_COUNT + 1)
             found = [space.scalar_moment(density.coefficients, k) for k in numbers]
             return np.stack(found, axis=-1).astype(complex)
 
@@ -205,13 +205,13 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         """Nan: causal influence has no free energy."""
         return np.full(state.shape, np.nan)
 
-    def beyond_doubt(self, state: Any, t: float, rtol: float) -> np.ndarray:
+    def without_warning(self, state: Any, t: float, rtol: float) -> np.ndarray:
         """None: the index of each is looked at."""
         return np.zeros(int(np.prod(state.shape)), dtype=bool)
 
-    def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
-        """Whether slices came out negative, or vary in the index more than its nodes can show."""
-        if found := super().doubt(state, t, failure):
+    def warning(self, state: Any, t: float, failure: Failure) -> str | None:
+        """A warning if slices are negative, or vary in the index more than its nodes resolve."""
+        if found := super().warning(state, t, failure):
             return found
         if state.resolved:
             return None
@@ -222,8 +222,8 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             "where positions follow the first ones, Positions.graded()."
         )
 
-    def _doubt_of_quotients(self, state: Any, t: float, most: float) -> str | None:
-        """Whether Z * nu is too small to divide by, nu the measure that acts on a slice."""
+    def _warning_of_quotients(self, state: Any, t: float, most: float) -> str | None:
+        """A warning if Z * nu is too small to divide by, nu the measure that acts on a slice."""
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
         acting = np.einsum("ij,...jk->...ik", self.influence, state.each)

@@ -17,15 +17,15 @@ from ..core.checks import fitting, positive
 from ..lowlevel.compilation import njit
 from ..states import Tokens
 
-CELL = 0.25  # first cells, in units of the bandwidth
-COARSEST = np.pi / 8
-WIDER = 1 + 1e-9  # against rounding
-TRIED, GOLDEN = 16, 0.6180339887498949
-NEGLIGIBLE = 1e-20  # of a sum
-EPSILON = float(np.finfo(float).eps)
-FAR = 50.0  # an exponent's error, in rounding errors of one
-STEPS = 200
-FLAT = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
+FIRST_CELL = 0.25  # first cells, in units of the bandwidth
+COARSEST_CELL = np.pi / 8
+ROUNDING_MARGIN = 1 + 1e-9  # against rounding
+TRIED_DIRECTIONS, GOLDEN = 16, 0.6180339887498949
+NEGLIGIBLE_TERM = 1e-20  # of a sum
+ROUNDING_UNIT = float(np.finfo(float).eps)
+EXPONENT_ROUNDING = 50.0  # an exponent's error, in rounding errors of one
+ROOT_STEPS = 200
+FLATTEST_CELL = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
 
 
@@ -101,7 +101,7 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     if circle:
         cells, data, cut = _on_circle(x[order], masses[order], beta)
     else:
-        cells = _cells(data[0], 1 / np.sqrt(beta), CELL / np.sqrt(beta))
+        cells = _cells(data[0], 1 / np.sqrt(beta), FIRST_CELL / np.sqrt(beta))
     regions, undecided = _regions(cells, data)
     found = np.array([zero_within(low, high, *data) for low, high in regions])
     found = found[~np.isnan(found)]
@@ -116,15 +116,18 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
 
     That is in the widest gap, or where every place is in reach, where |F| is not 0.
     """
-    reach, width = np.arcsin(min(1.0, 1 / np.sqrt(beta))), min(CELL / np.sqrt(beta), COARSEST)
+    reach, width = (
+        np.arcsin(min(1.0, 1 / np.sqrt(beta))),
+        min(FIRST_CELL / np.sqrt(beta), COARSEST_CELL),
+    )
     gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
     widest = gaps.argmax()
-    if gaps[widest] > 2 * WIDER * reach:
+    if gaps[widest] > 2 * ROUNDING_MARGIN * reach:
         cut = theta[widest] + gaps[widest] / 2
         data = _from(cut, theta, masses, beta)
         return _cells(data[0][len(theta) : 2 * len(theta)], reach, width), data, cut
     data = _from(theta[0], theta, masses, beta)
-    tried = 2 * np.pi * (np.arange(TRIED) * GOLDEN % 1)
+    tried = 2 * np.pi * (np.arange(TRIED_DIRECTIONS) * GOLDEN % 1)
     cut = theta[0] + max(tried, key=lambda place: abs(sums_at(place, 0.0, *data)[1]))
     cells = _divided(np.zeros(1), np.full(1, 2 * np.pi), width)
     return cells, _from(cut, theta, masses, beta), cut
@@ -133,10 +136,10 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
 def _check_resolution(largest: float, beta: float) -> None:
     """Refuse a bandwidth within which places of this size are not told apart."""
     spacing = np.spacing(largest)
-    if FLAT / np.sqrt(beta) < spacing:
+    if FLATTEST_CELL / np.sqrt(beta) < spacing:
         raise ValueError(
-            f"kernel_modes expects a bandwidth beta^(-1/2) of {spacing / FLAT:.2g} and more, a "
-            f"thousand times the distance of the floating-point numbers at {largest:.2g}; got "
+            f"kernel_modes expects a bandwidth beta^(-1/2) of {spacing / FLATTEST_CELL:.2g} and "
+            f"more, a thousand times the distance of floating-point numbers at {largest:.2g}; got "
             f"{1 / np.sqrt(beta):.2g} for beta = {beta:g}. Rounding decides what is a mode there: "
             "take a smaller beta, or shift tokens of the line towards 0."
         )
@@ -152,7 +155,7 @@ def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tup
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
     """Both ends (cells, 2) of intervals that cover all places within reach of a token."""
-    reach *= WIDER
+    reach *= ROUNDING_MARGIN
     apart = np.flatnonzero(np.diff(x) > 2 * reach)
     begins = np.concatenate([x[:1], x[apart + 1]]) - reach
     ends = np.concatenate([x[apart], x[-1:]]) + reach
@@ -172,7 +175,7 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
 
 
 def _regions(cells: np.ndarray, data: tuple) -> tuple[np.ndarray, int]:
-    """Where there may be a zero (k, 2): cells that have one, and undecided regions; their number.
+    """Cells (k, 2) with a zero, then undecided regions, and the number of the latter.
 
     Cells that are next to each other and undecided make one region.
     """
@@ -197,7 +200,7 @@ def _regions(cells: np.ndarray, data: tuple) -> tuple[np.ndarray, int]:
 
 @njit(cache=True, nogil=True)
 def examined(cells, x, masses, beta, circle):
-    """What Taylor's formula about the middle says of zeros of F in cells (k, 2)."""
+    """Verdicts of Taylor's formula about the middle on zeros of F in cells (k, 2)."""
     verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
         verdicts[k] = _examined(cells[k, 0], cells[k, 1], x, masses, beta, circle)
@@ -206,7 +209,7 @@ def examined(cells, x, masses, beta, circle):
 
 @njit(cache=True, nogil=True)
 def _examined(low, high, x, masses, beta, circle):
-    """That of one cell."""
+    """The verdict of one cell."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
     change = half * (abs(slope) + 0.5 * half * bound)
@@ -214,7 +217,7 @@ def _examined(low, high, x, masses, beta, circle):
         return NO_ZERO
     if abs(slope) > half * bound + 2 * slope_error:
         return ONE_ZERO
-    flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLAT
+    flat = abs(F) <= error and abs(slope) <= slope_error and half * np.sqrt(beta) < FLATTEST_CELL
     if flat or change <= error or not low < middle < high:
         return UNDECIDED
     return HALVE
@@ -228,7 +231,7 @@ def zero_within(low, high, x, masses, beta, circle):
     if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
         return np.nan
     place = 0.5 * (low + high)
-    for _ in range(STEPS):
+    for _ in range(ROOT_STEPS):
         _, F, slope, _, error, _ = sums_at(place, 0.0, x, masses, beta, circle)
         if F >= 0:
             low = place
@@ -261,7 +264,7 @@ def sums_at(place, half, x, masses, beta, circle):
         count += _sweep(
             sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
         )
-    rounding = EPSILON * (count + FAR)
+    rounding = ROUNDING_UNIT * (count + EXPONENT_ROUNDING)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 
@@ -274,7 +277,7 @@ def _sweep(start, stop, step, sums, place, half, x, masses, beta, circle):
         s, c = (np.sin(gap), np.cos(gap)) if circle else (gap, 1.0)
         exponent = 2 * np.sin(0.5 * gap) ** 2 if circle else 0.5 * gap * gap
         weight = np.exp(-beta * exponent)
-        if weight < NEGLIGIBLE * sums[0] and abs(s) > half:
+        if weight < NEGLIGIBLE_TERM * sums[0] and abs(s) > half:
             break
         q, size = masses[i] * weight, abs(s) + half
         square = beta * s * s

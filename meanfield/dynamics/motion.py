@@ -1,4 +1,4 @@
-"""How models move a state: the contract of a motion, and the register of motions by state."""
+"""Motions of states under models: the contract, and the register by state."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,14 +18,14 @@ from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 from .linearised import LinearisedMotion
 
-CAREFUL = 0.05  # default steps with noise, times the rate of the drift and of the noise
-ONE_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+NOISE_STEP_SHARE = 0.05  # default steps with noise, times the rate of the drift and of the noise
+SAME_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 S = TypeVar("S", Tokens, Equiangular)
-WITH_RADII = (
+UNUSED_RADII = (
     "These tokens have radii, which {!r} does not use: leave them out, or choose PreLN(), "
     "MixLN(tau) or PeriLN()."
 )
-AGAIN = (
+RESTART_ADVICE = (
     "A run from the last state that starts at t = 0 has a clock that shows such steps: try one, "
     "not much longer than they are."
 )
@@ -33,7 +33,7 @@ MOTIONS: dict[type, type["Motion"]] = {}
 
 
 class Failure(NamedTuple):
-    """Where a run could not go on.
+    """The point at which a run could not go on.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Failure(NamedTuple):
 
 
 class Motion(ABC):
-    """How a model moves one kind of state, and what is measured on it.
+    """The motion of one kind of state under a model, and its observables.
 
     A class that is defined as ``class AngleMotion(Motion, moves=Angles)`` moves `Angles` and states
     of classes derived from it. It needs `coordinates`, `state_of` and `velocity`; all else has a
@@ -222,7 +222,7 @@ class Motion(ABC):
 
     @classmethod
     def refusal(cls, option: str, value: Any) -> str:
-        """Why an option of `solve` does not apply."""
+        """The reason why an option of `solve` does not apply."""
         if option in cls.refusals:
             return cls.refusals[option].format(value=value)
         takers: list[Any] = [kind.moves for kind in MOTIONS.values() if option in kind.options]
@@ -233,7 +233,7 @@ class Motion(ABC):
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:
-        """What steps are taken with, and their length, None if they adapt.
+        """The scheme, and the length of its steps, None if they adapt.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class Motion(ABC):
         """Compute once what velocities need."""
 
     def with_state(self, state: Any) -> Self:
-        """The same motion of another state."""
+        """This motion for another state."""
         other = type(self)(self.model, state, self._engine, scheme=self._scheme, rtol=self.rtol)
         other._ends, other.breaks = self._ends, self.breaks
         return other
@@ -281,7 +281,7 @@ class Motion(ABC):
         return self.state_of(array)
 
     def recorded(self) -> dict[str, Any]:
-        """What the options of a result record of the initial state, as plain data."""
+        """Plain data on the initial state for the options of a result."""
         return {}
 
     # Motion --------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class Motion(ABC):
 
     @property
     def members(self) -> int:
-        """How many independent systems the first axis of the coordinates has; 0 for a single one.
+        """The number of independent systems on the first axis of coordinates; 0 for a single one.
 
         They can take steps of their own, by `of_members`, `relative_errors` and `rates`.
         """
@@ -379,7 +379,7 @@ class Motion(ABC):
         return distinct([*self.model.breakpoints(start, end), *told])
 
     def enter(self, start: float, end: float) -> None:
-        """Between two times that are between two breakpoints: at all others as at the nearer."""
+        """Restrict times to a span between two breakpoints: others count as the nearer end."""
         self._ends = start, end
 
     @property
@@ -395,29 +395,29 @@ class Motion(ABC):
     # Along a run ---------------------------------------------------------------------------
 
     def after_step(self, y: np.ndarray, t: float) -> None:  # noqa: B027
-        """Look at the coordinates after a step, and remember what `doubt` will say."""
+        """Look at the coordinates after a step, and remember what `warning` will say."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What it remembers, as plain data that JSON can write."""
+        """The memory of a motion along a run, as plain data that JSON can write."""
         return {}
 
     def restore(self, snapshot: dict[str, Any]) -> None:  # noqa: B027
         """Go back to a snapshot."""
 
     def size(self, y: np.ndarray) -> str:
-        """How fine the representation is, for the progress bar."""
+        """The resolution of the coordinates, for the progress bar."""
         return self.like.size_in_words
 
     def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """What the result of a run is told beside counts, from its last state, at t."""
+        """Statistics of a run besides counts, from its last state, at t."""
         return {}
 
-    def doubt(self, state: Any, t: float, failure: Failure) -> str | None:
-        """What to warn of if the run ends with this state, at t; None if all is well."""
+    def warning(self, state: Any, t: float, failure: Failure) -> str | None:
+        """A warning about a run that ends with this state, at t; None if all is well."""
         return None
 
-    def doubt_of_start(self, state: Any, rtol: float) -> str | None:
-        """Why a run from this state is not resolved from the start; None if it is."""
+    def warning_of_start(self, state: Any, rtol: float) -> str | None:
+        """A warning about a run from this state that is not resolved at the start; else None."""
         return None
 
     def is_wrong(
@@ -427,48 +427,48 @@ class Motion(ABC):
         return np.zeros(math.prod(state.shape), dtype=bool)
 
     def why_wrong(self, state: Any, t: float, failure: Failure) -> str:
-        """Why a state in which one `is_wrong` is, in words that follow the noun."""
+        """The reason why a state `is_wrong`, as a verb phrase that follows its noun."""
         return "is not resolved."
 
-    def beyond_doubt(self, state: Any, t: float, rtol: float) -> np.ndarray:
-        """Of which members, in C order, `doubt` is known to be None if they end with this state.
+    def without_warning(self, state: Any, t: float, rtol: float) -> np.ndarray:
+        """A mask over members, in C order: True where `warning` would return None for this state.
 
         Their `stats` are empty, and there is no `remark`.
         """
         return np.zeros(math.prod(state.shape), dtype=bool)
 
     def remark(self, state: Any) -> str | None:
-        """What the message of a run that ends with this state adds, without a warning."""
+        """A sentence added to the message of a run that ends with this state, without a warning."""
         return None
 
     def failure(self, status: str, at: Failure) -> str:
-        """Why a run could not go on, and what to do, in words."""
+        """The reason why a run could not go on, and what to do, in words."""
         if status == "not_finite":
             return f"After t = {at.t:g}{at.member} {self.not_finite}: use a smaller dt."
         why = self.why_stalled(at) if at.stalled else self.why_rejected(at)
         return f"No step size{at.member} meets rtol at t = {at.t:g}: {why}"
 
     def why_rejected(self, at: Failure) -> str:
-        """Why no step was short enough."""
+        """The reason why no step was short enough."""
         return (
             "the velocity is not smooth there, or not finite. Use a larger rtol, or dt= for fixed "
             "steps."
         )
 
     def why_stalled(self, at: Failure) -> str:
-        """Why steps became shorter than the clock can show, and what helps."""
-        return f"{self.stall(at)}. {AGAIN}"
+        """The reason why steps became shorter than the clock can show, and what helps."""
+        return f"{self.stall(at)}. {RESTART_ADVICE}"
 
     @staticmethod
     def stall(at: Failure) -> str:
-        """What happens where steps are too short for the clock."""
+        """The state of a run whose steps are too short for the clock, in words."""
         return (
             f"the clock stands still there, where numbers are {np.spacing(at.elapsed):.1g} apart, "
             f"while the state goes on changing in steps of {at.step:.1g}"
         )
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite, and what to do about it."""
+        """The reason why velocities at these coordinates are not finite, and what helps."""
         if not np.isfinite(y).all():
             return f"nor are the coordinates of the {self.moves.__name__} that the run begins with."
         return f"look at what {type(self).__name__}.velocity returns, where coordinates are finite."
@@ -476,7 +476,7 @@ class Motion(ABC):
     # Measured ------------------------------------------------------------------------------
 
     def attended(self, state: Any) -> Any:
-        """What one layer of attention answers, for states that `attend` takes."""
+        """The output of one layer of attention, for states that `attend` takes."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method attended(state) for the answer of attention "
             "alone, and has none. Define it."
@@ -491,7 +491,7 @@ class Motion(ABC):
 
     @classmethod
     def resolution(cls, state: Any) -> dict[str, Any]:
-        """What results keep beside observables at every time: one number for all members."""
+        """Numbers, one for all members, that results keep at every time besides observables."""
         return {}
 
 
@@ -551,24 +551,24 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
         )
     with np.errstate(over="ignore"):
         fastest = np.max(model.drift.rate(start) + (dimension - 1) * noises)
-    if not 0 < CAREFUL / fastest < np.inf:
+    if not 0 < NOISE_STEP_SHARE / fastest < np.inf:
         raise ValueError(
             f"This model needs dt, the length of its steps with noise: its rates are {fastest}."
         )
-    return float(CAREFUL / fastest)
+    return float(NOISE_STEP_SHARE / fastest)
 
 
 def distinct(times: Iterable[float]) -> list[float]:
     """Times in order, one for those that are equal but for rounding."""
     found: list[float] = []
     for t in sorted(times):
-        if not found or t - found[-1] > ONE_JUMP * abs(t):
+        if not found or t - found[-1] > SAME_JUMP * abs(t):
             found.append(t)
     return found
 
 
 def attend(drift: Drift, state: S) -> S:
-    """What one layer of attention answers, without the residual: x_i <- A_i/|A_i|, r_i <- |A_i|.
+    """Output of one layer of attention, without the residual: x_i <- A_i/|A_i|, r_i <- |A_i|.
 
         A_i = sum_j m_j k(<x_i, x_j>) x_j / Z(x_i)
 

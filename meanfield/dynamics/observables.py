@@ -1,4 +1,4 @@
-"""What is measured along a run: observables of states, inner products and clusters of tokens."""
+"""Observables of states along a run, inner products and clusters of tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from ..states.tokens import TokenSet, sum_over_pairs
 from ..steppers.flow import UNHEARD
 from .motion import motion_for
 
-MOMENTS = 8
-ROWS = 512
-LEAST_SHARE = 1e-14  # of the sum: an eigenvalue below it is 0 to rounding
+MOMENT_COUNT = 8
+HISTOGRAM_ROWS = 512
+LEAST_EIGENVALUE_SHARE = 1e-14  # of the sum: an eigenvalue below it is 0 to rounding
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """How figures show an observable.
+class ObservableStyle:
+    """Axis and scale on which figures show an observable.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class Quantity:
     noise: float = 1e-20
 
 
-QUANTITIES: dict[tuple[str, bool], Quantity] = {}
+OBSERVABLE_STYLES: dict[tuple[str, bool], ObservableStyle] = {}
 
 
 @checked_call()
 def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None:
-    """Tell how figures show the observable of this name.
+    """Declare how figures show the observable of this name.
 
     Parameters
     ----------
@@ -61,16 +61,16 @@ def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None
     flat : bool
         Only for states of R^d.
     **scale
-        Other attributes of `Quantity`, such as `log_from`, the ratio of largest to smallest value
-        from which the axis is logarithmic.
+        Other attributes of `ObservableStyle`, such as `log_from`, the ratio of largest to smallest
+        value from which the axis is logarithmic.
     """
-    QUANTITIES[name, flat] = Quantity(symbol, **scale)
+    OBSERVABLE_STYLES[name, flat] = ObservableStyle(symbol, **scale)
 
 
-def quantity_of(name: str, *, flat: bool = False) -> Quantity:
-    """How an observable is shown, in R^d if `flat`; by its name if nobody declared it."""
-    plain = QUANTITIES.get((name, False), Quantity(name.replace("_", " ")))
-    return QUANTITIES.get((name, flat), plain)
+def style_of_observable(name: str, *, flat: bool = False) -> ObservableStyle:
+    """The style of an observable, in R^d if `flat`; by its name if it was not declared."""
+    plain = OBSERVABLE_STYLES.get((name, False), ObservableStyle(name.replace("_", " ")))
+    return OBSERVABLE_STYLES.get((name, flat), plain)
 
 
 declare("order_parameter", r"order parameter $|m_1|$")
@@ -174,7 +174,7 @@ def rank_change(M: np.ndarray, dM: np.ndarray) -> np.ndarray:
     by_values = np.einsum("...ak,...ab,...bk->...k", vectors, dM, vectors)
     p = values / total
     dp = (by_values - p * by_values.sum(axis=-1, keepdims=True)) / total
-    some = p > LEAST_SHARE
+    some = p > LEAST_EIGENVALUE_SHARE
     logs = np.log(np.where(some, p, 1.0))
     change = np.where(some, -dp * logs, 0.0).sum(axis=-1)
     return np.exp(-(p * logs).sum(axis=-1)) * change
@@ -216,8 +216,8 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
     check_memory(f"bins = {bins}", (8, bins), "bins")
     edges, shares = np.linspace(-1, 1, bins + 1), np.zeros(bins)
     masses = state.directed_masses
-    for begin in range(0, len(state), ROWS):
-        rows = slice(begin, begin + ROWS)
+    for begin in range(0, len(state), HISTOGRAM_ROWS):
+        rows = slice(begin, begin + HISTOGRAM_ROWS)
         products = state.inner_products(rows)
         weights = masses[rows, None] * masses
         weights[np.arange(len(weights)), np.arange(begin, begin + len(weights))] = 0
@@ -239,7 +239,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
 
 def pairless(state: Tokens | Gram) -> str | None:
-    """What to say where no pair of tokens has a mass; None if one has in every replica."""
+    """A remark if no pair of tokens has a mass in some replica; else None."""
     if (np.count_nonzero(state.masses, axis=-1) > 1).all():
         return None
     return (

@@ -266,10 +266,10 @@ class LinearisedTokens(LinearisedMotion):
     # Steps of a given length ---------------------------------------------------------------
 
     def step(self, scheme: Splitting, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
-        return {Layers: self.layer, LieTrotter: self.lie_trotter}[scheme](Y, t, dt)
+        return {Layers: self.layer_step, LieTrotter: self.lie_trotter_step}[scheme](Y, t, dt)
 
-    def layer(self, Y: np.ndarray, t: float, step: float) -> np.ndarray:
-        """One layer of a Transformer: see `TokenMotion.layer`."""
+    def layer_step(self, Y: np.ndarray, t: float, step: float) -> np.ndarray:
+        """One layer of a Transformer: see `TokenMotion.layer_step`."""
         new, given = Y.copy(), self._given(Y)
         if self.motion.model.reaction:
             new[..., -1] += step * self.reaction_rates(given, t)
@@ -295,7 +295,7 @@ class LinearisedTokens(LinearisedMotion):
             inside = self.motion.inside(t)
             Y[..., :d] = stacked(*kept(inside, Y[0, ..., :d], Y[1:, ..., :d], sublayer))
 
-    def lie_trotter(self, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
+    def lie_trotter_step(self, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
         """Attention for dt, then the feed-forward map for dt."""
         Y = self.projected(kutta_step(self.attention_rates, Y, t, dt))
         if self.motion.model.feedforward is not None:

@@ -18,15 +18,17 @@ from ..states import Tokens
 from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .motion import AGAIN, WITH_RADII, Failure, Motion, careful_step, in_shape_of
+from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 from .token_tangents import LinearisedTokens, token_direction
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
-LOST = 2.0  # a step that changes the length of a unit vector by this factor says nothing
-OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
-FAR = 100.0  # growth of the longest token after which tokens count as on their way to infinity
+LOST_LENGTH = 2.0  # a step that changes the length of a unit vector by this factor says nothing
+LOG_OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
+ESCAPE_GROWTH = (
+    100.0  # growth of the longest token after which tokens count as on their way to infinity
+)
 
 
 class TokenMotion(Motion, moves=Tokens):
@@ -58,7 +60,7 @@ class TokenMotion(Motion, moves=Tokens):
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:
-        """What sums over tokens, and with which parameters in every replica."""
+        """The engine, and the parameters in every replica."""
         model, state = self.model, self.like
         self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
@@ -124,7 +126,7 @@ class TokenMotion(Motion, moves=Tokens):
                 "that see only what comes before are not. Leave causal out, or use reaction=0."
             )
         if tokens.radii is not None and not model.normalisation.has_radii:
-            raise MeanfieldError(WITH_RADII.format(model.normalisation))
+            raise MeanfieldError(UNUSED_RADII.format(model.normalisation))
 
     @property
     def random(self) -> bool:
@@ -133,7 +135,7 @@ class TokenMotion(Motion, moves=Tokens):
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:
-        """What steps are taken with, and their length, None if they adapt.
+        """The scheme, and the length of its steps, None if they adapt.
 
         Raises
         ------
@@ -183,7 +185,7 @@ class TokenMotion(Motion, moves=Tokens):
             columns.append(radii[..., None])
         if self.model.reaction:
             some = state.masses > 0
-            logs = np.where(some, np.log(np.where(some, state.masses, 1.0)), OF_NO_MASS)
+            logs = np.where(some, np.log(np.where(some, state.masses, 1.0)), LOG_OF_NO_MASS)
             columns.append(logs[..., None])
         y = np.concatenate(columns, axis=-1)
         return y.reshape(self._replicas, *y.shape[-2:])
@@ -226,7 +228,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     @property
     def beside(self) -> np.ndarray | None:
-        """What the sums have `beside` the last velocities."""
+        """Intermediate results of the last velocities, where the engine keeps them."""
         return getattr(self._sums, "beside", None)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
@@ -237,7 +239,7 @@ class TokenMotion(Motion, moves=Tokens):
         return rates
 
     def attention_rates(self, y: np.ndarray, t: float) -> np.ndarray:
-        """Those by attention, and by reaction."""
+        """Rates of change by attention, and by reaction."""
         x, masses = self.points(y), self.masses(y)
         if self._exact:
             rates = self._sums.velocity(x, masses)
@@ -254,7 +256,7 @@ class TokenMotion(Motion, moves=Tokens):
         return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
-        """Those by the feed-forward map."""
+        """Rates of change by the feed-forward map."""
         return self._followed(y, t, self.feedforward_update(self.points(y), t))
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
@@ -302,10 +304,10 @@ class TokenMotion(Motion, moves=Tokens):
     ) -> np.ndarray:
         """The coordinates after one step of Layers, LieTrotter or Strang."""
         if scheme is Strang:
-            return self.strang(y, t, dt, rng, common)
-        return {Layers: self.layer, LieTrotter: self.lie_trotter}[scheme](y, t, dt)
+            return self.strang_step(y, t, dt, rng, common)
+        return {Layers: self.layer_step, LieTrotter: self.lie_trotter_step}[scheme](y, t, dt)
 
-    def layer(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
+    def layer_step(self, y: np.ndarray, t: float, step: float) -> np.ndarray:
         """One layer of a Transformer with learning rate `step`: attention, then feed-forward.
 
         x <- r theta + step u,  theta <- x/|x|, r <- |x|        where radii grow
@@ -337,25 +339,26 @@ class TokenMotion(Motion, moves=Tokens):
         else:
             x[...] = self.model.normalisation.after(self.inside(t), x, sublayer)
 
-    def lie_trotter(self, y: np.ndarray, t: float, dt: float) -> np.ndarray:
+    def lie_trotter_step(self, y: np.ndarray, t: float, dt: float) -> np.ndarray:
         """Attention for dt, then the feed-forward map for dt; order 1."""
         y = self.projected(kutta_step(self.attention_rates, y, t, dt))
         if self.model.feedforward is not None:
             y = self.projected(kutta_step(self.feedforward_rates, y, t, dt))
         return y
 
-    def strang(
+    def strang_step(
         self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator, common: Any = None
     ) -> np.ndarray:
         """Noise for dt/2, the drift for dt, noise for dt/2; weak order 2.
 
         Common noise, drawn from `common`, comes first and last.
         """
-        y = self.shaken(self.carried(y, t, dt / 2, common), t, dt / 2, rng)
+        y = self.after_noise(self.after_common_noise(y, t, dt / 2, common), t, dt / 2, rng)
         y = self.projected(kutta_step(self.velocity, y, t, dt))
-        return self.carried(self.shaken(y, t + dt / 2, dt / 2, rng), t + dt, dt / 2, common)
+        y = self.after_noise(y, t + dt / 2, dt / 2, rng)
+        return self.after_common_noise(y, t + dt, dt / 2, common)
 
-    def carried(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
+    def after_common_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The tokens after common noise for a time dt."""
         common = self.model.common
         if common is None:
@@ -368,7 +371,7 @@ class TokenMotion(Motion, moves=Tokens):
         new[..., : self.dimension] = common.moved(x, strength, increments, attention)
         return new
 
-    def shaken(self, y: np.ndarray, t: float, dt: float, rng: np.random.Generator) -> np.ndarray:
+    def after_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The tokens after independent noise for a time dt, of its strength in the middle."""
         if not self.model.has_independent_noise:
             return y
@@ -429,7 +432,7 @@ class TokenMotion(Motion, moves=Tokens):
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
-            x /= np.where((size > 1 / LOST) & (size < LOST), size, np.nan)[..., None]
+            x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
         return y
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -466,15 +469,15 @@ class TokenMotion(Motion, moves=Tokens):
         return f"{y.shape[1]} tokens"
 
     def remark(self, state: Tokens) -> str | None:
-        """Whether observables of pairs are nan."""
+        """A remark if observables of pairs are nan."""
         return pairless(state)
 
     def stats(self, state: Tokens, t: float) -> dict[str, Any]:
-        """What sums over tokens."""
+        """The name of the engine."""
         return {"engine": self._sums.name}
 
     def why_rejected(self, at: Failure) -> str:
-        """Why no step was short enough."""
+        """The reason why no step was short enough."""
         where = " or ".join(self._singular) or "a radius falls to 0"
         return (
             f"the velocity is not smooth there, or not finite, as where {where}. Use a larger "
@@ -483,26 +486,26 @@ class TokenMotion(Motion, moves=Tokens):
 
     @property
     def _singular(self) -> list[str]:
-        """Where the solution ends, in words."""
+        """Events at which the solution ends, in words."""
         radius = "a radius falls to 0" if self.has_radii else ""
         return [where for where in (radius, self.model.drift.undefined) if where]
 
     def why_stalled(self, at: Failure) -> str:
-        """Why steps became shorter than the clock can show: a collapse, or a singularity."""
+        """The reason why steps became shorter than the clock shows: collapse or singularity."""
         longest, first = (float(np.abs(x).max()) for x in (at.y, self.like.x))
-        if not self.on_sphere and not longest <= FAR * max(first, np.finfo(float).tiny):
+        if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(first, np.finfo(float).tiny):
             return (
                 f"{self.stall(at)}; tokens go to infinity there, where the solution ends. Take the "
                 "states before, or project tokens on the sphere."
             )
         lost = "".join(f"; where {where} the solution ends" for where in self._singular)
         if at.merging or self.model.parts_tokens:
-            return f"{self.stall(at)}{lost}. {AGAIN}"
+            return f"{self.stall(at)}{lost}. {RESTART_ADVICE}"
         advice = "For tokens that have collapsed use merge=, of replicas one by one."
         return f"{self.stall(at)}{lost}. {advice}"
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """Why velocities at these coordinates are not finite, and what to do about it."""
+        """The reason why velocities at these coordinates are not finite, and what helps."""
         x, masses = self.points(y), self.masses(y)
         if self.model.feedforward is not None:
             lost = ~np.isfinite(self.feedforward_update(x, t)).all(axis=-1)

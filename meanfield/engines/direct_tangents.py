@@ -23,7 +23,7 @@ from ..lowlevel.reuse import Reused
 from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
-from ..models.zonal import ACCURACY, ROUNDED, SIZES
+from ..models.zonal import INTERPOLANT_SIZES, ROUNDED_COEFFICIENT, SLOPE_ACCURACY
 from .contract import ThreadPool
 from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
 from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
@@ -617,13 +617,13 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct
 
-    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
+    places = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
     coarser = None
-    for size in SIZES:
+    for size in INTERPOLANT_SIZES:
         nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
         series = dct(values(nodes), axis=-1).T / size
         series[0] /= 2
-        kept = np.abs(series) > ROUNDED * np.abs(series).max(axis=0)
+        kept = np.abs(series) > ROUNDED_COEFFICIENT * np.abs(series).max(axis=0)
         series = series[: max(2, int(np.nonzero(kept.any(axis=1))[0].max(initial=0)) + 1)]
         slopes = derivatives_of(series[:, :differentiated])
         finer = np.polynomial.chebyshev.chebval(
@@ -631,12 +631,13 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
         )
         if coarser is not None:
             scale = np.abs(finer).max(axis=1, keepdims=True)
-            if (np.abs(finer - coarser) <= ACCURACY * scale).all():
+            if (np.abs(finer - coarser) <= SLOPE_ACCURACY * scale).all():
                 return series
         coarser = finer
     raise MeanfieldError(
         f"Tangents need the derivatives of the slope of {drift!r}, and interpolants in the inner "
-        f"product do not give them to {ACCURACY:g} with up to {SIZES[-1]} terms: it must be smooth."
+        f"product do not give them to {SLOPE_ACCURACY:g} with up to {INTERPOLANT_SIZES[-1]} terms: "
+        "it must be smooth."
     )
 
 

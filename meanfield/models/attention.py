@@ -20,15 +20,19 @@ from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, i
 from .positional import PositionalEncoding
 from .weights import Softmax, Weights
 
-ROWS = 512  # tokens whose weights are in memory at a time
-EQUAL = 1e-12
-BIASED = "attention with biases is known for tokens only; a density has no kernels for them."
-PLACED = "attention with positions goes by the order of the tokens, which a density has not."
-HUGE = 1e100  # components of tokens below it do not overflow
-AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
+CHUNK_ROWS = 512  # tokens whose weights are in memory at a time
+EQUALITY = 1e-12
+BIASES_REFUSED = (
+    "attention with biases is known for tokens only; a density has no kernels for them."
+)
+ORDER_REFUSED = "attention with positions goes by the order of the tokens, which a density has not."
+SAFE_SIZE = 1e100  # components of tokens below it do not overflow
+D_AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
 
 BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # of heads, by the matrices they go with
-OWN = dict.fromkeys(AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}  # axes of a member
+OWN_NDIM = (
+    dict.fromkeys(D_AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}
+)  # axes of a member
 
 
 class _QKV(Drift):
@@ -69,7 +73,9 @@ class _QKV(Drift):
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
         """The ensemble shape of each parameter."""
-        shapes = {n: value.shape for n, value in self._given.items() if n in OWN and value.shape}
+        shapes = {
+            n: value.shape for n, value in self._given.items() if n in OWN_NDIM and value.shape
+        }
         return {name: ensemble(name, shape) for name, shape in shapes.items()}
 
     @property
@@ -126,7 +132,7 @@ class _QKV(Drift):
         return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
-class Head(NamedTuple):
+class HeadMatrices(NamedTuple):
     """One head on R^d, with its values taken back to R^d: V is (output) V, (d, d)."""
 
     V: np.ndarray
@@ -250,10 +256,12 @@ class Attention(_QKV):
 
     @property
     def why_no_law(self) -> str:
-        """Why laws cannot follow the heads, whatever is masked, in words; empty if they can."""
-        return BIASED if self.biased else PLACED if self.positions is not None else ""
+        """The reason why laws cannot follow the heads, whatever is masked; empty if they can."""
+        return (
+            BIASES_REFUSED if self.biased else ORDER_REFUSED if self.positions is not None else ""
+        )
 
-    def on(self, t: float, d: int) -> list[Head]:
+    def on(self, t: float, d: int) -> list[HeadMatrices]:
         """The heads at time t on R^d, where numbers are taken for multiples of the identity.
 
         Raises what `at` raises, and MeanfieldError for heads with biases or positions.
@@ -265,7 +273,7 @@ class Attention(_QKV):
         for head in heads(matrices):
             full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
             V = full["output"] @ full["V"] if "output" in full else full["V"]
-            found.append(Head(V, full["Q"], full["K"], beta))
+            found.append(HeadMatrices(V, full["Q"], full["K"], beta))
         return found
 
     def attend(self, head) -> np.ndarray:
@@ -292,7 +300,7 @@ class Attention(_QKV):
     def rate(self, t: float = 0.0) -> np.ndarray:
         matrices = self.at(t)
         beta = np.abs(matrices.pop("beta"))
-        norms = {name: _norm(matrices[name]) for name in AXES if name in matrices}
+        norms = {name: _norm(matrices[name]) for name in D_AXES if name in matrices}
         for name in BIASES:
             if name in matrices:
                 norms[BIASES[name]] = norms[BIASES[name]] + _length(name, matrices[name])
@@ -338,15 +346,15 @@ class Attention(_QKV):
         betas = np.broadcast_to(beta, x.shape[:-2])
         with np.errstate(over="ignore", invalid="ignore"):
             for r in np.ndindex(x.shape[:-2]):
-                for first in range(0, x.shape[-2], ROWS):
-                    rows = slice(first, first + ROWS)
+                for first in range(0, x.shape[-2], CHUNK_ROWS):
+                    rows = slice(first, first + CHUNK_ROWS)
                     logits = x[r][rows] @ A @ x[r].T
                     values = self.weights.potential(logits, betas[r])
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
     def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable) -> np.ndarray:
-        """What a function of each member gives for its tokens, of x (..., n, d)."""
+        """Results of a function of each member on its tokens, of x (..., n, d)."""
         shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
         found = [
             of(flat.member(number))(x[place], masses[place])
@@ -399,7 +407,7 @@ class Attention(_QKV):
         return f"all {type(self.weights).__name__} weights of a token are 0" if own else ""
 
     def why_not_finite(self, largest: float) -> str:
-        if self.undefined and largest < HUGE:
+        if self.undefined and largest < SAFE_SIZE:
             name = type(self.weights).__name__
             return f"{self.undefined}, or not finite. Look at what {name}.of_logits returns."
         if self.weights.bounded:
@@ -418,7 +426,7 @@ def gradient_factor(V: np.ndarray, A: np.ndarray) -> float | None:
 
 def alike(A: np.ndarray, B: np.ndarray) -> bool:
     """Whether two matrices are equal to 1e-12 of the largest entry."""
-    return bool(np.abs(A - B).max() <= EQUAL * np.abs(A).max())
+    return bool(np.abs(A - B).max() <= EQUALITY * np.abs(A).max())
 
 
 class Hardmax(_QKV):
@@ -541,7 +549,7 @@ def dimension(matrices: Mapping[str, Any]) -> int | None:
     Raises ValueError where they differ.
     """
     shapes = _shapes(matrices)
-    found = {n: shapes[n][AXES[n]] for n in AXES if shapes.get(n)}
+    found = {n: shapes[n][D_AXES[n]] for n in D_AXES if shapes.get(n)}
     for name, shape in _bias_shapes(matrices).items():  # beside a number k is d
         if name == "output_bias" or shapes[BIASES[name]] == ():
             found[name] = shape[-1]
@@ -553,14 +561,14 @@ def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]
     count = max(_counts({name: m.shape for name, m in matrices.items()}).values(), default=1)
     for h in range(count):
         yield {
-            name: m.take(h, axis=-OWN[name]) if m.ndim >= OWN[name] > 1 else m
+            name: m.take(h, axis=-OWN_NDIM[name]) if m.ndim >= OWN_NDIM[name] > 1 else m
             for name, m in matrices.items()
         }
 
 
 def _counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """The numbers of heads of parameters that have an axis of them."""
-    own = {name: OWN[name] for name, shape in shapes.items() if shape and OWN[name] > 1}
+    own = {name: OWN_NDIM[name] for name, shape in shapes.items() if shape and OWN_NDIM[name] > 1}
     return {name: shapes[name][-k] for name, k in own.items() if len(shapes[name]) >= k}
 
 
@@ -572,23 +580,23 @@ def _bias_shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Their shapes: () of a number, None where it is not known yet."""
-    return {name: matrices[name].shape for name in AXES if name in matrices}
+    return {name: matrices[name].shape for name in D_AXES if name in matrices}
 
 
 def _own(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a parameter that do not belong to an ensemble: (H, k, d) of a matrix."""
-    return shape[-OWN[name] :] if name in OWN else ()
+    return shape[-OWN_NDIM[name] :] if name in OWN_NDIM else ()
 
 
 def ensemble(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of a matrix or a bias that make an ensemble."""
-    return shape[: -OWN[name]]
+    return shape[: -OWN_NDIM[name]]
 
 
 def _length(name: str, bias: np.ndarray) -> np.ndarray:
     """The length of a bias, that of all heads added."""
     lengths = np.linalg.norm(bias, axis=-1)
-    return lengths.sum(axis=-1) if lengths.ndim and OWN[name] > 1 else lengths
+    return lengths.sum(axis=-1) if lengths.ndim and OWN_NDIM[name] > 1 else lengths
 
 
 def _norm(matrix: np.ndarray) -> np.ndarray:
@@ -607,7 +615,7 @@ def _entries(matrix: np.ndarray) -> np.ndarray:
 def _check_shapes(matrices: Mapping[str, Any]) -> None:
     """Raise ValueError unless these matrices make attention on one R^d."""
     shapes = _shapes(matrices)
-    q, k, v, output = (shapes.get(name) for name in AXES)
+    q, k, v, output = (shapes.get(name) for name in D_AXES)
     if q and k and q[-3:] != k[-3:]:
         raise ValueError(
             "Q and K must have equal shapes, (k, d) or (H, k, d), for their inner products, after "

@@ -9,7 +9,7 @@ from ..core.differences import NODES, REACHES, WEIGHTS
 from ..core.errors import MeanfieldError
 from .drift import Drift
 
-AGREEMENT, ROUNDING = 1e-8, 1e-13
+STEP_AGREEMENT, DERIVATIVE_ROUNDING = 1e-8, 1e-13
 
 
 def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -38,13 +38,13 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
     )  # of 1e-9 rounding is all that is left
     best, error = np.zeros(0), np.inf
     for unit in units:
-        if error > AGREEMENT:
+        if error > STEP_AGREEMENT:
             best, error = _best(drift, name, value, unit, compute)
-    if not error <= AGREEMENT:
+    if not error <= STEP_AGREEMENT:
         raise MeanfieldError(
             f"The derivative by {name} of {drift!r} is needed, and differences near {name} = "
-            f"{value:g} do not agree to {AGREEMENT:g}, they differ by {error:.1e}: the drift must "
-            f"be a smooth function of {name} on both sides. Take another value of {name}."
+            f"{value:g} do not agree to {STEP_AGREEMENT:g}, they differ by {error:.1e}: the drift "
+            f"must be a smooth function of {name} on both sides. Take another value of {name}."
         )
     return best
 
@@ -61,14 +61,14 @@ def _best(drift, name, value, unit, compute) -> tuple[np.ndarray, float]:
         size = max(1.0, float(np.abs(found).max(initial=0.0)))
         if last is not None and (apart := np.abs(found - last).max() / size) < error:
             best, error = last, apart  # the longer step has less rounding
-        if error < ROUNDING:
+        if error < DERIVATIVE_ROUNDING:
             break
         last = found
     return best, error
 
 
 def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable) -> np.ndarray:
-    """What is computed from the drifts with these values, (values, ...)."""
+    """`compute` of the drifts with these values of the parameter, (values, ...)."""
     found = compute(drift.replace(**{name: values}))
     if len(found) != len(values):
         raise MeanfieldError(

@@ -12,7 +12,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
 
-LONGEST = 100.0  # step: far beyond any accuracy, and e^710 overflows
+LONGEST_NOISE_STEP = 100.0  # step: far beyond any accuracy, and e^710 overflows
 
 
 class CommonNoise(Kind, family=True):
@@ -52,7 +52,7 @@ class CommonNoise(Kind, family=True):
 
     @abstractmethod
     def increments_size(self, d: int) -> int:
-        """How many normal numbers a step takes."""
+        """The number of normal numbers that a step takes."""
 
     def increments(self, replicas: int, d: int, rng: np.random.Generator) -> np.ndarray:
         """The random numbers of one step, (replicas, size), standard normal."""
@@ -210,11 +210,11 @@ class CommonTranslations(CommonNoise):
         xi, eta, zeta = np.split(increments, [d, 2 * d], axis=1)
         move = np.sqrt(2 * s * (1 + (d - 1) * s / 3))[:, None] * xi
         longest = float(np.abs(move).max(initial=0.0))
-        if not longest <= LONGEST:
+        if not longest <= LONGEST_NOISE_STEP:
             raise MeanfieldError(
                 f"A step of common noise that moves tokens, in radians, by {longest:.3g} is too "
-                f"long to mean anything; expected at most {LONGEST:g}, and much less than 1 to be "
-                "accurate. Shorten dt."
+                f"long to mean anything; expected at most {LONGEST_NOISE_STEP:g}, and much less "
+                "than 1 to be accurate. Shorten dt."
             )
         j, k = np.triu_indices(d, 1)
         areas = (eta[:, j] * xi[:, k] - xi[:, j] * eta[:, k] + zeta) / np.sqrt(12)

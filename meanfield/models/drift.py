@@ -1,4 +1,4 @@
-"""What a drift is: a velocity field v[mu] of attention."""
+"""Drifts: velocity fields v[mu] of attention."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -112,7 +112,7 @@ class Drift(Kind, family=True):
         }
 
     def place_of(self, name: str) -> tuple[int, str | None]:
-        """Which of `terms` has a parameter, and its name there; None for the factor of the term."""
+        """The number in `terms` of the part with a parameter, and its name there; or None."""
         return 0, name
 
     @property
@@ -178,7 +178,7 @@ class Drift(Kind, family=True):
             )
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
-        """Why a model on R^d can have no reaction, which needs Phi, in words; empty if it can."""
+        """The reason why a model on R^d can have no reaction, which needs Phi; empty if it can."""
         return (
             "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "
             f"{type(self).__name__} has none"
@@ -186,11 +186,11 @@ class Drift(Kind, family=True):
 
     @property
     def undefined(self) -> str:
-        """Where velocities of tokens are not defined, in words; empty if they are everywhere."""
+        """The tokens at which velocities are not defined, in words; empty if there are none."""
         return ""
 
     def why_not_finite(self, largest: float) -> str:
-        """Why velocities of tokens overflow whose components are up to `largest`."""
+        """The reason why velocities of tokens with components up to `largest` overflow."""
         return (
             "numbers such as beta <Qx, Ky> and V x exceed 1.8e308, the largest there is; "
             f"components of the tokens are up to {largest:.3g}. Rescale the tokens, or the "
@@ -211,7 +211,7 @@ class Drift(Kind, family=True):
 
 
 def _added(other: Any) -> Drift:
-    """What is added to a drift; raises TypeError unless it is one."""
+    """The drift to be added; raises TypeError for anything else."""
     advice = "A function of points is Field(f), a multiple of a drift is number * drift."
     is_drift = isinstance(other, Drift)
     return fitting("What is added to a drift", other, "a drift", is_drift, TypeError, advice)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..core.checks import check_memory, generator, shape_of, whole_number
 from ..core.forms import Index, Natural
-from .parameters import GivenMatrix, Place
+from .parameters import GivenMatrix, StateSizes
 
 
 def ginibre(dimension: int, rng, shape: tuple[int, ...] = (), *, rows: int | None = None):
@@ -104,13 +104,13 @@ class _Random(GivenMatrix):
     heads: Natural | None = None
     per_replica: bool = False
 
-    def resolve(self, place: Place) -> np.ndarray:
-        columns = self.columns or place.d
+    def resolve(self, sizes: StateSizes) -> np.ndarray:
+        columns = self.columns or sizes.d
         if columns is None:
             raise ValueError(f"{self!r} needs columns: this state has no dimension.")
         shape: tuple[int, ...] = () if self.heads is None else (self.heads,)
-        if self.per_replica and place.shape:
-            shape = (*place.shape, self.heads or 1)
+        if self.per_replica and sizes.shape:
+            shape = (*sizes.shape, self.heads or 1)
         return self.scale * self.draw(columns, self.rng, shape)
 
 

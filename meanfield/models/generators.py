@@ -22,8 +22,8 @@ from ..spaces import Geometry
 from ..spaces.density import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
-CHUNK = 64  # functions that are transformed together
-ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
+FUNCTIONS_AT_A_TIME = 64  # functions that are transformed together
+GENERATOR_ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
 
 
 class Generator:
@@ -191,7 +191,7 @@ def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> 
 
 
 def orthonormal(space: Geometry) -> tuple[np.ndarray, np.ndarray]:
-    """Which real and imaginary parts of coefficients are not always 0, and factors of all."""
+    """The real and imaginary parts of coefficients that are not always 0, and factors of all."""
     factors = np.repeat(np.sqrt(space.parseval), 2)
     live = np.ones(factors.size, dtype=bool)
     live[1::2] = space.parseval != 1  # a coefficient without its conjugate is real
@@ -211,12 +211,12 @@ def _products(space: Geometry, values: np.ndarray):
     live, factors = orthonormal(space)
     check_memory(
         f"integrals of products of three harmonics on {space!r}",
-        (2, CHUNK + live.size // 4, values.size),
+        (2, FUNCTIONS_AT_A_TIME + live.size // 4, values.size),
         "degree",
     )
-    rows, rounding = [], ROUNDING * np.abs(values).max()
-    for begin in range(0, live.size, CHUNK):
-        mine = live[begin : begin + CHUNK]
+    rows, rounding = [], GENERATOR_ROUNDING * np.abs(values).max()
+    for begin in range(0, live.size, FUNCTIONS_AT_A_TIME):
+        mine = live[begin : begin + FUNCTIONS_AT_A_TIME]
         unit = np.zeros((mine.size, factors.size))
         unit[np.arange(mine.size), mine] = 1 / factors[mine]
         image = space.to_coefficients(values * space.to_values(unit.view(complex)))
@@ -272,6 +272,8 @@ def _coordinates(space: Geometry) -> list:
 def _cleaned(matrix):
     """The matrix without entries that are rounding."""
     matrix = sparse.csr_array(matrix)
-    matrix.data[np.abs(matrix.data) <= ROUNDING * np.abs(matrix.data).max(initial=0.0)] = 0
+    matrix.data[
+        np.abs(matrix.data) <= GENERATOR_ROUNDING * np.abs(matrix.data).max(initial=0.0)
+    ] = 0
     matrix.eliminate_zeros()
     return matrix

@@ -1,4 +1,4 @@
-"""Which others act on a token or density that has a place in a sequence, and with what weight.
+"""Influence of tokens or densities on others by their positions in a sequence: masks and weights.
 
 Without any of this every token sees all tokens. The place of token i is the mass up to and with it,
 m_1 + ... + m_i, which is i/n where masses are equal; that of an `Indexed` density is its index s.
@@ -133,7 +133,7 @@ Coupling = Annotated[Any, COUPLING]
 
 
 class Frequency(Kind, family=True):
-    """How fast points of the circle turn, in radians per unit of time, by their index."""
+    """Angular velocity of points of the circle, in radians per unit of time, by their index."""
 
     def slopes(self, index: np.ndarray) -> dict[str, np.ndarray]:
         """Derivatives of the angular velocities at values of the index by parameters, (P,) each."""

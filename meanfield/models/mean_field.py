@@ -10,8 +10,8 @@ from ..core.errors import MeanfieldError
 from ..spaces.density import Density
 from .drift import Drift
 
-BEYOND = 1e-12
-FEWEST = 4  # points of a cubic spline
+TIME_BEYOND_END = 1e-12
+SPLINE_POINTS = 4  # points of a cubic spline
 
 
 class MeanField(Drift):
@@ -48,10 +48,10 @@ class MeanField(Drift):
         first: Any = states[0] if len(states) else None
         fits = type(first) is Density and not first.geometry.axisymmetric
         fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
-        if first.shape or len(states) < FEWEST:
+        if first.shape or len(states) < SPLINE_POINTS:
             raise ValueError(
-                f"MeanField expects a run of a single density with {FEWEST} outputs or more; got "
-                f"ensemble shape {first.shape}, {len(states)} outputs."
+                f"MeanField expects a run of a single density with {SPLINE_POINTS} outputs or "
+                f"more; got ensemble shape {first.shape}, {len(states)} outputs."
             )
         degree = max(state.geometry.degree for state in states)
         resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
@@ -69,8 +69,8 @@ class MeanField(Drift):
         return CubicSpline(self.t, self.values)
 
     def coefficients(self, t: float) -> np.ndarray:
-        """Those of mu_t, (modes,); raises MeanfieldError before and after the run."""
-        margin = BEYOND * (self.t[-1] - self.t[0])
+        """Coefficients (modes,) of mu_t; raises MeanfieldError before and after the run."""
+        margin = TIME_BEYOND_END * (self.t[-1] - self.t[0])
         if not self.t[0] - margin <= t <= self.t[-1] + margin:
             raise MeanfieldError(
                 f"The densities of this field are known for {self.t[0]:g} <= t <= {self.t[-1]:g}; "

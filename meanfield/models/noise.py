@@ -17,7 +17,7 @@ from ..core.checks import real_array
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
-from .common_noise import LONGEST
+from .common_noise import LONGEST_NOISE_STEP
 from .common_noise import CommonMatrix as CommonMatrix
 from .common_noise import CommonNoise as CommonNoise
 from .common_noise import CommonRotations as CommonRotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ..spaces import Geometry
     from .generators import Generator
 
-SINGULAR = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
-SMALL_TAIL = 1e-8  # of the coefficients of a scale, relative
-SHIFT = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
+SINGULAR_NOISE = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
+SCALE_TAIL = 1e-8  # of the coefficients of a scale, relative
+SCALE_DIFFERENCE = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
 
 class Noise(Kind, family=True):
@@ -102,10 +102,10 @@ class Noise(Kind, family=True):
         found = self.on_densities(space)
         if found is None:
             return None
-        if not self.resolved(space, SMALL_TAIL):
+        if not self.resolved(space, SCALE_TAIL):
             warnings.warn(
                 f"The scale of the noise, or its reciprocal, is not resolved by {space!r}: "
-                f"expected coefficients below {SMALL_TAIL:.0e} of the largest in the last eighth "
+                f"expected coefficients below {SCALE_TAIL:.0e} of the largest in the last eighth "
                 "of the degrees. Use a higher degree.",
                 UnresolvedWarning,
                 stacklevel=2,
@@ -372,7 +372,7 @@ class Anisotropic(Noise):
                 f"{space.dimension}."
             )
         variances = self._eigen[0] ** 2
-        if not variances[0] > SINGULAR * variances[-1]:
+        if not variances[0] > SINGULAR_NOISE * variances[-1]:
             raise MeanfieldError(
                 "Densities need a positive sigma: where it is singular, noise is confined to fewer "
                 "directions in some places, and densities need not stay smooth; got eigenvalues "
@@ -429,7 +429,7 @@ class _Multiplicative(Noise):
     def check_densities(self, space: "Geometry") -> None:
         super().check_densities(space)
         values = self.values(space.points)
-        if not values.min() > SINGULAR * values.max():
+        if not values.min() > SINGULAR_NOISE * values.max():
             raise MeanfieldError(
                 f"Densities need a scale > 0: where it is 0, mass gathers without end; got values "
                 f"from {values.min():.3g} to {values.max():.3g}. Add a small constant to it, or "
@@ -579,16 +579,16 @@ class MultiplicativeIto(_Multiplicative):
     def _gradient(self, x):
         if self.gradient is not None:
             return _checked("gradient", self.gradient(x), x.shape)
-        shifts = SHIFT * np.eye(x.shape[-1])
+        shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
         differences = [self.values(_unit(x + h)) - self.values(_unit(x - h)) for h in shifts]
-        return np.stack(differences, axis=-1) / (2 * SHIFT)
+        return np.stack(differences, axis=-1) / (2 * SCALE_DIFFERENCE)
 
 
 def _check_length(what: str, length: float) -> None:
-    if not length <= LONGEST:
+    if not length <= LONGEST_NOISE_STEP:
         raise MeanfieldError(
             f"A step of noise {what} {length:.3g} is too long to mean anything; expected at most "
-            f"{LONGEST:g}, and much less than 1 to be accurate. Shorten dt."
+            f"{LONGEST_NOISE_STEP:g}, and much less than 1 to be accurate. Shorten dt."
         )
 
 

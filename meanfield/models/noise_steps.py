@@ -12,7 +12,7 @@ from scipy.special import gammainc
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 
-NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
+CHI_SQUARE_NODES = 128  # of the chi-square law; exact to rounding for every D >= 2 and s
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -158,7 +158,7 @@ def _moments(d, s):
 
 
 @cache
-def chi_square_rule(D: int, nodes: int = NODES) -> tuple[np.ndarray, np.ndarray]:
+def chi_square_rule(D: int, nodes: int = CHI_SQUARE_NODES) -> tuple[np.ndarray, np.ndarray]:
     """Gauss quadrature of the law of q = chi^2_D: nodes and weights, which sum to 1.
 
     Exact for polynomials in q of degree < 2 `nodes`. By the eigenvectors of the Jacobi matrix of

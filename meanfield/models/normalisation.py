@@ -24,7 +24,7 @@ from ..core.forms import Positive
 from ..core.kinds import Kind
 from .norms import Norm
 
-CANCELLED = 1e-14
+CANCELLED_ATTENTION = 1e-14
 Sublayer = Literal["attention", "feedforward"]
 
 
@@ -82,7 +82,7 @@ class Normalisation(Kind, family=True):
         return A
 
     def updated(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
-        """What `update` returns; TypeError or ValueError unless it is as A is."""
+        """`update`, checked: TypeError or ValueError unless it returns numbers shaped like A."""
         return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
 
     def update_tangents(
@@ -129,11 +129,11 @@ class Normalisation(Kind, family=True):
         return []
 
     def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        """What a sublayer sees of hidden states x (..., d): these, unless there is a norm."""
+        """The input of a sublayer for hidden states x (..., d): these, unless there is a norm."""
         return x
 
     def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        """What is kept of hidden states to which the output of a sublayer was added."""
+        """Hidden states after a sublayer whose output was added: these, unless there is a norm."""
         return x
 
     def before_tangents(
@@ -331,7 +331,7 @@ def _unit(A: np.ndarray, size: Any) -> np.ndarray:
     scaled = np.linalg.norm(A, axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
         lengths = np.ldexp(scaled, power)
-    if (lengths <= CANCELLED * size).any():
+    if (lengths <= CANCELLED_ATTENTION * size).any():
         largest = np.max(size)
         raise MeanfieldError(
             f"Attention is 0 at a token, to rounding ({lengths.min():.1e} of {largest:.1e}), and "

@@ -29,8 +29,8 @@ from ..core.forms import (
 from ..core.kinds import Kind, KindOf
 
 
-class Place(NamedTuple):
-    """What `Given` may ask of the state that a model is to move.
+class StateSizes(NamedTuple):
+    """Sizes of the state that a model is to move, which values of `Given` depend on.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class Given(Kind, family=True):
 
     def at(self, t: float) -> np.ndarray:
         """The value at time t; raises MeanfieldError while it is not known."""
-        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(place).")
+        raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(sizes).")
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which it jumps, in increasing order."""
         return np.empty(0)
 
     @abstractmethod
-    def resolve(self, place: Place) -> Any:
+    def resolve(self, sizes: StateSizes) -> Any:
         """The numbers; raises ValueError or StorageError where there are none."""
 
 
@@ -98,7 +98,7 @@ class FromFile(GivenMatrix, GivenNumber):
     file: DataFile
     key: str | None = None
 
-    def resolve(self, place: Place) -> np.ndarray:
+    def resolve(self, sizes: StateSizes) -> np.ndarray:
         return read_numbers(Path(self.file), self.key)
 
 
@@ -118,7 +118,7 @@ def _layers(name: str, value: Any) -> np.ndarray:
 
 
 class _Layers(Leaf):
-    """One entry for each layer: numbers of one shape, or tables among them."""
+    """Form of a list with one entry for each layer: numbers of one shape, or tables among them."""
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
@@ -126,7 +126,7 @@ class _Layers(Leaf):
         return super().read(data, at, reading)
 
 
-LAYERS = _Layers("an array, one entry for each layer", _layers, {"type": "array"})
+LAYER_LIST = _Layers("an array, one entry for each layer", _layers, {"type": "array"})
 
 
 class PerLayer(MatrixInTime, BetaInTime):
@@ -153,7 +153,7 @@ class PerLayer(MatrixInTime, BetaInTime):
 
     piecewise_constant = True
 
-    values: Annotated[Any, LAYERS]
+    values: Annotated[Any, LAYER_LIST]
     duration: Positive = 1.0
 
     @property
@@ -161,10 +161,10 @@ class PerLayer(MatrixInTime, BetaInTime):
         """Whether all layers hold numbers, and no table stands for one."""
         return isinstance(self.values, np.ndarray)
 
-    def resolve(self, place: Place) -> "PerLayer":
+    def resolve(self, sizes: StateSizes) -> "PerLayer":
         if self.known:
             return self
-        layers = [v.resolve(place) if isinstance(v, Given) else v for v in self.values]
+        layers = [v.resolve(sizes) if isinstance(v, Given) else v for v in self.values]
         shapes = {np.shape(layer) for layer in layers}
         if len(shapes) > 1:
             raise ValueError(
@@ -212,7 +212,7 @@ class FunctionOfTime:
         self.__qualname__ = getattr(function, "__qualname__", type(function).__qualname__)
 
     def identity(self) -> Any:
-        """What `digest` reads of it: the function."""
+        """The function, which `digest` reads."""
         return self.function
 
     def __call__(self, t: float) -> np.ndarray:
@@ -256,7 +256,7 @@ def at(value: Any, t: float) -> np.ndarray:
 
 
 def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Those of the parameters that are no arrays, and have a value `at` each time."""
+    """The parameters that are no arrays, and have a value `at` each time."""
     return {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
 
 
@@ -325,33 +325,33 @@ def _in_time(
     return constant(name, value)
 
 
-MATRIX = Leaf(
+MATRIX_FORM = Leaf(
     "a number, a matrix [[...], ...], heads of them, or a table",
     lambda name, value: _in_time(
         _matrix, _matrix_of_time, name, 1.0 if value is None else value, layered=_matrix
     ),
     NESTED,
 )
-BIAS = Leaf(
+BIAS_FORM = Leaf(
     "an array, that of each head, or a table",
     lambda name, value: _in_time(_bias, _bias, name, value),
     NESTED,
 )
-BETA = Leaf(
+BETA_FORM = Leaf(
     "a finite number, an array of them, or a table",
     lambda name, value: _in_time(NUMBERS.check, _single(NUMBERS, "betas"), name, value),
     NESTED,
 )
 
 
-KAPPA = Leaf(
+KAPPA_FORM = Leaf(
     "a number > 0, inf included, an array of them, or a table",
     lambda name, value: _in_time(
         POSITIVE_NUMBERS.check, _single(POSITIVE_NUMBERS, "kappas"), name, value
     ),
     NESTED,
 )
-NoiseParameter = Annotated[Any, Either((KAPPA, KindOf(BetaInTime)))]
-Matrix = Annotated[Any, Either((MATRIX, KindOf(MatrixInTime)))]
-Bias = Annotated[Any, Either((BIAS, KindOf(MatrixInTime)))]
-InverseTemperature = Annotated[Any, Either((BETA, KindOf(BetaInTime)))]
+NoiseParameter = Annotated[Any, Either((KAPPA_FORM, KindOf(BetaInTime)))]
+Matrix = Annotated[Any, Either((MATRIX_FORM, KindOf(MatrixInTime)))]
+Bias = Annotated[Any, Either((BIAS_FORM, KindOf(MatrixInTime)))]
+InverseTemperature = Annotated[Any, Either((BETA_FORM, KindOf(BetaInTime)))]

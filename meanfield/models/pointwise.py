@@ -15,16 +15,19 @@ from .activations import ACTIVATIONS, SLOPES, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing
 
-MATRICES = "inner", "outer", "gate"
-NAMED = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
-ACTIVATION = Leaf(
-    NAMED, lambda name, f: fitting(name, f, NAMED, callable(f), TypeError), {}, ACTIVATIONS
+FEEDFORWARD_MATRICES = "inner", "outer", "gate"
+ACTIVATION_NAMES = ", ".join(f'"{name}"' for name in ACTIVATIONS) + ", or in Python a function"
+ACTIVATION_FORM = Leaf(
+    ACTIVATION_NAMES,
+    lambda name, f: fitting(name, f, ACTIVATION_NAMES, callable(f), TypeError),
+    {},
+    ACTIVATIONS,
 )
 Weight = Annotated[Any, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
 def values_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
-    """What a function of points (..., d) returns at x, a new array of as many vectors.
+    """Values of a function of points (..., d) at x, a new array of as many vectors.
 
     Parameters
     ----------
@@ -183,7 +186,7 @@ class FeedForward(Pointwise):
     inner: Weight
     outer: Weight
     bias: Weight | None = None
-    activation: Annotated[Callable, ACTIVATION] = relu
+    activation: Annotated[Callable, ACTIVATION_FORM] = relu
     _: KW_ONLY
     outer_bias: Weight | None = None
     gate: Weight | None = None
@@ -194,7 +197,9 @@ class FeedForward(Pointwise):
             return
         for name, value in changing(self._given).items():
             fitting(name, value, "finite numbers", np.isfinite(value.values).all())
-        shapes = {name: self._given[name].shape for name in MATRICES if name in self._given}
+        shapes = {
+            name: self._given[name].shape for name in FEEDFORWARD_MATRICES if name in self._given
+        }
         shapes["outer"] = shapes["outer"][::-1]
         given = {shape for shape in shapes.values() if shape}
         shape = next(iter(given), ())
@@ -228,7 +233,7 @@ class FeedForward(Pointwise):
     @property
     def _given(self) -> dict[str, Any]:
         """The numbers that it has, by name."""
-        names = *MATRICES, "bias", "outer_bias", "gate_bias"
+        names = *FEEDFORWARD_MATRICES, "bias", "outer_bias", "gate_bias"
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
@@ -238,7 +243,7 @@ class FeedForward(Pointwise):
         if None in shapes.values():
             return None
         shapes["outer"] = shapes["outer"][::-1]
-        told = [d for name in MATRICES for d in shapes.get(name, ())[1:]]
+        told = [d for name in FEEDFORWARD_MATRICES for d in shapes.get(name, ())[1:]]
         told += [d for name in ("outer_bias", "bias") for d in shapes.get(name, ())]
         return told[0] if told else None
 

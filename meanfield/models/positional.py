@@ -16,7 +16,7 @@ from ..core.kinds import Kind
 
 
 class PositionalEncoding(Kind, family=True):
-    """What positions do in `Attention`, see ``Attention(positions=...)``.
+    """Effect of positions in `Attention`, see ``Attention(positions=...)``.
 
     A kind of one's own has `turned`, or `terms`, or both.
 
@@ -30,7 +30,7 @@ class PositionalEncoding(Kind, family=True):
 
     @property
     def heads(self) -> int | None:
-        """How many heads it is for; None where all heads have the same."""
+        """The number of heads it is for; None where all heads have the same."""
         return None
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
@@ -38,11 +38,11 @@ class PositionalEncoding(Kind, family=True):
         return rows
 
     def terms(self, i: np.ndarray, j: np.ndarray, head: int) -> np.ndarray:
-        """What is added to the logits l_ij of a head, of queries i and keys j that broadcast."""
+        """Terms added to the logits l_ij of a head, of queries i and keys j that broadcast."""
         return np.zeros(np.broadcast_shapes(i.shape, j.shape))
 
     def of_head(self, head: int) -> Callable[[slice, slice], np.ndarray] | None:
-        """What is added to a block of the logits of a head, by rows and columns; or None."""
+        """A function (rows, columns) -> terms added to a block of the logits of a head; or None."""
         return partial(self._block, head) if self.adds else None
 
     def _block(self, head: int, rows: slice, columns: slice) -> np.ndarray:

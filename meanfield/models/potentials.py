@@ -27,10 +27,10 @@ from ..spaces.kernels import (
     values_at,
 )
 from .drift import Ensemble
-from .zonal import ROUNDED, ZonalDrift, remembered, slope_of
+from .zonal import ROUNDED_COEFFICIENT, ZonalDrift, remembered, slope_of
 
-DESCRIBED = 4096  # degree of the series that files hold
-SMALL = -40.0  # log x where 1 - e^-x is x to rounding
+FILE_DEGREE = 4096  # degree of the series that files hold
+SMALL_LOGARITHM = -40.0  # log x where 1 - e^-x is x to rounding
 
 
 class _Exponential(ZonalDrift):
@@ -48,7 +48,7 @@ class _Exponential(ZonalDrift):
         with np.errstate(divide="ignore"):
             log_size = log_gap + np.log(np.abs(beta))
             size = np.exp(log_size)
-            small = np.where(log_size < SMALL, log_size, np.log(-np.expm1(-size)))
+            small = np.where(log_size < SMALL_LOGARITHM, log_size, np.log(-np.expm1(-size)))
         sign = np.sign(beta * np.ones_like(log_gap))
         return sign, small + np.where(sign > 0, size, 0.0)
 
@@ -313,9 +313,11 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
 
     def in_file(self) -> ZonalDrift:
         """The series of cosines that stands for it; a derivative of its own is lost."""
-        multipliers = quadrature_multipliers(self.potential, DESCRIBED, 2, tolerance=self.tolerance)
-        series = np.where(np.arange(DESCRIBED + 1) == 0, 1.0, 2.0) * multipliers
-        significant = np.flatnonzero(np.abs(series) > ROUNDED * np.abs(series).max())
+        multipliers = quadrature_multipliers(
+            self.potential, FILE_DEGREE, 2, tolerance=self.tolerance
+        )
+        series = np.where(np.arange(FILE_DEGREE + 1) == 0, 1.0, 2.0) * multipliers
+        significant = np.flatnonzero(np.abs(series) > ROUNDED_COEFFICIENT * np.abs(series).max())
         kept = series[: significant[-1] + 1] if significant.size else series[:1]
         return CosineSeries(kept, self.name, self.derivative)
 

@@ -1,4 +1,4 @@
-"""How the inverse temperature may grow with the number of tokens, for long contexts."""
+"""Inverse temperatures that grow with the number of tokens, for long contexts."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.checks import common_shape, whole_number
 from ..core.forms import NUMBERS, Natural, Numbers
-from .parameters import GivenNumber, Place
+from .parameters import GivenNumber, StateSizes
 
 
 def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
@@ -81,8 +81,8 @@ class Logarithmic(GivenNumber):
     gamma: Numbers = 1.0
     offset: Numbers = 0.0
 
-    def resolve(self, place: Place) -> np.ndarray:
-        return logarithmic(_tokens_of(place), self.gamma, self.offset)
+    def resolve(self, sizes: StateSizes) -> np.ndarray:
+        return logarithmic(_tokens_of(sizes), self.gamma, self.offset)
 
 
 class Power(GivenNumber):
@@ -99,14 +99,14 @@ class Power(GivenNumber):
     d: Natural | None = None
     factor: Numbers = 1.0
 
-    def resolve(self, place: Place) -> np.ndarray:
-        d = self.d or place.d
+    def resolve(self, sizes: StateSizes) -> np.ndarray:
+        d = self.d or sizes.d
         if d is None:
             raise ValueError("Power needs d, the dimension of the keys: this state has none.")
-        return power(_tokens_of(place), d, self.factor)
+        return power(_tokens_of(sizes), d, self.factor)
 
 
-def _tokens_of(place: Place) -> np.ndarray:
-    if place.n is None:
+def _tokens_of(sizes: StateSizes) -> np.ndarray:
+    if sizes.n is None:
         raise ValueError("A scaling of beta needs a number of tokens; this state has none.")
-    return place.n
+    return sizes.n

@@ -9,7 +9,7 @@ from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, shown
 from .drift import Drift, Ensemble
-from .parameters import Given, Place
+from .parameters import Given, StateSizes
 from .zonal import ZonalDrift
 
 
@@ -107,7 +107,7 @@ class Sum(Drift):
         return super().replace(drifts=drifts, factors=factors)
 
     def replace(self, **changes: Any) -> Any:
-        """The same sum with other drifts or factors, or values of some of its `parameters`."""
+        """A sum with other drifts or factors, or values of some of its `parameters`."""
         drifts, factors = [], []
         for k, (factor, drift) in enumerate(self.terms):
             factors.append(changes.pop(f"factors[{k}]", factor))
@@ -116,10 +116,10 @@ class Sum(Drift):
             drifts.append(drift.replace(**own) if own else drift)
         return super().replace(**{"drifts": drifts, "factors": factors, **changes})
 
-    def resolve(self, place: Place) -> Any:
+    def resolve(self, sizes: StateSizes) -> Any:
         terms = self.terms
-        drifts = [drift.resolve(place) for _, drift in terms]
-        factors = [c.resolve(place) if isinstance(c, Given) else c for c, _ in terms]
+        drifts = [drift.resolve(sizes) for _, drift in terms]
+        factors = [c.resolve(sizes) if isinstance(c, Given) else c for c, _ in terms]
         pairs = zip((*drifts, *factors), (*self.drifts, *(c for c, _ in terms)), strict=True)
         return self if all(new is old for new, old in pairs) else type(self)(drifts, factors)
 
@@ -143,7 +143,7 @@ class Sum(Drift):
 
     @property
     def _apart(self) -> tuple[Any, Any] | None:
-        """Of zonal parts one that is divided by Z * mu, and another that is not by the same."""
+        """Two zonal parts, one divided by Z * mu and another not by the same; else None."""
         parts = [drift.as_zonal() for drift in self.drifts]
         divided = next((part for part in parts if part.normalised), None)
         others = (part for part in parts if divided is not None and part != divided)

@@ -277,7 +277,7 @@ class Transformer(Kind, family=True):
 
     @property
     def why_on_tokens_only(self) -> str:
-        """Why no law follows the normalisation or the feed-forward map; empty if one can."""
+        """The reason why no law follows the normalisation or feed-forward map; empty if one can."""
         if self.normalisation.norms:
             return f"{self.normalisation!r} acts on hidden states of tokens in R^d."
         return "" if self._pointwise is None else self._pointwise.why_no_density

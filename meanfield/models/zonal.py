@@ -16,14 +16,18 @@ from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
 from .drift import Drift
 
-NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)  # at which a drift shows what it computes
-DENSE = np.linspace(-1, 1, 515)[1:-1]  # for the largest slope, which may be infinite at +-1
-CLOSE = 1e-3  # gaps below which differences of slopes cancel
-PLACES, SHARES = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
-SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
-ACCURACY = 1e-12  # of their derivatives
-ROUNDED = 1e-15  # times the largest are coefficients that may be rounding
-NEGLIGIBLE = 1e-17
+FINGERPRINT_NODES = np.cos(
+    np.pi * (np.arange(64) + 0.5) / 64
+)  # at which a drift shows what it computes
+SLOPE_SEARCH_NODES = np.linspace(-1, 1, 515)[
+    1:-1
+]  # for the largest slope, which may be infinite at +-1
+CLOSE_SLOPES = 1e-3  # gaps below which differences of slopes cancel
+GAUSS_NODES, GAUSS_WEIGHTS = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
+INTERPOLANT_SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
+SLOPE_ACCURACY = 1e-12  # of their derivatives
+ROUNDED_COEFFICIENT = 1e-15  # times the largest are coefficients that may be rounding
+NEGLIGIBLE_DEGREE = 1e-17
 CLOSED_FORMS = (
     "exponent",
     "polynomial_degree",
@@ -35,7 +39,7 @@ CLOSED_FORMS = (
     "interaction",
     "contrast",
 )  # which belong to one slope and weight
-DEGREES = (64, 256, 1024, 4096)
+KERNEL_DEGREES = (64, 256, 1024, 4096)
 
 
 def remembered(compute: Callable) -> Callable:
@@ -194,7 +198,7 @@ class ZonalDrift(Drift):
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         """The largest |W'|, over the least Z."""
-        nodes = np.broadcast_to(DENSE, (*self.shape, DENSE.size))
+        nodes = np.broadcast_to(SLOPE_SEARCH_NODES, (*self.shape, SLOPE_SEARCH_NODES.size))
         return np.abs(self.slope(nodes)).max(axis=-1) / self.weight(nodes).min(axis=-1)
 
     @remembered
@@ -250,10 +254,10 @@ class ZonalDrift(Drift):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = (self.slope(np.ones_like(gap)) - there) / there
             sign, log_size = np.array(np.sign(ratio)), np.array(np.log(np.abs(ratio)))
-            for index in np.argwhere(gap < CLOSE):
+            for index in np.argwhere(gap < CLOSE_SLOPES):
                 place = tuple(index)
                 curvature = self.member(place[: len(self.shape)])._curvature
-                mean = curvature(1 - gap[place] * PLACES) @ SHARES / there[place]
+                mean = curvature(1 - gap[place] * GAUSS_NODES) @ GAUSS_WEIGHTS / there[place]
                 sign[place] = np.sign(mean)
                 log_size[place] = np.log(np.abs(mean)) + log_gap[place]
         return sign, log_size
@@ -277,12 +281,12 @@ class ZonalDrift(Drift):
         return f"{name}.slope is not finite at inner products of these tokens{zero}."
 
     def identity(self) -> Any:
-        nodes = np.broadcast_to(NODES, (*self.shape, NODES.size))
+        nodes = np.broadcast_to(FINGERPRINT_NODES, (*self.shape, FINGERPRINT_NODES.size))
         slopes = values_at("slope", self.slope, nodes, finite=True)
         return [super().identity(), slopes, self.weight(nodes)]
 
 
-OF_ONE_NUMBER = re.compile(r"only \S+ arrays can be converted|truth value of an array")
+SCALAR_ONLY_ERROR = re.compile(r"only \S+ arrays can be converted|truth value of an array")
 
 
 def _with_trailing_axes(method):
@@ -304,7 +308,7 @@ def _with_trailing_axes(method):
 
 def _refuse_one_number(name: str, shape: tuple[int, ...], error: Exception) -> None:
     """Raise if NumPy's error is that of a function of one number."""
-    if OF_ONE_NUMBER.search(str(error)):
+    if SCALAR_ONLY_ERROR.search(str(error)):
         raise TypeError(
             f"{name} gets an array of inner products, here of shape {shape}: write np.exp, not "
             f"math.exp, and np.where, not if. It raised: {error}."
@@ -339,18 +343,18 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
     """
     if isinstance(potential, np.polynomial.Chebyshev):
         return potential.deriv()
-    places = np.cos(np.linspace(0, np.pi, SIZES[-1]))
+    places = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
     coarser = np.full(places.size, np.nan)
-    for size in SIZES:
+    for size in INTERPOLANT_SIZES:
         slope = _interpolant(potential, size).deriv()
         values = slope(places)
-        if np.abs(values - coarser).max() <= ACCURACY * np.abs(values).max():
+        if np.abs(values - coarser).max() <= SLOPE_ACCURACY * np.abs(values).max():
             return slope
         coarser = values
     raise MeanfieldError(
         "Tokens need the slope W' of an Interaction, and the Chebyshev interpolants of its "
-        f"potential do not give it to {ACCURACY:g} with up to {SIZES[-1]} terms. Give it: "
-        "Interaction(W, derivative=...)."
+        f"potential do not give it to {SLOPE_ACCURACY:g} with up to {INTERPOLANT_SIZES[-1]} terms. "
+        "Give it: Interaction(W, derivative=...)."
     )
 
 
@@ -360,13 +364,15 @@ def _interpolant(potential, size):
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
     coefficients = dct(values_at("potential", potential, nodes, finite=True)) / size
     coefficients[0] /= 2
-    return np.polynomial.Chebyshev(coefficients).trim(ROUNDED * np.abs(coefficients).max())
+    return np.polynomial.Chebyshev(coefficients).trim(
+        ROUNDED_COEFFICIENT * np.abs(coefficients).max()
+    )
 
 
 # How many harmonics of a drift matter ------------------------------------------------------------
 
 
-def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE) -> int:
+def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE_DEGREE) -> int:
     """The highest degree that contributes to a velocity; to rounding, by default.
 
     At most the degree l contributes W_l dim H_l l (l + d - 2)/(d - 1) to the numerator of the
@@ -381,13 +387,13 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
     if drift.polynomial_degree is not None:
         return max(drift.polynomial_degree, 1)
 
-    for degree in DEGREES:
+    for degree in KERNEL_DEGREES:
         last = [_last(sizes, negligible) for sizes in _log_sizes(drift, degree, dimension)]
         if max(last) - 1 < 0.9 * degree:
             return max(*last, 1)
     raise MeanfieldError(
-        f"The harmonics of {drift!r} do not decay to rounding up to degree {DEGREES[-1]}: its "
-        "slope is not smooth, varies over too small angles, or is infinite at 1, where mass "
+        f"The harmonics of {drift!r} do not decay to rounding up to degree {KERNEL_DEGREES[-1]}: "
+        "its slope is not smooth, varies over too small angles, or is infinite at 1, where mass "
         "gathers. A sum of harmonics needs a smooth potential, as USA, Kuramoto, and SA with "
         "|beta| <= 1e5 have; else solve for the density, or sum over pairs of tokens."
     )
@@ -397,7 +403,7 @@ def _last(log_sizes: np.ndarray, negligible: float) -> int:
     """The last degree that counts in some member; beyond all where sizes are not numbers."""
     largest = log_sizes.max(axis=-1, keepdims=True)
     if not (largest < np.inf).all():
-        return DEGREES[-1] + 1
+        return KERNEL_DEGREES[-1] + 1
     counts = log_sizes > largest + np.log(negligible)
     return int(np.nonzero(counts)[-1].max(initial=0))
 

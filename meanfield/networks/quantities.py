@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..core.checks import real
-from ..dynamics.observables import LEAST_SHARE, rank_of
+from ..dynamics.observables import LEAST_EIGENVALUE_SHARE, rank_of
 
 LARGEST_BETA = 500.0  # exp(beta) is a number of double precision
 
@@ -93,13 +93,13 @@ class EffectiveRank(Quantity):
     def value(self, h):
         x, _ = directions(h)
         shares = np.linalg.eigvalsh(smaller_gram(x) / len(x))
-        return float(rank_of(np.where(shares > LEAST_SHARE, shares, 0)))
+        return float(rank_of(np.where(shares > LEAST_EIGENVALUE_SHARE, shares, 0)))
 
     def gradient(self, h):
         x, lengths = directions(h)
         n, d = x.shape
         shares, vectors = np.linalg.eigh(smaller_gram(x) / n)
-        some = shares > LEAST_SHARE
+        some = shares > LEAST_EIGENVALUE_SHARE
         logs = np.log(np.where(some, shares, 1.0))
         rank = np.exp(-(shares * logs).sum())
         slopes = np.where(some, -rank * (logs + 1), 0.0)

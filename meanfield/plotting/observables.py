@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from ..core.checks import as_given, fitting
 from ..core.forms import TEXT, Many
-from ..dynamics.observables import QUANTITIES, Quantity, quantity_of
+from ..dynamics.observables import OBSERVABLE_STYLES, ObservableStyle, style_of_observable
 from ..results.solution import Solution
 from ..states.contract import member_dims
 from . import theme
@@ -66,7 +66,7 @@ def names_of(solution: Solution) -> list[str]:
     numbers = [
         str(name)
         for name, values in solution.observables.items()
-        if (name, False) in QUANTITIES or {"t"} <= {*values.dims} <= known
+        if (name, False) in OBSERVABLE_STYLES or {"t"} <= {*values.dims} <= known
     ]
     return [name for name in ["moments", *numbers] if is_present(solution, name)]
 
@@ -244,7 +244,7 @@ def draw_observables(
     log_time = is_logarithmic(solution, log_time)
     flat = appearance_of(solution.final).flat(solution.final)
     for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
-        quantity = quantity_of(name, flat=flat)
+        quantity = style_of_observable(name, flat=flat)
         if name == "moments":
             _moments(ax, data, target.members[0])
         elif name == "cluster_mass":
@@ -260,28 +260,30 @@ def draw_observables(
         key_of_groups(target, solution, groups)
 
 
-def _curves(ax: Axes, values: xr.DataArray, quantity: Quantity, groups: Sequence[Group]) -> None:
+def _curves(
+    ax: Axes, values: xr.DataArray, scale: ObservableStyle, groups: Sequence[Group]
+) -> None:
     """A curve for each group, or its median and a band, on the scale that they need."""
     if values.ndim == 1:  # the same for all members, as the degree is
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
     found, t = [percentiles(values, members) for members, _ in groups], values["t"]
-    style: dict[str, Any] = {"drawstyle": "steps-post"} if quantity.steps else {}
+    style: dict[str, Any] = {"drawstyle": "steps-post"} if scale.steps else {}
     style |= {"marker": "."} if len(t) == 1 else {}
-    step: dict[str, Any] = {"step": "post"} if quantity.steps else {}
+    step: dict[str, Any] = {"step": "post"} if scale.steps else {}
     for curves, (_, colour) in zip(found, groups, strict=True):
-        shown = curves - quantity.offset
+        shown = curves - scale.offset
         ax.plot(t, shown[len(shown) // 2], color=colour, **style)
         if len(shown) > 1:
             ax.fill_between(t, *shown[::2], color=colour, alpha=0.25, linewidth=0, **step)
     series = np.concatenate(found)
     positive = series[series > 0]
     negative = (series < 0).any()  # a logarithmic axis would hide it
-    if not negative and positive.size and positive.max() >= quantity.log_from * positive.min():
+    if not negative and positive.size and positive.max() >= scale.log_from * positive.min():
         ax.set_yscale("log", nonpositive="mask")
-        least = _least_known(series, quantity.noise)
+        least = _least_known(series, scale.noise)
         ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** MARGIN))
         label_logarithmic(ax.yaxis)
-    elif quantity.steps:
+    elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
         ax.yaxis.get_major_locator().set_params(integer=True)  # they count something
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
-from ..dynamics.observables import quantity_of
+from ..dynamics.observables import style_of_observable
 from .labels import label_logarithmic, symbol_of
 from .theme import figure, resized, style
 
@@ -65,11 +65,11 @@ def sweep(
         x, *others = (str(dim) for dim in values.dims)
         if others:
             mesh = panel.pcolormesh(values[x], values[others[0]], np.transpose(values.values))
-            page.colorbar(mesh, ax=panel, label=quantity_of(name).symbol)
+            page.colorbar(mesh, ax=panel, label=style_of_observable(name).symbol)
             _parameter(panel.yaxis, others[0], values)
         else:
             panel.plot(values[x], values.values, "o-")
-            panel.set_ylabel(quantity_of(name).symbol)
+            panel.set_ylabel(style_of_observable(name).symbol)
         _parameter(panel.xaxis, x, values)
     return page.figure if ax is not None else resized(page, width, height)
 

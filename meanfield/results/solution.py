@@ -17,7 +17,7 @@ from ..core.checks import boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading
 from ..core.kinds import build, describe, with_hints
-from ..dynamics.observables import MOMENTS, measure_all
+from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..models.transformer import Transformer
 from ..spaces import Geometry
 from ..spaces.characteristics import Characteristics
@@ -396,7 +396,7 @@ def observable_arrays(
         else:
             arrays[name] = dims, values
     if "moment" in table:
-        arrays["k"] = ("k",), np.arange(1, MOMENTS + 1)
+        arrays["k"] = ("k",), np.arange(1, MOMENT_COUNT + 1)
     return arrays | observed | times_of(solution)
 
 

@@ -16,7 +16,7 @@ from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
-from ..models.parameters import Place
+from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..spaces.density import Density
 from ..states import State
@@ -92,7 +92,7 @@ class Arguments:
         if isinstance(state, State):
             if not state.held:
                 state.check_arrays()
-            model = model.resolve(Place(state.dimension, state.tokens, state.shape))
+            model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)
         state = kind.prepared(model, state)
         _check_outputs(len(self.times), state)

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives.journal import Journal
-from ..dynamics.density import SMALLEST_TAIL, TAIL
+from ..derivatives.journal import DensityJournal
+from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Geometry
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
@@ -60,7 +60,7 @@ class SpectralIntegration(Integration):
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
         self.weights = 0  # computed so far
-        self.journal = Journal()
+        self.journal = DensityJournal()
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
         self.policies = {"degrees": self.degrees, "selection": self.selection}
@@ -276,7 +276,7 @@ class DegreeAdaptation(Policy):
 
     def _tail(self, degree: int) -> float:
         """How large the last coefficients may be: relative to those of a Dirac."""
-        return max(TAIL * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
+        return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
         """The degree to shrink to from this one: the same if there is no lower one."""

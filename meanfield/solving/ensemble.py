@@ -216,7 +216,7 @@ class Ensemble:
         """The end as plain data; counts, status and t_end of each member in lists of the shape."""
         states, times = self._states(), [self._time(i) for i in range(len(self.members))]
         rtol = self._arguments.rtol
-        certain = self._arguments.motion.beyond_doubt(states, self.t, rtol)
+        certain = self._arguments.motion.without_warning(states, self.t, rtol)
         causes = [end or cause for end in self.ends]
         each = [
             member.plain_ending(why)

@@ -241,19 +241,19 @@ class Integration(ABC):
         stuck = cause in FAILURES.values()
         text = self.motion.failure(cause, at) if stuck else self._message(cause)
         failed = stuck and cause != "blow-up"
-        doubt = None if failed else self.motion.doubt(state, t, at)
+        warning = None if failed else self.motion.warning(state, t, at)
         remark = self.motion.remark(state)
         most_rejected = stats["rejected"] > np.maximum(stats["steps"], LONG_ENOUGH)
         rough = ROUGH if np.any(most_rejected) else ""  # of any replica
         return {
             "status": STATUS.get(cause, cause),
-            "message": " ".join(filter(None, (text, doubt, remark, rough))),
-            "warning": text if failed else doubt,
+            "message": " ".join(filter(None, (text, warning, remark, rough))),
+            "warning": text if failed else warning,
             "stats": stats | {"rate_of_change": self.rate},
         }
 
     def plain_ending(self, cause: str) -> dict[str, Any]:
-        """That of a member of an ensemble, where there is no failure and no doubt."""
+        """That of a member of an ensemble, where there is no failure and no warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS.get(cause, cause), "warning": None, "stats": stats}
 

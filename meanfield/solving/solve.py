@@ -14,7 +14,7 @@ from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
 from ..core.kinds import checked, with_hints
 from ..derivatives.adjoint import known_steps, recorded
-from ..derivatives.journal import EnsembleJournal, FlowJournal, Journal
+from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
@@ -241,7 +241,7 @@ class _Run:
             self._watch = EventWatch(arguments.events, self._integration)
 
     @property
-    def journal(self) -> Journal | EnsembleJournal | FlowJournal | None:
+    def journal(self) -> DensityJournal | EnsembleJournal | FlowJournal | None:
         """The accepted steps of the run, where they are all known."""
         return self._integration.journal
 
@@ -346,9 +346,9 @@ class _Run:
             record.t_events = run.t_events
         record.end = run.ending(status, record.states[-1], record.times[-1])
         arguments = self._arguments
-        doubt = arguments.motion.doubt_of_start(arguments.state, arguments.rtol)
-        if doubt and record.end["status"] != "unresolved":  # which says more
-            record.end["message"] = f"{doubt} {record.end['message']}"
+        warning = arguments.motion.warning_of_start(arguments.state, arguments.rtol)
+        if warning and record.end["status"] != "unresolved":  # which says more
+            record.end["message"] = f"{warning} {record.end['message']}"
             record.end["stats"]["resolved_at_start"] = False
         self._look_back()
         record.end["stats"]["seconds"] = self._seconds()

@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.derivatives.densities import DifferentiatedRun
-from meanfield.derivatives.journal import Journal
+from meanfield.derivatives.journal import DensityJournal
 from meanfield.steppers import DormandPrince, HochbruckOstermann, Krogstad
 
 CIRCLE = mf.Circle(24)
@@ -23,7 +23,7 @@ def difference(f):
 
 def journal_of(scheme, steps, dt, degrees=(24, 32)):
     """Equal steps on one degree, then as many on the other."""
-    journal = Journal()
+    journal = DensityJournal()
     starts = dt * np.arange(steps)
     for half, degree in zip(np.split(starts, 2), degrees, strict=True):
         journal.add(degree, scheme, np.stack([half, np.full(half.size, dt)], axis=1))

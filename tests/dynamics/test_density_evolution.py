@@ -221,6 +221,6 @@ def test_those_beyond_doubt_are_those_of_which_nothing_is_doubted():
     assert states.member_degrees.tolist() == [2] * 4 + [6] * 4
     motion = DensityMotion(Transformer(USA(np.ones(8)), 2.0), states)
     failure = Failure(0.0, 0.0, rows[0], 0.1, False, None, 1e-8, {}, False)
-    alone = [motion.of_members(i).doubt(states[i], 0.0, failure) is None for i in range(8)]
-    assert motion.beyond_doubt(states, 0.0, 1e-8).tolist() == alone
+    alone = [motion.of_members(i).warning(states[i], 0.0, failure) is None for i in range(8)]
+    assert motion.without_warning(states, 0.0, 1e-8).tolist() == alone
     assert 2 <= sum(alone) <= 6

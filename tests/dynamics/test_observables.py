@@ -8,7 +8,7 @@ from scipy.special import i0, i1, iv, ive
 
 from meanfield import SA, USA, Circle, Density, Interaction, Kuramoto, Transformer
 from meanfield.dynamics import DensityEvolution
-from meanfield.dynamics.observables import MOMENTS, measure, measure_all
+from meanfield.dynamics.observables import MOMENT_COUNT, measure, measure_all
 
 EPS = np.finfo(float).eps
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
@@ -46,7 +46,7 @@ def test_the_uniform_state(beta, drift):
     energy = i0(beta) / (2 * beta) if beta else 0.0  # the constant is dropped in the limit
     assert table["mass"] == table["minimum"] == 1
     assert table["entropy"] == table["order_parameter"] == table["spectral_tail"] == 0
-    np.testing.assert_array_equal(table["moment"], np.zeros(MOMENTS))
+    np.testing.assert_array_equal(table["moment"], np.zeros(MOMENT_COUNT))
     assert table["interaction_energy"] == pytest.approx(energy, rel=1e-14)  # rounding
     if drift is USA:
         assert table["free_energy"] == pytest.approx(-energy, rel=1e-14)
@@ -63,7 +63,7 @@ def test_von_mises_densities_in_closed_form(concentration, mean):
     # Modes beyond 64 are below 1e-26; the logarithm is smooth, and resolved as well.
     expected = concentration * order - np.log(i0(concentration))
     assert table["entropy"] == pytest.approx(expected, rel=1e-12, abs=1e-12)
-    k = np.arange(1, MOMENTS + 1)
+    k = np.arange(1, MOMENT_COUNT + 1)
     moments = np.exp(1j * k * mean) * ive(k, concentration) / ive(0, concentration)
     np.testing.assert_allclose(table["moment"], moments, rtol=0, atol=1e-13)
     assert table["order_parameter"] == pytest.approx(order, rel=1e-12)
@@ -184,7 +184,7 @@ def test_an_ensemble_is_measured_member_by_member(drift):
     mu = Density.stack([Density.stack(members), Density.stack(members[::-1])])
     table = measure(Transformer(drift(betas), kappas), mu)
     for name, value in table.items():
-        assert value.shape == ((2, 3, MOMENTS) if name == "moment" else (2, 3)), name
+        assert value.shape == ((2, 3, MOMENT_COUNT) if name == "moment" else (2, 3)), name
     for i, j in np.ndindex(2, 3):
         alone = measure(Transformer(drift(betas[i, 0]), kappas[j]), mu[i, j])
         for name, value in alone.items():
@@ -196,7 +196,7 @@ def test_a_table_over_time_keeps_each_degree():
     model, states = Transformer(USA(1.0), 2.0), [Circle(8).uniform(), lopsided()]
     table = measure_all(model, states, range(len(states)))
     np.testing.assert_array_equal(table["degree"], [8, 64])
-    assert table["moment"].shape == (2, MOMENTS)
+    assert table["moment"].shape == (2, MOMENT_COUNT)
     assert table["entropy"][1] == measure(model, states[1])["entropy"]
 
 

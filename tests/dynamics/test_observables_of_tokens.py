@@ -77,7 +77,7 @@ def test_the_histogram_counts_every_pair_by_its_mass(monkeypatch):
     expected = np.histogram(G[off], edges, weights=weights[off])[0] / weights[off].sum()
     np.testing.assert_allclose(shares, expected, rtol=1e-12)
     np.testing.assert_allclose(inner_product_histogram(tokens.gram(), 7)[0], shares, rtol=1e-12)
-    monkeypatch.setattr("meanfield.dynamics.observables.ROWS", 7)
+    monkeypatch.setattr("meanfield.dynamics.observables.HISTOGRAM_ROWS", 7)
     np.testing.assert_allclose(inner_product_histogram(tokens, 7)[0], shares, rtol=1e-12)
 
 

@@ -11,7 +11,7 @@ from meanfield.core.kinds import build, describe
 from meanfield.dynamics import TokenMotion
 from meanfield.engines.attention import AttentionSums
 from meanfield.models import Attention, Hardmax, PerLayer, ensembles
-from meanfield.models.parameters import Place
+from meanfield.models.parameters import StateSizes
 
 rng = np.random.default_rng(0)
 
@@ -127,20 +127,20 @@ def test_matrices_of_another_number_of_replicas_are_refused():
 def test_random_matrices_are_independent_in_each_replica(kind, heads):
     """The first do not depend on how many there are; the first of all is that of one system."""
     table = kind(rng=3, heads=heads, per_replica=True)
-    many, few = (table.resolve(Place(5, 8, shape)) for shape in ((6,), (2,)))
+    many, few = (table.resolve(StateSizes(5, 8, shape)) for shape in ((6,), (2,)))
     assert many.shape == (6, heads or 1, 5, 5)
     np.testing.assert_array_equal(many[:2], few)
-    alone = table.resolve(Place(5, 8))
+    alone = table.resolve(StateSizes(5, 8))
     assert alone.shape == ((5, 5) if heads is None else (2, 5, 5))
     np.testing.assert_array_equal(many[0], alone.reshape(many[0].shape))
     assert len(np.unique(many[:, 0, 0, 1])) == 6
-    same = kind(rng=3, heads=heads).resolve(Place(5, 8, (6,)))
+    same = kind(rng=3, heads=heads).resolve(StateSizes(5, 8, (6,)))
     np.testing.assert_array_equal(same, alone)
 
 
 def test_entries_of_different_replicas_are_uncorrelated():
     """The mean product of 2000 pairs of entries N(0, 1), within five standard errors."""
-    drawn = ensembles.GOE(rng=5, per_replica=True).resolve(Place(4, 8, (4000,)))[:, 0, 0, 1]
+    drawn = ensembles.GOE(rng=5, per_replica=True).resolve(StateSizes(4, 8, (4000,)))[:, 0, 0, 1]
     products = drawn[::2] * drawn[1::2]
     assert abs(products.mean()) < 5 * products.std() / np.sqrt(2000)
 

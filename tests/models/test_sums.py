@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.core.forms import Reading
 from meanfield.core.kinds import build, describe
-from meanfield.models.parameters import Place
+from meanfield.models.parameters import StateSizes
 from meanfield.models.scalings import Logarithmic
 
 LEAVES = [mf.SA(2.0), mf.USA(1.0), mf.Kuramoto(), mf.Hardmax(), mf.Attention(V=-1.0)]
@@ -118,11 +118,11 @@ def test_what_the_state_gives_is_put_in_its_place():
     inner = mf.Sum(
         [mf.SA(Logarithmic(2.0)), mf.Attention(V=mf.ensembles.GOE(0))], [Logarithmic(), 2]
     )
-    found = (3 * inner - mf.USA(1.0)).resolve(Place(3, 8))
+    found = (3 * inner - mf.USA(1.0)).resolve(StateSizes(3, 8))
     log, V = np.log(8), mf.ensembles.goe(3, 0)
     assert found == 3 * log * mf.SA(2 * log) + 6 * mf.Attention(V=V) - mf.USA(1.0)
     drift = mf.SA(1.0) - mf.Attention()
-    assert drift.resolve(Place(3, 8)) is drift
+    assert drift.resolve(StateSizes(3, 8)) is drift
 
 
 def test_a_sum_says_what_its_parts_say():

@@ -11,7 +11,7 @@ from drawings import frames
 from matplotlib.figure import Figure
 
 import meanfield as mf
-from meanfield.dynamics.observables import QUANTITIES, declare
+from meanfield.dynamics.observables import OBSERVABLE_STYLES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
 from meanfield.plotting.pages import band
 from meanfield.plotting.registry import FIGURES, kinds_of, options_of
@@ -70,7 +70,7 @@ def test_an_observable_of_ones_own_has_the_symbol_and_the_scale_that_it_declares
     try:
         (ax,) = run.plot("observables").axes
     finally:
-        del QUANTITIES["turning_rate", False]
+        del OBSERVABLE_STYLES["turning_rate", False]
     assert (ax.get_ylabel(), ax.get_yscale()) == (r"rate $\omega$", "log")
 
 

@@ -230,7 +230,7 @@ def test_to_ask_for_doubts_changes_nothing():
     start = mf.Characteristics(mf.Circle(16).von_mises(0, 1.0))
     motion = CharacteristicsMotion(KURAMOTO, start)
     motion.restore({"unresolved_since": 2.0, "reason": "Why.", "last_to_arrive": None})
-    answers = [motion.doubt(start, t, None) for t in (1.0, 3.0, 1.0, 3.0)]
+    answers = [motion.warning(start, t, None) for t in (1.0, 3.0, 1.0, 3.0)]
     assert answers == [None, "Why.", None, "Why."]
     assert motion.stats(start, 1.0)["unresolved_since"] is None
     assert motion.stats(start, 3.0)["unresolved_since"] == 2.0

@@ -177,7 +177,7 @@ def replicas_of(
         motion = TokenMotion(point.noisy, Tokens(y), scheme=Strang)
         draws: Any = Draws([one.seed for one in batch], replicas, pairs)
         for _ in range(steps):
-            y = motion.strang(y, 0.0, point.time / steps, draws)
+            y = motion.strang_step(y, 0.0, point.time / steps, draws)
         if not np.isfinite(y).all():
             raise MeanfieldError(
                 f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "
