@@ -13,7 +13,7 @@ from ..spaces import Geometry
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, Work
-from ..sweeps.points import Point as Place
+from ..sweeps.points import SweepPoint as Place
 from .bases import AXISYMMETRIC
 from .branches import Following, Search
 from .continuation import curve_of

@@ -17,7 +17,7 @@ from swept import drawn, fails_at_two, slow
 
 import meanfield as mf
 from meanfield.sweeps import executors
-from meanfield.sweeps.executors import Here, error_of, processes, workers_of
+from meanfield.sweeps.executors import InThisThread, error_of, processes, workers_of
 from meanfield.sweeps.points import Work
 
 HERE = Path(__file__).parent
@@ -76,7 +76,7 @@ def test_of_a_batch_that_kills_workers_the_point_that_does_so_fails_alone():
 def test_executors_tell_how_much_they_run_at_once():
     with ThreadPoolExecutor(3) as pool:
         assert workers_of(pool) == 3
-    assert workers_of(Here()) == 1
+    assert workers_of(InThisThread()) == 1
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ class Forgetful(ThreadPoolExecutor):
         self.left = times
 
     def submit(self, job, number):
-        if job.points and job.points[0].in_words() == "i = 2" and self.left:
+        if job.points and job.points[0].label() == "i = 2" and self.left:
             self.left -= 1
             future = Future()
             future.set_exception(ValueError("too many values to unpack (expected 3)"))
