@@ -40,7 +40,7 @@ def run(out: Path) -> list[Row]:
     onset, fold, equal = (diagram.special(k)[0] for k in ("bifurcation", "fold", "transition"))
     stable = max((s for _, s in diagram.saved), key=lambda state: state.order_parameter)
     corner = brentq(lambda beta: iv(2, beta) / iv(1, beta) - 0.5, 1.0, 4.0, xtol=1e-14)
-    missing = len([*diagram.doubts, *usa.doubts, *sa.doubts])
+    missing = len([*diagram.warnings, *usa.warnings, *sa.warnings])
     return [
         Row("kappa at which the uniform state loses stability", onset.kappa, BETA / iv(1, BETA),
             1e-10),

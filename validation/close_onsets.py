@@ -174,7 +174,7 @@ def check_transitions(report: Report, plane: mf.PhaseDiagram, values: tuple) -> 
         for what, predicted, measured in rows:
             report.compare(f"m = {m:g}", what, predicted=predicted, measured=measured,
                            tolerance=1e-9)  # fmt: skip
-        report.compare(f"m = {m:g}", "doubts", predicted=0, measured=len(diagram.doubts),
+        report.compare(f"m = {m:g}", "warnings", predicted=0, measured=len(diagram.warnings),
                        tolerance=0)  # fmt: skip
 
 

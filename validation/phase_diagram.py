@@ -26,8 +26,8 @@ from scipy.optimize import brentq
 from scipy.special import ive
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Harmonics
-from meanfield.bifurcation.equation import Equation, Family
+from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.equation import EquationFamily, MomentEquation
 from meanfield.bifurcation.normal_forms import normal_form
 from meanfield.bifurcation.phase_diagram import tricritical_points
 from meanfield.plotting import phases
@@ -72,13 +72,15 @@ def main() -> int:
 def tricritical(report: Report) -> None:
     for d in (2, 3, 4, 8, 64):
         exact = brentq(lambda b, d=d: ive(d / 2 + 1, b) / ive(d / 2, b) - 1 / d, 0.5, 4, xtol=1e-14)
-        (found,) = tricritical_points(Family(mf.USA, "beta", (0.5, 4.0), Harmonics(d, 0, 24)), 1)
+        (found,) = tricritical_points(
+            EquationFamily(mf.USA, "beta", (0.5, 4.0), AxialHarmonics(d, 0, 24)), 1
+        )
         report.compare(
             "tricritical beta", f"d = {d}", predicted=exact, measured=found.beta, tolerance=1e-8
         )
     for n, span in ((2, (5, 15)), (3, (10, 25)), (4, (25, 45)), (5, (40, 70))):
         exact = brentq(lambda b, n=n: ive(2 * n, b) / ive(n, b) - 0.5, *span, xtol=1e-13)
-        family = Family(mf.USA, "beta", span, Harmonics(2, 0, 4 * n + 8))
+        family = EquationFamily(mf.USA, "beta", span, AxialHarmonics(2, 0, 4 * n + 8))
         (found,) = tricritical_points(family, n)
         report.compare(
             "subcritical from beta",
@@ -137,7 +139,9 @@ def softmax(report: Report) -> None:
         for beta in betas:
             l = mf.SA(beta).normaliser(2, d)
             criterion = (d - 1) * (1 - l[1]) * l[2] / (l[1] - l[2]) < d * l[1] + 1
-            form = normal_form(Equation(mf.SA(beta), Harmonics(d, 0, 96 if beta > 10 else 48)), 1)
+            form = normal_form(
+                MomentEquation(mf.SA(beta), AxialHarmonics(d, 0, 96 if beta > 10 else 48)), 1
+            )
             both += bool(criterion and form.kind == "supercritical")
         report.compare(
             "SA: supercritical onsets", f"d = {d}, of {len(betas)} beta",
@@ -149,7 +153,7 @@ def characters(report: Report) -> None:
     """1 for a transcritical onset, 0 for a pitchfork."""
     for d, name in ((2, "circle"), (3, "S^2")):
         for l in range(1, 7):
-            form = normal_form(Equation(mf.USA(3.0), Harmonics(d, 0, 48)), l)
+            form = normal_form(MomentEquation(mf.USA(3.0), AxialHarmonics(d, 0, 48)), l)
             report.compare(
                 "transcritical", f"{name}, degree {l}", predicted=int(d == 3 and l % 2 == 0),
                 measured=int(form.kind == "transcritical"), tolerance=0,

@@ -1,4 +1,4 @@
-"""Stationary states of the noisy equation: found, judged, and followed as the noise changes."""
+"""Stationary states of the noisy equation, their stability, branches and phase diagrams."""
 
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition

@@ -44,17 +44,17 @@ from ..core.checks import as_given, fitting
 from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
 
 AXISYMMETRIC = "axisymmetric"
 ISOTROPIC = Isotropic()
-ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
-NOTHING = 1e-12  # smaller moments of a density have no direction
-UNIFORM = 1e-8  # moments of a state that no rotation changes
-VISIBLE = 1e-6  # of the largest moment: what is smaller may be the noise of a run
+SYMMETRY_ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
+NO_MOMENT = 1e-12  # smaller moments of a density have no direction
+UNIFORM_MOMENT = 1e-8  # moments of a state that no rotation changes
+VISIBLE_MOMENT = 1e-6  # of the largest moment: what is smaller may be the noise of a run
 
 
 class Basis(ReadOnlyArrays, ABC):
@@ -94,9 +94,9 @@ class Basis(ReadOnlyArrays, ABC):
         as many as they need, the others may have more.
     """
 
-    kinds: ClassVar[dict[tuple[str, type[Geometry]], type["Basis"]]] = {}
+    kinds: ClassVar[dict[tuple[str, type[Space]], type["Basis"]]] = {}
     groups: ClassVar[str] = ""
-    open_kinds: ClassVar[dict[type[Geometry], type["Basis"]]] = {}
+    open_kinds: ClassVar[dict[type[Space], type["Basis"]]] = {}
     laplacian: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
@@ -118,8 +118,8 @@ class Basis(ReadOnlyArrays, ABC):
     def __init_subclass__(
         cls,
         names: tuple[str, ...] = (),
-        space: type[Geometry] = Geometry,
-        groups_on: type[Geometry] | None = None,
+        space: type[Space] = Space,
+        groups_on: type[Space] | None = None,
         **options,
     ):
         super().__init_subclass__(**options)
@@ -165,7 +165,7 @@ class Basis(ReadOnlyArrays, ABC):
         return np.zeros((0, len(m)))
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
-        """What rotations that keep the symmetry do not change: here the state itself."""
+        """Numbers that rotations which keep the symmetry do not change: here the state itself."""
         return self.sizes * m
 
     def tail(self, m: np.ndarray) -> float:
@@ -203,8 +203,8 @@ class Basis(ReadOnlyArrays, ABC):
         return self, m
 
     def rotations(self, m: np.ndarray) -> int:
-        """How many perturbations of this order turn a state with the moments m."""
-        return int(self.order == self.turning and np.abs(m).max() >= UNIFORM)
+        """The number of perturbations of this order that turn a state with the moments m."""
+        return int(self.order == self.turning and np.abs(m).max() >= UNIFORM_MOMENT)
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         """The signs (N,) by which the moments of a state differ from those of each mirror image."""
@@ -219,7 +219,7 @@ class Basis(ReadOnlyArrays, ABC):
         return self
 
     def symmetrised(self, m: np.ndarray) -> np.ndarray:
-        """About the state from which a branch with these moments came: the uniform one."""
+        """A state near that from which a branch with these moments came: the uniform one."""
         return np.zeros_like(m)
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
@@ -236,7 +236,7 @@ class Basis(ReadOnlyArrays, ABC):
 
     @classmethod
     @abstractmethod
-    def on(cls, geometry: Any, name: Any) -> "Basis":
+    def on(cls, space: Any, name: Any) -> "Basis":
         """The functions of order 0 up to the degree at which states are sought on a space."""
 
     @abstractmethod
@@ -256,7 +256,7 @@ class Basis(ReadOnlyArrays, ABC):
         """The density with these moments, of the degree of the basis; for order 0."""
 
 
-def basis_on(geometry: Any, name: Any = AXISYMMETRIC) -> Basis:
+def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
     """The functions with a symmetry among which states on a space are sought first.
 
     A symmetry without a name of its own is one for the kind of basis that takes groups.
@@ -268,19 +268,21 @@ def basis_on(geometry: Any, name: Any = AXISYMMETRIC) -> Basis:
     ValueError
         For symmetries that the space lacks.
     """
-    here: dict[str, type[Basis]] = {}
+    kinds_here: dict[str, type[Basis]] = {}
     others: type[Basis] | None = None
-    for kind in reversed(type(geometry).__mro__):
-        here |= {known: found for (known, space), found in Basis.kinds.items() if space is kind}
+    for kind in reversed(type(space).__mro__):
+        kinds_here |= {
+            symmetry: basis for (symmetry, on), basis in Basis.kinds.items() if on is kind
+        }
         others = Basis.open_kinds.get(kind, others)
-    if not here:
+    if not kinds_here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
-        raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
-    if isinstance(name, str) and name in here:
-        return here[name].on(geometry, name)
+        raise TypeError(f"space must be {', '.join(names)} or {last}; got {as_given(space)}.")
+    if isinstance(name, str) and name in kinds_here:
+        return kinds_here[name].on(space, name)
     if others is not None and others.takes(name):
-        return others.on(geometry, name)
-    wanted = f"{' or '.join(map(repr, here))} on {geometry!r}"
+        return others.on(space, name)
+    wanted = f"{' or '.join(map(repr, kinds_here))} on {space!r}"
     more = f", or {others.groups}" if others is not None else ""
     fitting("symmetry", name, f"{wanted}{more}", False)
     raise AssertionError
@@ -308,13 +310,13 @@ def _at_gauss_nodes(
     nodes: int, dimension: int, order: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """`latitudinal` at so many Gauss nodes, read-only: the last few are kept."""
-    found = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
-    for array in found:
+    tables = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
+    for array in tables:
         array.setflags(write=False)
-    return found
+    return tables
 
 
-class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
+class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
     """The harmonics of one order about an axis up to a degree, at Gauss nodes.
 
     States are about the axis of the first moment of a density that does not vanish; that of `Zonal`
@@ -349,8 +351,8 @@ class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
             self.gradients = np.stack([slopes, np.sqrt(turning) * values])
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> Self:
-        return cls(geometry.dimension, 0, max(cls.least, geometry.degree))
+    def on(cls, space: Any, name: str) -> Self:
+        return cls(space.dimension, 0, max(cls.least, space.degree))
 
     def of_order(self, order: int) -> Self:
         return type(self)(self.dimension, order, self.degree, self.x.size)
@@ -364,7 +366,7 @@ class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
         """All Legendre moments about the axis, and the axis."""
-        l, d = range(1, density.geometry.degree + 1), density.geometry.dimension
+        l, d = range(1, density.space.degree + 1), density.space.dimension
         return density.coefficients[1:] / np.sqrt([dimension_of_harmonics(k, d) for k in l]), None
 
     def density(self, m: np.ndarray, axis: Any) -> Density:
@@ -372,7 +374,7 @@ class Harmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
         return Density(space, np.concatenate([[1.0], m * self.sizes]))
 
 
-class OnCircle(Harmonics, names=(AXISYMMETRIC,), space=Circle):
+class OnCircle(AxialHarmonics, names=(AXISYMMETRIC,), space=Circle):
     """Even states on the circle: int cos(k (theta - axis)) dmu, about an angle."""
 
     axis = 0.0
@@ -380,7 +382,7 @@ class OnCircle(Harmonics, names=(AXISYMMETRIC,), space=Circle):
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
         c = density.coefficients[1:]
         k, sizes = np.arange(1, len(c) + 1), np.abs(c)
-        seen = np.flatnonzero((sizes > VISIBLE * sizes.max()) & (sizes > NOTHING))
+        seen = np.flatnonzero((sizes > VISIBLE_MOMENT * sizes.max()) & (sizes > NO_MOMENT))
         angle = -np.angle(c[seen[0]]) / k[seen[0]] if seen.size else 0.0
         return (c * np.exp(1j * k * angle)).real, float(angle)
 
@@ -389,15 +391,15 @@ class OnCircle(Harmonics, names=(AXISYMMETRIC,), space=Circle):
         return Density(Circle(self.degree), series * np.exp(-1j * np.arange(len(series)) * axis))
 
 
-class OnSphere(Harmonics, names=(AXISYMMETRIC,), space=Sphere):
+class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
     """States on S^2 about a unit vector: the first moment, or a principal axis of the second."""
 
     axis = np.array([0.0, 0.0, 1.0])
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        masses, x = density.geometry.weights * density.values, density.geometry.points
+        masses, x = density.space.weights * density.values, density.space.points
         axis = self._axis(masses, x)
-        legendre = np.polynomial.legendre.legvander(x @ axis, density.geometry.degree)
+        legendre = np.polynomial.legendre.legvander(x @ axis, density.space.degree)
         return (masses @ legendre)[1:], axis
 
     @staticmethod
@@ -405,7 +407,7 @@ class OnSphere(Harmonics, names=(AXISYMMETRIC,), space=Sphere):
         first = masses @ x
         values, vectors = np.linalg.eigh((x * masses[:, None]).T @ x - np.eye(3) / 3)
         size = np.linalg.norm(first)
-        if size > NOTHING and size > VISIBLE * np.abs(values).max():
+        if size > NO_MOMENT and size > VISIBLE_MOMENT * np.abs(values).max():
             return first / size
         return vectors[:, np.abs(values).argmax()]
 
@@ -417,7 +419,7 @@ class OnSphere(Harmonics, names=(AXISYMMETRIC,), space=Sphere):
 
 def fold_of(basis: Basis, m: np.ndarray) -> int:
     """k of a k-fold state on the circle; 1 in other spaces and for the uniform state."""
-    present = basis.degrees[: len(m)][np.abs(m) > ROUNDING]
+    present = basis.degrees[: len(m)][np.abs(m) > SYMMETRY_ROUNDING]
     return int(np.gcd.reduce(present)) if basis.dimension == 2 and present.size else 1
 
 
@@ -435,7 +437,7 @@ def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
     Where branches cross, Newton's method determines these moments badly, although they vanish.
     """
     kept = basis.degrees % fold_of(basis, like) == 0
-    if np.abs(like[basis.degrees % 2 == 1]).max(initial=0.0) < ROUNDING:
+    if np.abs(like[basis.degrees % 2 == 1]).max(initial=0.0) < SYMMETRY_ROUNDING:
         kept &= basis.degrees % 2 == 0
     return np.where(kept, m, 0.0)
 
@@ -445,7 +447,7 @@ def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
 GOLDEN = (1 + np.sqrt(5)) / 2
 INVARIANT = 1e-8
 TIE = 1e-6
-FEWEST = 12  # degrees of perturbations
+FEWEST_DEGREES = 12  # of perturbations, and at which states of other groups are sought
 
 
 def fifth_of_a_turn() -> np.ndarray:
@@ -504,20 +506,22 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         return values
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> "Polyhedral":
+    def on(cls, space: Any, name: str) -> "Polyhedral":
         return polyhedral(name, 0, cls.least)
 
     def of_order(self, order: int) -> "Polyhedral":
-        degree = self.degree if order == 0 else min(max(self.degree // 2, FEWEST), self.degree)
+        degree = (
+            self.degree if order == 0 else min(max(self.degree // 2, FEWEST_DEGREES), self.degree)
+        )
         return polyhedral(self.group, order, degree, self._exact)
 
     def finer(self, degree: int) -> "Polyhedral":
         return polyhedral(self.group, self.order, degree)
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        degree = min(self.degree, density.geometry.degree)
+        degree = min(self.degree, density.space.degree)
         space = Sphere(degree)
-        c = space.parseval * density.geometry.resample(density.coefficients, degree)
+        c = space.parseval * density.space.resample(density.coefficients, degree)
         a = (spectrum(self.group, degree).conj() @ c).real
         return self.padded(a / self.sizes[: len(a)]), None
 
@@ -598,13 +602,13 @@ def canonical(vectors: np.ndarray) -> np.ndarray:
 
     From the projections of unit vectors, the largest first, the first of equals.
     """
-    rest, found = vectors @ vectors.T, []
+    rest, rows = vectors @ vectors.T, []
     for _ in range(vectors.shape[1]):
         sizes = np.diag(rest)
         i = int(np.flatnonzero(sizes >= sizes.max() - TIE)[0])
-        found.append(rest[i] / np.sqrt(rest[i, i]))
-        rest = rest - np.outer(found[-1], found[-1])
-    return np.array(found).reshape(vectors.shape[::-1])
+        rows.append(rest[i] / np.sqrt(rest[i, i]))
+        rest = rest - np.outer(rows[-1], rows[-1])
+    return np.array(rows).reshape(vectors.shape[::-1])
 
 
 @lru_cache(maxsize=16)

@@ -9,33 +9,44 @@ from typing import ClassVar
 import numpy as np
 
 from .bases import Basis, fold_of, image
-from .continuation import Point, StationaryCurve
+from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import VANISHES, Onset, Ray, all_rays
 
-AMPLITUDE, LEAST = 0.02, 2e-4  # of new branches, in L^2
-PART = 3  # of the amplitude at which something is expected on a branch: where it begins
-NEARER = 5  # the same of a branch that leaves one near the uniform state
-SLOW = 0.6  # the first step, in parts of such an amplitude
+AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # of new branches, in L^2
+AMPLITUDE_PART = 3  # of the amplitude at which something is expected on a branch: where it begins
+CLEARANCE_PART = 5  # the same of a branch that leaves one near the uniform state
+FIRST_STEP_PART = 0.6  # the first step, in parts of such an amplitude
 NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
-BRIEF = 5  # points after which a curve may have come back
-EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
-SHORTEST = 1e-3  # of the longest step: where a step that may have jumped is not tried again
-SMALL = 0.02  # moments near the uniform state
-BEYOND = 1.5  # times an onset above the range: how far its branch may rise
-GONE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
-LOST = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
-FINE, COARSER = 1.1, 4  # above 1.1 times the range no more than a fourth of the moments are taken
-SINGULAR = 1e-6
-BESIDE, EQUAL = 0.1, 1e-6  # moments of states between two points, and of the same state
-CLOSE, SAME = 1e-5, 1e-2  # of the parameter, relative, and of moments, which differ more
+FEWEST_POINTS = 5  # points after which a curve may have come back
+RANGE_EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
+SHORTEST_STEP_PART = (
+    1e-3  # of the longest step: where a step that may have jumped is not tried again
+)
+SMALL_MOMENT = 0.02  # moments near the uniform state
+REACH_ABOVE_ONSET = 1.5  # times an onset above the range: how far its branch may rise
+ENDS_OUTSIDE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
+ENDS_CUT_SHORT = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
+ABOVE_RANGE, COARSER = (
+    1.1,
+    4,
+)  # above 1.1 times the range no more than a fourth of the moments are taken
+CROSSING_SINGULAR_VALUE = 1e-6
+NEARBY_MOMENTS, EQUAL_MOMENTS = (
+    0.1,
+    1e-6,
+)  # moments of states between two points, and of the same state
+COINCIDENT_VALUE, COINCIDENT_MOMENTS = (
+    1e-5,
+    1e-2,
+)  # of the parameter, relative, and of moments, which differ more
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
 
 @dataclass(eq=False)
 class Branch:
-    """Points of one curve, and what was found on it.
+    """Points of one curve, and the special points on it.
 
     Attributes
     ----------
@@ -55,7 +66,7 @@ class Branch:
     curve: StationaryCurve
     parent: int
     degree: int
-    points: list[Point] = field(default_factory=list)
+    points: list[CurvePoint] = field(default_factory=list)
     specials: list[Special] = field(default_factory=list)
     end: str = ""
     origin: Special | None = None
@@ -79,7 +90,7 @@ def _jumps(special: Special) -> bool:
 
 
 @dataclass(eq=False)
-class Growth:
+class BranchSearch:
     """All branches of a range.
 
     Parameters
@@ -93,18 +104,18 @@ class Growth:
     orders : int
         Of perturbations that are looked at.
     top : float
-        Growth rates are not computed above it.
+        BranchSearch rates are not computed above it.
     stopped : callable
         () -> bool: whether to give up.
 
     Attributes
     ----------
     first : int
-        The number of the first branch that is found: 0 is the uniform state.
-    found : list of Branch
+        The number of the first of these branches: 0 is the uniform state.
+    branches : list of Branch
         Those that were begun, in order.
     missing : list of str
-        What was not found, in words.
+        Sentences that say what is missing.
     lower : list of float
         Free energies of states at the first onset that are on no branch.
     """
@@ -117,7 +128,7 @@ class Growth:
     orders: int = 0
     top: float = np.inf
     stopped: Callable[[], bool] = lambda: False
-    found: list[Branch] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
 
@@ -130,7 +141,7 @@ class Growth:
         for degree, distance in form.close.items():
             if distance > VANISHES:
                 self._blur(form.degree, degree, distance)
-        amplitude = float(np.clip(form.scale / PART, LEAST, AMPLITUDE))
+        amplitude = float(np.clip(form.scale / AMPLITUDE_PART, LEAST_AMPLITUDE, AMPLITUDE))
         for ray in _rays(curve, onset):
             row, way = (np.append(f(ray.direction, basis.sizes), 0.0) for f in (mul, truediv))
             for sign in (1.0,) if _mirrored(basis, ray.direction) else (1.0, -1.0):
@@ -146,8 +157,8 @@ class Growth:
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
         """The branches of an onset above the range, from where they come down into it."""
-        high, span = self.span[1], (self.span[0], BEYOND * onset.value)
-        outside = Growth(self.curve, span, self.most)
+        high, span = self.span[1], (self.span[0], REACH_ABOVE_ONSET * onset.value)
+        outside = BranchSearch(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
             if self.stopped():
                 what = f"a branch of degree {onset.form.degree} that begins above the range"
@@ -157,14 +168,16 @@ class Growth:
             if min(values) <= high:  # in its last step
                 branch.end = "inside"
         self.missing += outside.missing
-        for branch in outside.found:
+        for branch in outside.branches:
             inside = branch.end == "inside"
             z = _at(branch, high) if inside and len(branch.points) > 1 else None
             if z is not None:
                 yield from self.from_edge(branch.curve, z, high, branch.degree)
             elif inside and len(branch.points) == 1:  # it begins just below the onset
                 yield from self.followed(branch.points[0], branch.curve, -1, branch.degree)
-            elif branch.end not in GONE and branch.points[-1].tangent[-1] < 0:  # on its way down
+            elif (
+                branch.end not in ENDS_OUTSIDE and branch.points[-1].tangent[-1] < 0
+            ):  # on its way down
                 self._miss(f"the onset of degree {branch.degree}", onset.value)
 
     def from_edge(
@@ -179,24 +192,24 @@ class Growth:
     def through(self, curve: StationaryCurve, z: np.ndarray, degree: int) -> Iterator[Branch]:
         """The branch through a state, from its upper end."""
         upwards = np.append(np.zeros(len(z) - 1), 1.0)
-        half = Growth(self.curve, self.span, self.most, stopped=self.stopped)
+        half = BranchSearch(self.curve, self.span, self.most, stopped=self.stopped)
         for branch in half.followed(curve.point(z, upwards), curve, -1, degree):
             if self.stopped():
                 branch.end = "interrupted"
-        way = half.found[0]
+        way = half.branches[0]
         inside = [point for point in way.points if self.span[0] <= point.value <= self.span[1]]
         last = inside[-1]
         back = last._replace(tangent=-last.tangent)
         yield from self.followed(back, way.curve, -1, degree)
 
     def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
-        """The branches that leave those found at bifurcations, and those that leave them.
+        """The branches that leave others at bifurcations, and those that leave these.
 
-        Of branches number `done`, ..., `most` - 1 among those found.
+        Of branches number `done`, ..., `most` - 1.
         """
-        while done < min(len(self.found), most):
-            for special in list(self.found[done].specials):
-                for curve, z, direction in self._crossed(self.found[done].curve, special):
+        while done < min(len(self.branches), most):
+            for special in list(self.branches[done].specials):
+                for curve, z, direction in self._crossed(self.branches[done].curve, special):
                     for branch in self._leaving(done, curve, z, direction):
                         branch.origin = special
                         yield branch
@@ -204,15 +217,15 @@ class Growth:
 
     def cut(self, high: float) -> None:
         """Keep what is in a range up to `high`, and what connects it."""
-        for branch in self.found:
+        for branch in self.branches:
             last = branch.points[-1]
-            if branch.end in LOST and last.value > high and last.tangent[-1] < 0:
+            if branch.end in ENDS_CUT_SHORT and last.value > high and last.tangent[-1] < 0:
                 self.missing.append(
                     f"a branch of degree {branch.degree} that comes down from above the range was "
                     f"followed to {self.curve.parameter} = {last.value:.6g}, and may come into it: "
                     "take a range up to there."
                 )
-        self.found = [branch for branch in self.found if branch.cut(high)]
+        self.branches = [branch for branch in self.branches if branch.cut(high)]
 
     def unify(self) -> None:
         """Give special points of branches the place of those of more symmetric ones that they are.
@@ -221,10 +234,10 @@ class Growth:
         which Newton's method is well conditioned. On the circle a k-fold state may lose its
         symmetry in two ways at once.
         """
-        folds = [fold_of(branch.curve.basis, branch.points[0].m) for branch in self.found]
-        for branch, fold in zip(self.found, folds, strict=True):
+        folds = [fold_of(branch.curve.basis, branch.points[0].m) for branch in self.branches]
+        for branch, fold in zip(self.branches, folds, strict=True):
             known = [
-                special for other, k in zip(self.found, folds, strict=True) if k > fold
+                special for other, k in zip(self.branches, folds, strict=True) if k > fold
                 for special in other.specials
                 if special.kind in CROSSINGS and special.status == "converged"
             ]  # fmt: skip
@@ -234,7 +247,7 @@ class Growth:
                     branch.specials[i] = Special(*same[0][:3], *special[3:])
 
     def followed(
-        self, start: Point, curve: StationaryCurve, parent: int = -1, degree: int = 0,
+        self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
         near: float = AMPLITUDE,
     ) -> Iterator[Branch]:  # fmt: skip
         """A branch to its end, with more moments where they are needed; after every new point.
@@ -242,11 +255,11 @@ class Growth:
         The first step is shorter where the amplitude `near` with which it begins is small.
         """
         branch = Branch(curve, parent, degree)
-        self.found.append(branch)
+        self.branches.append(branch)
         step = curve.max_step / 4
         if near < AMPLITUDE:
             change = np.linalg.norm(curve.basis.sizes * start.tangent[:-1])
-            step = min(step, SLOW * near / float(change))
+            step = min(step, FIRST_STEP_PART * near / float(change))
         while True:
             for _ in self._traced(branch, start, step):
                 last = branch.points[-1]
@@ -256,7 +269,7 @@ class Growth:
             else:
                 return
             finer, basis = 3 * branch.curve.basis.degree // 2, branch.curve.basis
-            if finer > basis.most // (COARSER if last.value > FINE * self.top else 1):
+            if finer > basis.most // (COARSER if last.value > ABOVE_RANGE * self.top else 1):
                 branch.end = "unresolved"
                 if len(branch.points) > 1:
                     branch.points.pop()
@@ -270,10 +283,10 @@ class Growth:
                 return
             branch.curve, start, step = curve, curve.point(begun, row), curve.max_step / 4
 
-    def _traced(self, branch: Branch, start: Point, step: float) -> Iterator[None]:
+    def _traced(self, branch: Branch, start: CurvePoint, step: float) -> Iterator[None]:
         """Follow a branch from a point, stopping after every new one, until it ends.
 
-        Growth rates are computed up to the value `top`, and once beyond it.
+        BranchSearch rates are computed up to the value `top`, and once beyond it.
         """
         curve, tests = branch.curve, TestFunctions(branch.curve, self.orders)
         low, high = self.span
@@ -282,12 +295,12 @@ class Growth:
         yield
         while not branch.end:
             last = branch.points[-1]
-            found = curve.stepped(last, step)
-            if found is None:
+            stepped = curve.stepped(last, step)
+            if stepped is None:
                 edge = min(abs(end - last.value) for end in self.span)
-                branch.end = "range" if edge < EDGE * (high - low) else "not continued"
+                branch.end = "range" if edge < RANGE_EDGE * (high - low) else "not continued"
                 return
-            new, step, proposal = found
+            new, step, proposal = stepped
             branch.end = self._end(branch, new)
             met = None if branch.end == "uniform" else meeting(curve, last, new)
             if met is not None:
@@ -295,7 +308,7 @@ class Growth:
                 branch.end = "bifurcation" if low <= new.value <= high else "range"
             new = tests.at(new, last.value <= self.top)
             specials = tests.between(last, step, new, met, len(branch.points) - 1)
-            if step > SHORTEST * curve.max_step and any(map(_jumps, specials)):
+            if step > SHORTEST_STEP_PART * curve.max_step and any(map(_jumps, specials)):
                 step, branch.end = step / 4, ""
                 continue
             branch.specials += [s for s in specials if low <= s.point.value <= high]
@@ -303,17 +316,17 @@ class Growth:
             step = proposal
             yield
 
-    def _end(self, branch: Branch, new: Point) -> str:
-        """Why the branch ends with a new point; empty if it goes on."""
+    def _end(self, branch: Branch, new: CurvePoint) -> str:
+        """The reason for which the branch ends with a new point; empty if it goes on."""
         start, number = branch.points[0], len(branch.points) + 1
         if not self.span[0] <= new.value <= self.span[1]:
             return "range"
         if number >= self.most:
             return "max_points"
-        if number <= BRIEF:
+        if number <= FEWEST_POINTS:
             return ""
         last, first = branch.points[-1], np.abs(start.m).max()
-        small = np.abs(new.m).max() < min(first, SMALL) / 2
+        small = np.abs(new.m).max() < min(first, SMALL_MOMENT) / 2
         if self.curve.basis.laplacian and (small or new.m @ last.m < 0):
             return "uniform"
         if len(start.z) != len(new.z):
@@ -337,7 +350,7 @@ class Growth:
             return
         signs = np.append(image(basis, z[:-1]), 1.0)
         kernel, size = curve.kernel(signs * z)
-        if size < SINGULAR:
+        if size < CROSSING_SINGULAR_VALUE:
             yield curve, signs * z, across(kernel, signs * tangent)
 
     def _leaving(
@@ -361,16 +374,18 @@ class Growth:
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
         """The amplitude with which a branch begins: small where others begin close by."""
         scale = np.append(curve.basis.sizes, 1.0)
-        points = [s.point.z for s in self.found[parent].specials if s.kind in CROSSINGS]
+        points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
         if curve.basis.laplacian:
             ways.append((scale * place)[:-1])  # from the uniform state
         sizes = np.array([np.linalg.norm(way) for way in ways])
-        return min(AMPLITUDE, float(sizes[sizes > LEAST].min(initial=np.inf)) / NEARER)
+        return min(
+            AMPLITUDE, float(sizes[sizes > LEAST_AMPLITUDE].min(initial=np.inf)) / CLEARANCE_PART
+        )
 
     def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
         """The degree by which a branch is known that leaves another one."""
-        return self.found[parent].degree
+        return self.branches[parent].degree
 
     def _miss(self, where: str, value: float) -> None:
         sentence = (
@@ -395,12 +410,12 @@ class Growth:
 
         To half the amplitude `near` of what is looked for.
         """
-        curves = [curve, *(branch.curve for branch in self.found)]
+        curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
         scale = np.append(basis.sizes, 1.0)
         mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
-        for branch in self.found:
+        for branch in self.branches:
             points = np.array([scale * finest.padded(point.z) for point in branch.points])
             if any(_distance(points, scale * z) < near / 2 for z in (state, *mirrored)):
                 return True
@@ -411,7 +426,7 @@ class Growth:
 
         By Newton's method from the points beside it, as steps are long for sharp states.
         """
-        for branch in self.found:
+        for branch in self.branches:
             finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
             state = finest.padded(z)
             same = [state[:-1], *(signs * state[:-1] for signs in finest.basis.images(state[:-1]))]
@@ -420,10 +435,13 @@ class Growth:
                     continue
                 part = (z[-1] - one.p) / (other.p - one.p)
                 near = finest.padded(one.z + part * (_sized(other.z, one.z) - one.z))
-                if min(np.abs(near[:-1] - m).max() for m in same) > BESIDE:
+                if min(np.abs(near[:-1] - m).max() for m in same) > NEARBY_MOMENTS:
                     continue
                 there = finest.at_value(near, curve.value(z[-1]))
-                if there is not None and min(np.abs(there[:-1] - m).max() for m in same) < EQUAL:
+                if (
+                    there is not None
+                    and min(np.abs(there[:-1] - m).max() for m in same) < EQUAL_MOMENTS
+                ):
                     return True
         return False
 
@@ -437,11 +455,11 @@ def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
 def _rays(curve: StationaryCurve, onset: Onset) -> list[Ray]:
     """The directions in which branches leave an onset that are not those of a lower degree too."""
     form, (equation, _) = onset.form, curve.at(onset.coordinate)
-    found = all_rays(equation, form)
+    rays = all_rays(equation, form)
     if form.pure and form.close and min(form.close) < form.degree:
-        del found[1:]
+        del rays[1:]
     alone = (equation.basis.degrees == form.degree).astype(float)
-    return found or [Ray(alone, 0.0, 0.0, np.zeros(len(alone)))]
+    return rays or [Ray(alone, 0.0, 0.0, np.zeros(len(alone)))]
 
 
 def _mirrored(basis: Basis, direction: np.ndarray) -> bool:
@@ -452,7 +470,7 @@ def _mirrored(basis: Basis, direction: np.ndarray) -> bool:
 
 
 def _at(branch: Branch, value: float) -> np.ndarray | None:
-    """The state at a value in the last step of a branch, None if that is not found."""
+    """The state at a value in the last step of a branch, None if Newton's method fails."""
     last, new = branch.points[-2:]
     part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
     first, second = (branch.curve.padded(point.z) for point in (last, new))
@@ -460,7 +478,7 @@ def _at(branch: Branch, value: float) -> np.ndarray | None:
 
 
 def _distance(points: np.ndarray, z: np.ndarray) -> float:
-    """From z to the polygon through points."""
+    """The distance from z to the polygon through points."""
     sides, ways = np.diff(points, axis=0), z - points
     lengths = np.maximum((sides**2).sum(axis=1), np.finfo(float).tiny)
     parts = np.clip((sides * ways[:-1]).sum(axis=1) / lengths, 0, 1)
@@ -473,4 +491,7 @@ def _coincide(one: Special, other: Special) -> bool:
     here, there = one.point, other.point
     size = min(len(here.m), len(there.m))
     apart = np.abs(np.abs(here.m[:size]) - np.abs(there.m[:size])).max()
-    return bool(apart < SAME and np.isclose(there.value, here.value, rtol=CLOSE, atol=0.0))
+    return bool(
+        apart < COINCIDENT_MOMENTS
+        and np.isclose(there.value, here.value, rtol=COINCIDENT_VALUE, atol=0.0)
+    )

@@ -21,30 +21,29 @@ from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
-from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, Growth
+from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
-from .continuation import Point, StationaryCurve, curve_of
-from .diagram import RESERVED, Diagram, SpecialPoint, states_on
+from .continuation import CurvePoint, StationaryCurve, curve_of
+from .diagram import NO_COEFFICIENTS, RESERVED_NAMES, Diagram, SpecialPoint, states_on
 from .equation import with_parameter
-from .journal import Journal
-from .noise_branches import NoiseGrowth
+from .journal import AnswerJournal
+from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
 from .reflections import basis_under
+from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ASIDE = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
-LARGEST = 12  # degree that is followed without being asked for
-FARTHEST = 1000.0  # times the range: how high onsets are looked for
-ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
+EDGE_DIAGRAM_REACH = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
+LARGEST_ONSET_DEGREE = 12  # degree that is followed without being asked for
+HIGHEST_ONSET = 1000.0  # times the range: how high onsets are looked for
+LEAST_ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
 UNIFORM_POINTS = 60
-GROWING = 1e-9
-UNKNOWN = (float("nan"), float("nan"))
-APART = (
+CLUSTERED_APART = (
     "at the onset, kappa = {onset:.6g}, a state that harmonics of degree {degree} lead to lies on "
     "no branch that was followed: leave degrees and secondary out."
 )
@@ -53,7 +52,7 @@ APART = (
 @checked_call("drift", "kappa", "vary", "observables")
 def branches(
     drift: ZonalDrift | type[ZonalDrift],
-    geometry: Geometry,
+    space: Space,
     kappa: float | tuple[float, float],
     *,
     beta: tuple[float, float] | None = None,
@@ -82,7 +81,7 @@ def branches(
     ----------
     drift : USA, SA, Kuramoto, Interaction or another zonal drift
         A single one; or `USA` or `SA` itself, to follow beta.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
     kappa : (float, float), or float
         0 < first < last: the range, below which branches are followed until they turn back, and
         above it up to twice its end, if they come back; or one value, to follow another parameter.
@@ -131,7 +130,7 @@ def branches(
     -------
     Diagram
         Where Newton's method finds no further point a branch ends, with that as its `end`; after
-        Ctrl-C the last one ends as "interrupted". `doubts` says what is missing.
+        Ctrl-C the last one ends as "interrupted". `warnings` says what is missing.
 
     Raises
     ------
@@ -163,7 +162,7 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    basis = basis_under(geometry, symmetry, noise)
+    basis = basis_under(space, symmetry, noise)
     drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     if not noise.laplacian:
@@ -171,23 +170,24 @@ def branches(
         fitting("degrees", degrees, wanted, degrees is None)
         wanted = f"True under {noise!r}, where onsets are found by growth rates"
         fitting("stability", stability, wanted, stability)
-    at, own = _checked_places(save_at, span), _checked_observables(observables, geometry, name)
+    saved_values, measures = (
+        _checked_places(save_at, span),
+        _checked_observables(observables, space, name),
+    )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step, noise),
-        "asked": (degrees, secondary, stability, at, own),
+        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise),
+        "asked": (degrees, secondary, stability, saved_values, measures),
     }
-    with one_blas_thread(), keeper, Journal(keeper, identity) as journal:
+    with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(
-                geometry, symmetry, degrees, secondary, stability, max_points, following
-            )
-            found = (search.diagram if noise.laplacian else search.under_noise)(curve, own)
+            search = Search(space, symmetry, degrees, secondary, stability, max_points, following)
+            diagram = (search.diagram if noise.laplacian else search.under_noise)(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
-        for value in at:
-            found.saved.extend(states_on(found, float(value), curve_of_degree))
-    return found
+        for value in saved_values:
+            diagram.saved.extend(states_on(diagram, float(value), curve_of_degree))
+    return diagram
 
 
 def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
@@ -250,7 +250,7 @@ def follow(
     curve = curve_of(drift, state.equation.basis, name, span, at_kappa, max_step)
     z = np.append(state.legendre_moments, curve.coordinate(start))
     begin = curve.point(z, np.append(np.zeros(len(z) - 1), -1.0 if decreasing else 1.0))
-    return _states(state, Growth(curve, span, max_points).followed(begin, curve))
+    return _states(state, BranchSearch(curve, span, max_points).followed(begin, curve))
 
 
 def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
@@ -313,7 +313,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
                 f"can: {known}."
             )
         raise ValueError(f"{one!r} has no parameter {name!r}; its parameters: {known}.")
-    if name in RESERVED and name != "beta":
+    if name in RESERVED_NAMES and name != "beta":
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
     for end in (low, high):
         with_parameter(drift, name, end)  # raises ValueError where there is no such drift
@@ -328,17 +328,15 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(
-    observables: Any, geometry: Geometry, parameter: str
-) -> dict[str, Callable]:
+def _checked_observables(observables: Any, space: Space, parameter: str) -> dict[str, Callable]:
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
-        wanted = f"printable text without / and none of {', '.join(RESERVED)}"
-        free = isinstance(name, str) and name not in (*RESERVED, parameter)
+        wanted = f"printable text without / and none of {', '.join(RESERVED_NAMES)}"
+        free = isinstance(name, str) and name not in (*RESERVED_NAMES, parameter)
         fitting("a name of observables", name, wanted, free and is_variable_name(name))
-        value = own[name](geometry.uniform())
+        value = own[name](space.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
             raise TypeError(
                 f"An observable gives one real number for a density; {name!r} gave {value!r}."
@@ -347,9 +345,9 @@ def _checked_observables(
 
 
 class Search(NamedTuple):
-    """Which branches are followed, and how: arguments of `branches`."""
+    """A search for all branches of a diagram: arguments of `branches`."""
 
-    geometry: Geometry
+    space: Space
     symmetry: str | np.ndarray
     degrees: Any
     secondary: bool
@@ -358,39 +356,41 @@ class Search(NamedTuple):
     following: "Following"
 
     def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
-        """All branches of a range that are found until the user stops."""
+        """All branches of a range that are met until the user stops."""
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
         first = curve.at(curve.coordinate(low))[0]
         orders = (
-            max(ORDERS, curve.basis.damped_from(first.most_attracted) + 1) if self.stability else 0
+            max(LEAST_ORDERS, curve.basis.damped_from(first.most_attracted) + 1)
+            if self.stability
+            else 0
         )
-        growth = Growth(curve, curve.reach, self.max_points, orders, high,
+        growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
                         lambda: self.following.stopped, missing=left_out)  # fmt: skip
         for branch in self._all(growth, onsets):
             value = branch.points[-1].value
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
                 branch.end = "interrupted"
                 break
-        interrupted = any(branch.end == "interrupted" for branch in growth.found)
+        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
         growth.unify()
         if curve.kappa is None:
             growth.cut(high)
-        found = growth.found
-        if interrupted and all(branch.end != "interrupted" for branch in found):
+        branches = growth.branches
+        if interrupted and all(branch.end != "interrupted" for branch in branches):
             growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
-        data = self._data(curve, [_uniform(curve), *found], growth.missing, observables)
+        data = self._data(curve, [_uniform(curve), *branches], growth.missing, observables)
         if lower := [energy for energy in growth.lower if energy < 0]:
             data.attrs["lower"] = lower
-        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in found)]
-        specials, ends = _special_points(curve, here, found), [branch.end for branch in found]
-        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
+        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
+        specials, ends = _special_points(curve, here, branches), [branch.end for branch in branches]
+        return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
     def under_noise(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
-        """The same under another noise than isotropic noise."""
-        growth = NoiseGrowth(curve, curve.reach, self.max_points, curve.basis.orders, curve.span[1],
-                             lambda: self.following.stopped)  # fmt: skip
+        """All branches of a range under another noise than isotropic noise."""
+        growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
+                                   curve.span[1], lambda: self.following.stopped)  # fmt: skip
         for branch in growth.all(self.secondary):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
@@ -398,13 +398,13 @@ class Search(NamedTuple):
                 branch.end = "interrupted"
                 break
         growth.cut(curve.span[1])
-        base, *others = growth.found
+        base, *others = growth.branches
         if base.end != "range":
             growth.missing.append(f"branch 0 has the end {base.end!r}.")
         specials = list(growth.special_points())
-        data = self._data(curve, growth.found, growth.missing, observables)
+        data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
-                       self.geometry, self.symmetry, curve.parameter, curve.kappa,
+                       self.space, self.symmetry, curve.parameter, curve.kappa,
                        curve.basis.noise)  # fmt: skip
 
     def _data(
@@ -415,12 +415,12 @@ class Search(NamedTuple):
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
-        data.attrs |= {"geometry": repr(self.geometry), "symmetry": group}
+        data.attrs |= {"space": repr(self.space), "symmetry": group}
         if missing:
             data.attrs["missing"] = missing
         return data
 
-    def _all(self, growth: Growth, onsets: list[Onset]) -> Iterator[Branch]:
+    def _all(self, growth: BranchSearch, onsets: list[Onset]) -> Iterator[Branch]:
         """Every branch, yielded after each new point."""
         curve = growth.curve
         for onset in onsets:
@@ -436,7 +436,7 @@ class Search(NamedTuple):
         if curve.kappa is None:
             yield from self._apart(growth)
 
-    def _apart(self, growth: Growth) -> Iterator[Branch]:
+    def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
         """The branches of clustered states at the first onset that none of those found has."""
         curve = growth.curve
         equation, _ = curve.at(0.0)
@@ -444,28 +444,31 @@ class Search(NamedTuple):
         (low, high), onset = curve.span, 1 / strongest if strongest > 0 else np.inf
         if self.following.stopped or not low <= onset <= high:
             return
-        done = len(growth.found)
+        done = len(growth.branches)
         for state in clustered_states(curve, onset):
             if growth.passes(state.curve, state.z) or not (state.lower or state.stable):
                 continue
             if self.degrees is None and self.secondary:
                 yield from growth.through(state.curve, state.z, state.degree)
             elif state.lower or np.isnan(state.free_energy):
-                growth.missing.append(APART.format(onset=onset, degree=state.degree))
+                growth.missing.append(CLUSTERED_APART.format(onset=onset, degree=state.degree))
                 growth.lower.append(state.free_energy)
         if self.secondary:
             yield from growth.from_branches(done)
 
-    def _from_edge(self, growth: Growth, value: float) -> Iterator[Branch]:
+    def _from_edge(self, growth: BranchSearch, value: float) -> Iterator[Branch]:
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
-        basis, span = basis_on(self.geometry, self.symmetry), (kappa / ASIDE, ASIDE * kappa)
+        basis, span = (
+            basis_on(self.space, self.symmetry),
+            (kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa),
+        )
         curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,
                          growth.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
-        doubts = across.data.attrs.get("missing", []) + across.cut_short(kappa)
+        warnings = across.data.attrs.get("missing", []) + across.cut_short(kappa)
         place = f"at {growth.curve.parameter} = {value:.6g}"
-        growth.missing += [f"{place}, {doubt}" for doubt in doubts]
+        growth.missing += [f"{place}, {warning}" for warning in warnings]
         for _, state in states_on(across, kappa, partial(_in_degree, curve))[1:]:
             curve, m = growth.curve.finer(state.equation.degree), state.legendre_moments
             degree = int(state.equation.degrees[np.abs(m).argmax()])
@@ -473,21 +476,22 @@ class Search(NamedTuple):
 
 
 def _special_points(
-    curve: StationaryCurve, onsets: list[Onset], found: list[Branch]
+    curve: StationaryCurve, onsets: list[Onset], branches: list[Branch]
 ) -> list[SpecialPoint]:
-    """Those of the uniform state, and those of every branch."""
+    """Special points of the uniform state, and of every branch."""
     name, specials = curve.parameter, []
     for value, form, *_ in onsets:
-        begun = any(b.parent < 0 and b.degree == form.degree for b in found)
+        begun = any(b.parent < 0 and b.degree == form.degree for b in branches)
         status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
         state = state_at(curve, curve.uniform(value))
         specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
                                      form.degree, 0, form.kind, coefficients, state))  # fmt: skip
-    for number, branch in enumerate(found, start=1):
+    for number, branch in enumerate(branches, start=1):
         for point, interval, status, kind, order, _ in branch.specials:
             state = state_at(branch.curve, point.z)
             specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
-                                         branch.degree, order, "", UNKNOWN, state))  # fmt: skip
+                                         branch.degree, order, "", NO_COEFFICIENTS,
+                                         state))  # fmt: skip
     return specials
 
 
@@ -496,7 +500,7 @@ def _uniform(curve: StationaryCurve) -> Branch:
     low, high = map(curve.coordinate, curve.span)
     equation, _ = curve.at(low)
     highest = curve.basis.damped_from(equation.most_attracted)
-    orders = min(curve.basis.orders, max(ORDERS, highest + 1))
+    orders = min(curve.basis.orders, max(LEAST_ORDERS, highest + 1))
     bases = [curve.basis.of_order(order) for order in range(orders)]
     m, branch = np.zeros(len(curve.basis.degrees)), Branch(curve, -1, 0)
     tests = {"transition": equation.free_energy(equation.mean(m, 1.0))}
@@ -504,7 +508,7 @@ def _uniform(curve: StationaryCurve) -> Branch:
         equation, kappa = curve.at(p)
         each = [b.eigenvalues * (equation.multipliers(b) - 1 / kappa) for b in bases]
         rates = [np.sort(values)[::-1] for values in each]
-        point = Point(np.append(m, p), np.append(m, 1.0), curve.value(p), tests, rates)
+        point = CurvePoint(np.append(m, p), np.append(m, 1.0), curve.value(p), tests, rates)
         branch.points.append(point)
     return branch
 
@@ -518,7 +522,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     moments = np.stack([finest.padded(point.m) for _, _, point in rows])
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
-        row[: len(point.rates)] = [(values > GROWING).sum() for values in point.rates]
+        row[: len(point.rates)] = [(values > GROWING_RATE).sum() for values in point.rates]
     first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
@@ -555,7 +559,7 @@ def _begins(branch: Branch, onset: Onset) -> bool:
 def chosen_onsets(
     curve: StationaryCurve, asked: Any
 ) -> tuple[StationaryCurve, list[Onset], list[str]]:
-    """Those of degrees that have one function, in the order of the parameter; what is left out.
+    """Onsets of degrees that have one function, by their parameter; and what is left out, in words.
 
     All that the curve reaches for the range; those that are asked for must be in it, or below. And
     the curve in twice as high a degree, which their normal forms need.
@@ -564,15 +568,15 @@ def chosen_onsets(
     if asked is not None:
         wanted, high = asked_degrees(asked, curve.basis.most // 2), curve.span[1]
         curve = curve.finer(max(curve.basis.degree, 2 * wanted[-1]))
-    found = sorted(curve.onsets(curve.basis.single, (low, high)), key=lambda onset: onset.value)
-    there = sorted({onset.form.degree for onset in found})
+    onsets = sorted(curve.onsets(curve.basis.single, (low, high)), key=lambda onset: onset.value)
+    there = sorted({onset.form.degree for onset in onsets})
     if asked is None:
-        wanted = [l for l in there if l <= LARGEST]
-        here = {onset.form.degree for onset in found if onset.value < curve.span[1]}
+        wanted = [l for l in there if l <= LARGEST_ONSET_DEGREE]
+        here = {onset.form.degree for onset in onsets if onset.value < curve.span[1]}
         higher = sorted(here - set(wanted))
         left_out = [] if not higher else [
-            f"degrees above {LARGEST} have onsets in the range, {higher[0]} for one, which are not "
-            "followed: give the degrees that you want."
+            f"degrees above {LARGEST_ONSET_DEGREE} have onsets in the range, {higher[0]} for one, "
+            "which are not followed: give the degrees that you want."
         ]  # fmt: skip
     for l in wanted:
         if l not in there:
@@ -581,13 +585,13 @@ def chosen_onsets(
                 f"degrees: the uniform state has no bifurcation of degree {l} for {below}"
                 f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
-    return curve, [onset for onset in found if onset.form.degree in wanted], left_out
+    return curve, [onset for onset in onsets if onset.form.degree in wanted], left_out
 
 
 def onsets_above(curve: StationaryCurve) -> list[Onset]:
-    """Those above where branches are followed, whose branches may come down."""
-    place = curve.reach[1], FARTHEST * curve.reach[1]
-    return curve.onsets([l for l in curve.basis.single if l <= LARGEST], place)
+    """Onsets above where branches are followed, whose branches may come down."""
+    place = curve.reach[1], HIGHEST_ONSET * curve.reach[1]
+    return curve.onsets([l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

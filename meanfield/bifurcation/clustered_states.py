@@ -11,15 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .branch_switching import NEAR_UNIFORM
 from .continuation import StationaryCurve
 from .stability import is_stable
 from .stationary import settled
 
-STARTS = 4  # degrees, the most attracted ones, with whose harmonics densities cluster
-SHARP, SHARPEST = 4.0, 200.0  # exponents of clustered densities: times dim H_l, and at most
-NEAR_UNIFORM = 0.05  # in L^2
-SAME = 1e-6  # moments of a state found twice
-LOWER = -1e-12  # of a free energy
+CLUSTERED_DEGREES = 4  # degrees, the most attracted ones, with whose harmonics densities cluster
+SHARPNESS, LARGEST_SHARPNESS = (
+    4.0,
+    200.0,
+)  # exponents of clustered densities: times dim H_l, and at most
+SAME_MOMENTS = 1e-6  # differences of moments of a state that is met twice
+LOWER_ENERGY = -1e-12  # of a free energy
 
 
 class Clustered(NamedTuple):
@@ -45,7 +48,7 @@ class Clustered(NamedTuple):
     @property
     def lower(self) -> bool:
         """Whether its free energy is lower than that of the uniform state."""
-        return self.free_energy < LOWER
+        return self.free_energy < LOWER_ENERGY
 
     @property
     def stable(self) -> bool:
@@ -55,7 +58,7 @@ class Clustered(NamedTuple):
 
 
 def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered]:
-    """States that mu <- exp(kappa g[mu])/const tends to from clustered densities.
+    """The states that mu <- exp(kappa g[mu])/const tends to from clustered densities.
 
     At one value of the parameter.
     """
@@ -63,11 +66,11 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
     equation, kappa = curve.at(p)
     w = equation.multipliers(basis)
     known: list[np.ndarray] = []
-    strongest = np.argsort(-w, kind="stable")[:STARTS]
+    strongest = np.argsort(-w, kind="stable")[:CLUSTERED_DEGREES]
     for i in strongest[w[strongest] > 0]:
         mirrored = basis.dimension == 2 or basis.degrees[i] % 2 == 1
         for sign in (1.0,) if mirrored else (1.0, -1.0):
-            height = min(SHARP * basis.sizes[i] ** 2, SHARPEST)
+            height = min(SHARPNESS * basis.sizes[i] ** 2, LARGEST_SHARPNESS)
             exponent = sign * height * basis.legendre[i]
             law = basis.weights * np.exp(exponent - exponent.max())
             m, finer = settled(equation, basis.analysed(law) / law.sum(), kappa)
@@ -78,7 +81,7 @@ def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered
             if z is None or not np.linalg.norm(finer.basis.sizes * z[:-1]) > NEAR_UNIFORM:
                 continue
             first = z[: len(basis.degrees)]
-            if any(np.abs(first - other).max() < SAME for other in known):
+            if any(np.abs(first - other).max() < SAME_MOMENTS for other in known):
                 continue
             known.append(first)
             energy = finer.free_energy(finer.mean(z[:-1], kappa))

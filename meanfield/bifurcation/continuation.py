@@ -16,21 +16,21 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
-from .equation import Family, OutsideDomain, equation_of
-from .journal import Journal
+from .equation import EquationFamily, OutsideDomain, equation_of
+from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
 
-TOLERANCE = 1e-12
-FINEST = 1e-8
+CURVE_TOLERANCE = 1e-12
+SHORTEST_STEP = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer, shorter steps
-MANY = 7  # Newton steps
+MOST_NEWTON_STEPS = 7  # Newton steps
 GROWTH = 1.6
-GRID = 200  # values of a parameter between which onsets are looked for
-ABOVE = 2.0  # times a range of kappa: how far above it branches are followed
+ONSET_GRID = 200  # values of a parameter between which onsets are looked for
+REACH_ABOVE_RANGE = 2.0  # times a range of kappa: how far above it branches are followed
 
 
-class Point(NamedTuple):
+class CurvePoint(NamedTuple):
     """One point of a curve.
 
     Attributes
@@ -44,7 +44,7 @@ class Point(NamedTuple):
     tests : dict of str to float
         Values of the functions that vanish at special points, by their kind; if they are known.
     rates : sequence of ndarray
-        Growth rates of perturbations by order, in decreasing order; empty if not asked for.
+        BranchSearch rates of perturbations by order, in decreasing order; empty if not asked for.
     """
 
     z: np.ndarray
@@ -77,13 +77,15 @@ class Curve(ABC):
         Where answers are kept.
     """
 
-    def __init__(self, size: int, parameters: int, max_step: float, journal: Journal | None = None):
+    def __init__(
+        self, size: int, parameters: int, max_step: float, journal: AnswerJournal | None = None
+    ):
         self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
     @abstractmethod
     def identity(self) -> tuple:
-        """What tells this curve from others of one search."""
+        """Values that tell this curve from others of one search."""
 
     @cached_property
     def _digest(self) -> str:
@@ -106,7 +108,7 @@ class Curve(ABC):
         """
 
     def value(self, p: float) -> float:
-        """What the last parameter stands for."""
+        """The value that the last parameter stands for."""
         return float(p)
 
     def coordinate(self, value: float) -> float:
@@ -134,14 +136,14 @@ class Curve(ABC):
             return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
 
         def find() -> np.ndarray:
-            found = newton(bordered, start, TOLERANCE)
-            good = found.converged and not (most and len(found.residuals) > most)
-            return found.x if good else np.zeros(0)
+            iteration = newton(bordered, start, CURVE_TOLERANCE)
+            good = iteration.converged and not (most and len(iteration.residuals) > most)
+            return iteration.x if good else np.zeros(0)
 
         z = self.recalled("solved", (start, row, value, most), find)
         return z if z.size else None
 
-    def point(self, z: np.ndarray, direction: np.ndarray) -> Point:
+    def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
         """The point with its tangent, which does not go against `direction`."""
 
         def find() -> np.ndarray:
@@ -149,13 +151,13 @@ class Curve(ABC):
             tangent = np.linalg.solve(matrix, np.append(np.zeros(len(z) - 1), 1.0))
             return tangent / np.sqrt(self._lengths @ tangent**2)
 
-        return Point(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
+        return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
 
-    def distance(self, point: Point, other: Point) -> float:
-        """How far ahead of a point another one lies, along its tangent."""
+    def distance(self, point: CurvePoint, other: CurvePoint) -> float:
+        """The distance by which another point lies ahead of one, along its tangent."""
         return float(self._lengths * point.tangent @ (other.z - point.z))
 
-    def ahead(self, point: Point, step: float, most: int | None = None) -> Point | None:
+    def ahead(self, point: CurvePoint, step: float, most: int | None = None) -> CurvePoint | None:
         """The point a step further, or None where Newton's method finds none in `most` steps."""
         start, row = point.z + step * point.tangent, self._lengths * point.tangent
         z = self.solved(start, row, float(row @ start), most)
@@ -167,23 +169,23 @@ class Curve(ABC):
         row = np.append(np.zeros(len(near) - 1), 1.0)
         return self.solved(np.append(near[:-1], p), row, p)
 
-    def stepped(self, point: Point, step: float) -> tuple[Point, float, float] | None:
+    def stepped(self, point: CurvePoint, step: float) -> tuple[CurvePoint, float, float] | None:
         """The next point, the step that led to it, at most `step`, and a proposal for the next one.
 
         None where none is found.
         """
         while (new := self._tried(point, step)) is None:
             step /= 2
-            if step < FINEST:
+            if step < SHORTEST_STEP:
                 return None
         straight = self._cosine(new, point) > STRAIGHT
         return new, step, min(step * GROWTH, self.max_step) if straight else step
 
-    def _tried(self, point: Point, step: float) -> Point | None:
-        new = self.ahead(point, step, MANY)
+    def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
+        new = self.ahead(point, step, MOST_NEWTON_STEPS)
         return new if new is not None and self._cosine(new, point) > CURVED else None
 
-    def _cosine(self, new: Point, point: Point) -> float:
+    def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
         return float(self._lengths * new.tangent @ point.tangent)
 
 
@@ -217,7 +219,7 @@ class StationaryCurve(Curve):
 
     def __init__(
         self, drift: Any, basis: Basis, parameter: str, span: tuple[float, float],
-        kappa: float | None, max_step: float, journal: Journal | None,
+        kappa: float | None, max_step: float, journal: AnswerJournal | None,
     ):  # fmt: skip
         super().__init__(len(basis.degrees), 1, max_step, journal)
         self.drift, self.basis, self.parameter = drift, basis, parameter
@@ -233,14 +235,14 @@ class StationaryCurve(Curve):
 
     @abstractmethod
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
-        """Where in a range the uniform state changes its stability to harmonics of some degrees."""
+        """The onsets in a range of harmonics of some degrees."""
 
     def finer(self, degree: int) -> "StationaryCurve":
-        """The same curve in more functions."""
+        """This curve in more functions."""
         return self.among(self.basis.finer(degree))
 
     def among(self, basis: Any) -> "StationaryCurve":
-        """The same curve in other functions."""
+        """This curve in other functions."""
         if basis is self.basis:
             return self
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step,
@@ -286,7 +288,7 @@ class StationaryCurve(Curve):
         *rows, size = np.split(self.recalled("kernel", (z,), find), [len(z), 2 * len(z)])
         return np.array(rows), size.item()
 
-    def resolves(self, point: Point, tail: float) -> bool:
+    def resolves(self, point: CurvePoint, tail: float) -> bool:
         """Whether the last moments are below `tail` and rounding."""
 
         def find() -> float:
@@ -303,7 +305,7 @@ class InKappa(StationaryCurve):
         super().__init__(*arguments)
         self.equation = equation_of(self.drift, self.basis)
         # Where noise is strong, only the uniform state is left.
-        self.reach = 0.0, ABOVE * self.span[1]
+        self.reach = 0.0, REACH_ABOVE_RANGE * self.span[1]
 
     def at(self, p: float) -> tuple[Any, float]:
         kappa = self.value(p)
@@ -322,13 +324,13 @@ class InKappa(StationaryCurve):
         return float(np.log(value))
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
-        w, found = self.equation.multipliers(self.basis), []
+        w, onsets = self.equation.multipliers(self.basis), []
         for degree in degrees:
             weight = w[self.basis.index(degree)]
             if weight > 0 and span[0] < 1 / weight < span[1]:
                 form = normal_form(self.equation, degree)
-                found.append(Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0))
-        return found
+                onsets.append(Onset(float(form.kappa), form, float(np.log(form.kappa)), 1.0))
+        return onsets
 
 
 class InParameter(StationaryCurve):
@@ -339,7 +341,7 @@ class InParameter(StationaryCurve):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.reach = self.span
-        self.family = Family(self.drift, self.parameter, self.span, self.basis)
+        self.family = EquationFamily(self.drift, self.parameter, self.span, self.basis)
 
     def at(self, p: float) -> tuple[Any, float]:
         return self.family.at(p), self.kappa
@@ -351,21 +353,21 @@ class InParameter(StationaryCurve):
         def excess(value: float) -> float:
             return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
 
-        found, grid = [], np.linspace(*span, GRID)
+        onsets, grid = [], np.linspace(*span, ONSET_GRID)
         excesses = self.kappa * self.family.weights(grid) - 1
         for degree in degrees:
             index, row = self.basis.index(degree), excesses[:, degree]
             for value in zeros(excess, grid, row):
                 member = self.family.at(value)
                 rate = float(member.strengths[index] / member.strength_changes[index])
-                found.append(Onset(value, normal_form(member, degree), value, rate))
-        return found
+                onsets.append(Onset(value, normal_form(member, degree), value, rate))
+        return onsets
 
 
 def curve_of(
     drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None,
-    max_step: float = 1.0, journal: Journal | None = None,
+    max_step: float = 1.0, journal: AnswerJournal | None = None,
 ) -> StationaryCurve:  # fmt: skip
-    """In kappa for a drift; or in one of its parameters, with its range, at one kappa."""
+    """The curve in kappa of a drift; or in one of its parameters, at one kappa."""
     kind = InKappa if kappa is None else InParameter
     return kind(drift, basis, parameter, span, kappa, max_step, journal)

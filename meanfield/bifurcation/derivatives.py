@@ -25,15 +25,17 @@ from ..core.checks import fitting, whole_number
 from ..core.errors import MeanfieldError
 from ..derivatives.parameters import NODES, WEIGHTS
 from ..derivatives.variation import Variation
-from .bases import NOTHING
-from .equation import Family
+from .bases import NO_MOMENT
+from .equation import EquationFamily
 from .newton import solved
+from .normal_forms import TINY_NUMBER
 
-SINGULAR = 1e-5  # the least singular value of dR/dm, of about 1, with which digits are left
+LEAST_SINGULAR_VALUE = (
+    1e-5  # the least singular value of dR/dm, of about 1, with which digits are left
+)
 PARTING = 1e-6  # of derivatives of equal eigenvalues, which are then one
-DIFFERENCE = 0.02  # of the whole operator along the branch
-CROSSING = 1e-6  # part of dR/dp that no change of a state makes up for
-TINY = 1e-300
+OPERATOR_DIFFERENCE = 0.02  # of the whole operator along the branch
+CROSSING_PART = 1e-6  # part of dR/dp that no change of a state makes up for
 INVERSIONS = 8
 HALF_WIDTH = 0.1  # of a range of a parameter, as `Family` has it
 
@@ -61,19 +63,19 @@ class StationaryDerivative:
         moved = basis.density(self.legendre_moments, axis)  # which is linear but for the mass
         coefficients = np.array(moved.coefficients)
         coefficients[..., 0] -= 1
-        return Variation(moved.geometry, coefficients)
+        return Variation(moved.space, coefficients)
 
     @property
     def order_parameter(self) -> float:
-        """That of |int x dmu|; nan where it is 0."""
+        """The derivative of |int x dmu|; nan where it is 0."""
         first = self.state.equation.degrees == 1
         m, change = self.state.legendre_moments[first], self.legendre_moments[first]
         size = np.linalg.norm(m)
-        return float(m @ change / size) if size > NOTHING else float("nan")
+        return float(m @ change / size) if size > NO_MOMENT else float("nan")
 
     @property
     def free_energy(self) -> float:
-        """That of F(mu) - F(uniform), of which mu is a critical point; nan where there is none."""
+        """The derivative of F(mu) - F(uniform), of which mu is a critical point; or nan."""
         state, equation = self.state, self.state.equation
         if not equation.gradient_flow:
             return float("nan")
@@ -85,25 +87,30 @@ class StationaryDerivative:
         return float(-0.5 * changes.strength_changes @ mean.moments**2)
 
     def eigenvalues(self, count: int = 6) -> np.ndarray:
-        """Those of the eigenvalues of `state.stability(count)`, (count,).
+        """Derivatives of the eigenvalues of `state.stability(count)`, (count,).
 
         Nan where equal eigenvalues of one order part, so that they have no derivatives of their
         own.
         """
-        found = self.state.stability(whole_number("count", count))
-        result = np.full(len(found.eigenvalues), np.nan, complex)
-        for order in map(int, set(found.orders)):
-            mine, spectrum = np.flatnonzero(found.orders == order), _Spectrum(self.state, order)
-            apart = np.abs(spectrum.values - found.eigenvalues[mine, None])
-            equal = apart <= SINGULAR * np.maximum(1.0, np.abs(found.eigenvalues[mine, None]))
+        spectrum_of_state = self.state.stability(whole_number("count", count))
+        result = np.full(len(spectrum_of_state.eigenvalues), np.nan, complex)
+        for order in map(int, set(spectrum_of_state.orders)):
+            of_order, spectrum = (
+                np.flatnonzero(spectrum_of_state.orders == order),
+                _Spectrum(self.state, order),
+            )
+            apart = np.abs(spectrum.values - spectrum_of_state.eigenvalues[of_order, None])
+            equal = apart <= LEAST_SINGULAR_VALUE * np.maximum(
+                1.0, np.abs(spectrum_of_state.eigenvalues[of_order, None])
+            )
             chosen = equal.any(axis=0)
             changes = self._changes(spectrum, chosen)
-            for i, same in zip(mine, equal[:, chosen], strict=True):
+            for i, same in zip(of_order, equal[:, chosen], strict=True):
                 block = changes[np.ix_(same, same)]
                 one = np.trace(block) / len(block)
                 if np.abs(block - one * np.eye(len(block))).max() <= PARTING * max(1.0, abs(one)):
                     result[i] = one
-        return result.real if np.isrealobj(found.eigenvalues) else result
+        return result.real if np.isrealobj(spectrum_of_state.eigenvalues) else result
 
     def _vanishing_rate(self, order: int) -> float:
         """The derivative of the eigenvalue of one order whose real part is 0.
@@ -113,7 +120,7 @@ class StationaryDerivative:
         state, spectrum = self.state, _Spectrum(self.state, order)
         turned = spectrum.basis.rotations(state.legendre_moments)
         sizes = np.abs(spectrum.values.real)
-        least = SINGULAR * (state.equation.basis.dimension - 1) / state.kappa
+        least = LEAST_SINGULAR_VALUE * (state.equation.basis.dimension - 1) / state.kappa
         here = sizes <= max(least, np.sort(sizes)[turned])
         return float(np.trace(self._changes(spectrum, here)).real)
 
@@ -130,7 +137,9 @@ class StationaryDerivative:
         state, name = self.state, self.parameter
         value, m = _value(state, name), state.legendre_moments
         unit = min(1.0, abs(value)) if value else 1.0
-        step = DIFFERENCE * min(unit, 1 / max(TINY, np.abs(self.legendre_moments).max()))
+        step = OPERATOR_DIFFERENCE * min(
+            unit, 1 / max(TINY_NUMBER, np.abs(self.legendre_moments).max())
+        )
         family = None if name == "kappa" else family_of(state, name)
 
         def at(node: int) -> np.ndarray:
@@ -160,10 +169,11 @@ def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
     name = checked(state, parameter)
     jacobian, by_name = jacobian_of(state), residual_change(state, name)
     least = least_of(jacobian)
-    if least <= SINGULAR:
+    if least <= LEAST_SINGULAR_VALUE:
         raise MeanfieldError(
             f"This state has no derivative by {name}: it meets another one there, at a fold or a "
-            f"bifurcation: dR/dm has the singular value {least:.1e}, expected > {SINGULAR:g}. Ask "
+            f"bifurcation: dR/dm has the singular value {least:.1e}, expected > "
+            f"{LEAST_SINGULAR_VALUE:g}. Ask "
             f'the special point of a diagram for derivative("{name}"), which is how a fold moves: '
             f"d kappa_fold/d {name} = -<psi, F_{name}> / <psi, F_kappa>."
         )
@@ -203,12 +213,12 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
         return state_derivative(state, name)
     by_name = residual_change(state, name)
     left, sizes, right = np.linalg.svd(jacobian_of(state))
-    missed = abs(float(left[:, -1] @ by_name)) / max(float(np.linalg.norm(by_name)), TINY)
-    if missed > CROSSING:
+    missed = abs(float(left[:, -1] @ by_name)) / max(float(np.linalg.norm(by_name)), TINY_NUMBER)
+    if missed > CROSSING_PART:
         raise MeanfieldError(
             f"This crossing of two branches does not move with {name}, it comes apart: "
-            f"<psi, F_{name}> is {missed:.1e} of |F_{name}|, expected <= {CROSSING:g}, as where a "
-            "branch of less symmetry begins. Look at the folds of diagrams on both sides."
+            f"<psi, F_{name}> is {missed:.1e} of |F_{name}|, expected <= {CROSSING_PART:g}, "
+            "as where a branch of less symmetry begins. See the folds of diagrams on both sides."
         )
     return StationaryDerivative(
         state, name, -right[:-1].T @ ((left[:, :-1].T @ by_name) / sizes[:-1])
@@ -226,11 +236,11 @@ def checked(state: Any, name: Any) -> str:
     return name
 
 
-def family_of(state: Any, name: str) -> Family:
+def family_of(state: Any, name: str) -> EquationFamily:
     """The equations of the model of a state for other values of one parameter of its drift."""
     value = _value(state, name)
     span = value - HALF_WIDTH, value + HALF_WIDTH
-    return Family(state.equation.drift, name, span, state.equation.basis)
+    return EquationFamily(state.equation.drift, name, span, state.equation.basis)
 
 
 def jacobian_of(state: Any) -> Any:

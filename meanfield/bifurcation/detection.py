@@ -1,7 +1,7 @@
 """Special points on a branch: functions that vanish there, and the location of their zeros.
 
 Folds, bifurcations, losses of symmetry and equal free energies are zeros of functions along the
-branch, found in the step in which the function changes its sign.
+branch, bracketed by the step in which the function changes its sign.
 
 Where a branch meets one of more symmetry it would go on as its own mirror image. Its odd part
 passes through zero there, and its curve is not regular; that of the more symmetric states is, so
@@ -14,19 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .bases import ROUNDING as SYMMETRIC
-from .continuation import Point, StationaryCurve
+from .bases import SYMMETRY_ROUNDING
+from .continuation import CurvePoint, StationaryCurve
 from .stability import growth_rates
 
-MOST = 60
-CLOSE = 1e-13  # of the bracket, in parts of the step
-NEAR = 1e-10  # of the bracket, relative, where points between are not found
-ROUNDING = 1e-14
-SMALL = 1e-6  # of a function at its zero, relative: at a pole it is large
-NEAREST, FARTHEST = 1e-4, 0.2  # lengths of the more symmetric curve
-SAME = 1e-9  # of the parameter, relative: two zeros of equal rates
+MOST_BISECTIONS = 60
+BRACKET_PART = 1e-13  # of the bracket, in parts of the step
+BRACKET_VALUE = 1e-10  # of the bracket, relative, where points between are not solved for
+VALUE_ROUNDING = 1e-14
+ZERO_SIZE = 1e-6  # of a function at its zero, relative: at a pole it is large
+SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve
+SAME_VALUE = 1e-9  # of the parameter, relative: two zeros of equal rates
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
-NOISE = 1e-12  # of the largest rate
+RATE_NOISE = 1e-12  # of the largest rate
 
 
 class Special(NamedTuple):
@@ -50,7 +50,7 @@ class Special(NamedTuple):
         The point of the branch after which it lies.
     """
 
-    point: Point
+    point: CurvePoint
     interval: tuple[float, float]
     status: str
     kind: str = "bifurcation"
@@ -60,9 +60,9 @@ class Special(NamedTuple):
 
 def located(
     curve: StationaryCurve,
-    first: Point,
+    first: CurvePoint,
     step: float,
-    f: Callable[[Point], float],
+    f: Callable[[CurvePoint], float],
     f_first: float,
     last: float,
 ) -> Special:
@@ -75,7 +75,7 @@ def located(
     if end is None:
         return Special(first, (first.value, first.value), "not located")
     at_low, at_high, best, size = first, end, first, np.inf
-    for count in range(MOST):
+    for count in range(MOST_BISECTIONS):
         middle = (low + high) / 2
         part = (low * f_high - high * f_low) / (f_high - f_low)
         if count % 4 == 3 or not low < part < high:
@@ -86,7 +86,7 @@ def located(
             new = _ahead(curve, first, part * step)
         if new is None:
             largest = max(abs(at_low.value), abs(at_high.value))
-            if abs(at_high.value - at_low.value) > NEAR * largest:
+            if abs(at_high.value - at_low.value) > BRACKET_VALUE * largest:
                 return Special(best, _interval(at_low, at_high, best), "not located")
             break
         value = f(new)
@@ -100,14 +100,14 @@ def located(
         else:
             high, f_high, at_high = part, value, new
             f_low, side = f_low / 2 if side > 0 else f_low, 1
-        if high - low <= CLOSE:
+        if high - low <= BRACKET_PART:
             break
-    vanishes = size <= SMALL * max(abs(f_first), abs(last))
+    vanishes = size <= ZERO_SIZE * max(abs(f_first), abs(last))
     status = "converged" if vanishes else "not located"
     return Special(_on(best, first, end), _interval(at_low, at_high, best), status)
 
 
-def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
+def _ahead(curve: StationaryCurve, first: CurvePoint, step: float) -> CurvePoint | None:
     """The point a step ahead, with the symmetries of the first."""
     point = curve.ahead(first, step)
     if point is None:
@@ -116,32 +116,35 @@ def _ahead(curve: StationaryCurve, first: Point, step: float) -> Point | None:
     return point._replace(z=np.append(m, point.p))
 
 
-def _on(point: Point, first: Point, last: Point) -> Point:
+def _on(point: CurvePoint, first: CurvePoint, last: CurvePoint) -> CurvePoint:
     """The point with the secant of its step as tangent."""
     secant = last.z - first.z
     return point._replace(tangent=secant / np.linalg.norm(secant))
 
 
-def _interval(*points: Point) -> tuple[float, float]:
+def _interval(*points: CurvePoint) -> tuple[float, float]:
     """The range of the parameter at points, and what rounding adds."""
     values = [point.value for point in points]
-    more = ROUNDING * max(map(abs, values))
+    more = VALUE_ROUNDING * max(map(abs, values))
     return min(values) - more, max(values) + more
 
 
-def meeting(curve: StationaryCurve, first: Point, last: Point) -> Special | None:
+def meeting(curve: StationaryCurve, first: CurvePoint, last: CurvePoint) -> Special | None:
     """The point between two where the curve meets one of more symmetry, if it does.
 
     Its tangent is that of the curve, which changes nothing but the odd part there.
     """
     for signs in curve.basis.images(first.m):
         before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
-        if min(np.abs(before).max(), np.abs(after).max()) >= SYMMETRIC and before @ after < 0:
+        if (
+            min(np.abs(before).max(), np.abs(after).max()) >= SYMMETRY_ROUNDING
+            and before @ after < 0
+        ):
             return _met(curve, first, last, signs)
     return None
 
 
-def _met(curve: StationaryCurve, first: Point, last: Point, signs: np.ndarray) -> Special:
+def _met(curve: StationaryCurve, first: CurvePoint, last: CurvePoint, signs: np.ndarray) -> Special:
     """The point where the part of states that these signs make change vanishes."""
     before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
     path = curve.among(curve.basis.joined(signs))
@@ -153,12 +156,12 @@ def _met(curve: StationaryCurve, first: Point, last: Point, signs: np.ndarray) -
     if z is None:
         return Special(nearer, _interval(first, last), "not located")
 
-    def singular(point: Point) -> float:
+    def singular(point: CurvePoint) -> float:
         return curve.singular(point.z, direction)
 
-    start, length = path.point(z, direction), NEAREST
+    start, length = path.point(z, direction), SHORTEST_SEARCH
     at_start = singular(start)
-    while length < FARTHEST:
+    while length < LONGEST_SEARCH:
         for step in (length, -length):
             end = path.ahead(start, step)
             if end is not None and at_start * (at_end := singular(end)) <= 0:
@@ -191,34 +194,34 @@ class TestFunctions:
         self._curve, self._count = curve, min(orders, curve.basis.orders)
         self._of_order = cache(curve.basis.of_order)
 
-    def at(self, point: Point, watched: bool) -> Point:
+    def at(self, point: CurvePoint, watched: bool) -> CurvePoint:
         """The point with the values of the functions, and with its rates if it is `watched`."""
         tests = {kind: f(point) for kind, f in self._functions(point).items()}
         orders = range(self._count) if watched else ()
         return point._replace(tests=tests, rates=[self._rates(order, point) for order in orders])
 
     def between(
-        self, first: Point, step: float, last: Point, met: Special | None, number: int
+        self, first: CurvePoint, step: float, last: CurvePoint, met: Special | None, number: int
     ) -> list[Special]:
         """The special points in a step, and that at its end if it meets a branch there."""
-        found = [] if met is None else [met._replace(place=number)]
+        specials = [] if met is None else [met._replace(place=number)]
         for kind, f in self._functions(first).items():
             low, high = first.tests[kind], last.tests[kind]
             if low * high < 0 and not (met is not None and kind == "bifurcation"):
                 place = located(self._curve, first, step, f, low, high)
-                found.append(place._replace(kind=kind, place=number))
+                specials.append(place._replace(kind=kind, place=number))
         for order, (lows, highs) in enumerate(zip(first.rates, last.rates, strict=False)):
             for i in _crossing(lows, highs) if order or not self._curve.basis.laplacian else []:
                 f = partial(self._rate, order, i)
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
                 special = special._replace(kind=kind, order=order, place=number)
-                known = found and _same(found[-1], special)  # one of two equal rates
+                known = specials and _same(specials[-1], special)  # one of two equal rates
                 if not known and (order or kind == "Hopf"):
-                    found.append(special)
-        return found
+                    specials.append(special)
+        return specials
 
-    def _oscillates(self, order: int, point: Point) -> bool:
+    def _oscillates(self, order: int, point: CurvePoint) -> bool:
         """Whether what becomes neutral is a pair of complex eigenvalues: not of gradient flows."""
         if self._curve.basis.laplacian:
             return False
@@ -231,41 +234,43 @@ class TestFunctions:
 
         return bool(self._curve.recalled("oscillates", (point.z, order), find).item())
 
-    def _functions(self, near: Point) -> dict[str, Callable[[Point], float]]:
-        """Those of one symmetry; bifurcations by the tangent of a point near by, as none is known
-        where two curves cross."""
+    def _functions(self, near: CurvePoint) -> dict[str, Callable[[CurvePoint], float]]:
+        """Test functions by the kind of special point at which they vanish.
+
+        That of bifurcations has the tangent of a point near by: where curves cross none is known.
+        """
         return {
             "fold": lambda point: float(point.tangent[-1]),
             "bifurcation": lambda point: self._curve.singular(point.z, near.tangent),
             "transition": self._energy,
         }
 
-    def _energy(self, point: Point) -> float:
+    def _energy(self, point: CurvePoint) -> float:
         def find() -> float:
             equation, kappa = self._curve.at(point.p)
             return equation.free_energy(equation.mean(point.m, kappa))
 
         return self._curve.recalled("free energy", (point.z,), find).item()
 
-    def _rates(self, order: int, point: Point) -> np.ndarray:
+    def _rates(self, order: int, point: CurvePoint) -> np.ndarray:
         def find() -> np.ndarray:
             equation, kappa = self._curve.at(point.p)
             return growth_rates(equation, point.m, kappa, self._of_order(order))
 
         return self._curve.recalled("rates", (point.z, order), find)
 
-    def _rate(self, order: int, i: int, point: Point) -> float:
+    def _rate(self, order: int, i: int, point: CurvePoint) -> float:
         return float(self._rates(order, point)[i])
 
 
 def _same(one: Special, other: Special) -> bool:
-    close = np.isclose(one.point.value, other.point.value, rtol=SAME, atol=0.0)
+    close = np.isclose(one.point.value, other.point.value, rtol=SAME_VALUE, atol=0.0)
     return one.kind == other.kind and one.order == other.order and bool(close)
 
 
 def _crossing(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which of the sorted rates change their sign, by more than rounding."""
+    """Numbers of the sorted rates that change their sign, by more than rounding."""
     size = min(len(low), len(high))
     low, high = low[:size], high[:size]
-    seen = np.maximum(np.abs(low), np.abs(high)) > NOISE * np.abs(low).max(initial=0.0)
+    seen = np.maximum(np.abs(low), np.abs(high)) > RATE_NOISE * np.abs(low).max(initial=0.0)
     return np.flatnonzero((low * high < 0) & seen)

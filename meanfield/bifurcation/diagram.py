@@ -15,29 +15,30 @@ from ..core.kinds import absent, build, checked_call, describe
 from ..models import ZonalDrift
 from ..models.noise import Noise
 from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
+from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
 from .equation import drift_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
 from .reflections import basis_under
+from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-RESERVED = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
+RESERVED_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
-STABLE = 1e-9  # growth rates that are rounding
-EDGE = 1e-9  # of the range: at its ends
+NO_COEFFICIENTS = (float("nan"), float("nan"))
+EDGE_OF_RANGE = 1e-9  # of the range: at its ends
 ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # of branches: where they begin, and the way past a point
-CLOSE = 0.5  # of the guess: a smaller solution is the uniform state
-LOWER = -1e-12  # of a free energy
-PRESENT = 1e-10  # of a moment
-CUT_SHORT = {  # ends of branches and curves for want of points, in words
+UNIFORM_PART = 0.5  # of the guess: a smaller solution is the uniform state
+PRESENT_MOMENT = 1e-10  # of a moment
+END_SENTENCES = {  # ends of branches and curves for want of points, in words
     "not continued": "was not continued beyond {place}: take a smaller max_step",
     "max_points": "ends at {place}, after its largest number of points: raise max_points",
     "unresolved": "needs too many moments beyond {place}: take a smaller range",
@@ -48,7 +49,7 @@ CUT_SHORT = {  # ends of branches and curves for want of points, in words
 
 @dataclass(frozen=True, eq=False)
 class SpecialPoint:
-    """Where something happens on a branch.
+    """A point of a branch at which states meet, turn back, or change their stability.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class SpecialPoint:
         return float(getattr(self.state.model.drift, "beta", np.nan))
 
     def derivative(self, parameter: str) -> float:
-        """How the value of the point moves with another parameter of the model.
+        """The derivative of the value of the point by another parameter of the model.
 
         At a fold in kappa, d kappa_fold/dp = -<psi, F_p>/<psi, F_kappa> with psi F_m = 0; at a
         bifurcation by the derivatives of the eigenvalue that is 0 there, at a transition by those
@@ -130,7 +131,7 @@ class SpecialPoint:
 
 
 class Transition(NamedTuple):
-    """The phase transition: from where on the uniform state is not the ground state.
+    """A phase transition: beyond it the uniform state is not the ground state.
 
     Attributes
     ----------
@@ -176,7 +177,7 @@ class Diagram(Result):
     saved : list of (int, StationaryState)
         Branch and state, at the values that were asked for.
     drift : ZonalDrift, or type
-    geometry : Geometry
+    space : Space
     symmetry : str
     parameter : str
         What changes along the branches: "kappa", or the name of a parameter of the drift.
@@ -194,7 +195,7 @@ class Diagram(Result):
     ends: list[str]
     saved: list[tuple[int, StationaryState]]
     drift: ZonalDrift | type[ZonalDrift]
-    geometry: Geometry
+    space: Space
     symmetry: str | np.ndarray
     parameter: str
     kappa: float | None
@@ -213,28 +214,30 @@ class Diagram(Result):
         return [s for s in here if branch in (None, s.branch)]
 
     @property
-    def doubts(self) -> list[str]:
-        """What is missing, in words: branches cut short, special points not located."""
-        found = [str(sentence) for sentence in np.atleast_1d(self.data.attrs.get("missing", []))]
-        found += self.cut_short()
+    def warnings(self) -> list[str]:
+        """Sentences that say what is missing: branches cut short, special points not located."""
+        sentences = [
+            str(sentence) for sentence in np.atleast_1d(self.data.attrs.get("missing", []))
+        ]
+        sentences += self.cut_short()
         for special in self.special_points:
             if special.status == "not located":
                 low, high = sorted(special.interval)
-                found.append(
+                sentences.append(
                     f"{special.kind} of branch {special.branch} was not located between "
                     f"{self.parameter} = {low:.10g} and {high:.10g}: take a smaller max_step."
                 )
-        return found
+        return sentences
 
     def cut_short(self, value: float = np.inf) -> list[str]:
         """The branches that end for want of points at or below a value of the parameter."""
-        found = []
+        sentences = []
         for number, end in enumerate(self.ends, start=1):
             last = float(self.data[self.parameter].values[self.data.branch.values == number][-1])
-            if end in CUT_SHORT and last <= value:
+            if end in END_SENTENCES and last <= value:
                 place = f"{self.parameter} = {last:.6g}"
-                found.append(f"branch {number} {CUT_SHORT[end].format(place=place)}.")
-        return found
+                sentences.append(f"branch {number} {END_SENTENCES[end].format(place=place)}.")
+        return sentences
 
     def states_at(self, value: float) -> list[tuple[int, StationaryState]]:
         """The states of all branches at a value of the parameter, with their branch.
@@ -277,10 +280,10 @@ class Diagram(Result):
         return min(states, key=lambda state: state.free_energy)
 
     def transition(self) -> Transition:
-        """From which kappa on the uniform state is not the ground state, and how it gives way.
+        """The phase transition: the kappa beyond which the uniform state is not the ground state.
 
         "continuous" means that no state of lower free energy was found at the onset, on a branch or
-        from densities that cluster; `doubts` says what was not followed.
+        from densities that cluster; `warnings` says what was not followed.
 
         Raises
         ------
@@ -318,7 +321,7 @@ class Diagram(Result):
         )
         if first is not None:
             moments = np.abs(first.state.legendre_moments)
-            jump = float(moments[moments > PRESENT][0])
+            jump = float(moments[moments > PRESENT_MOMENT][0])
             return Transition("discontinuous", first.value, onset.value, jump,
                               self._hysteresis(onset.value, first.branch))  # fmt: skip
         equation, _ = self.curve().at(0.0)
@@ -326,7 +329,7 @@ class Diagram(Result):
         order = self._order(onset.value, form)
         if order != "discontinuous":
             stable = (begin for number, begin, _ in self.stable_ranges() if number)
-            others = [begin for begin in stable if begin < onset.value * (1 - EDGE)]
+            others = [begin for begin in stable if begin < onset.value * (1 - EDGE_OF_RANGE)]
             hysteresis = (min(others), onset.value) if others else None
             return Transition(order, onset.value, onset.value, 0.0, hysteresis)
         kappa, amplitude = weak_transition(form)
@@ -342,7 +345,7 @@ class Diagram(Result):
         here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
         lowest = min([*self.data.free_energy.values[here], *self._lower], default=0.0)
         ways = all_rays(self.curve().at(0.0)[0], form) if form.close else []
-        if lowest < LOWER or form.kind in ("subcritical", "transcritical"):
+        if lowest < LOWER_ENERGY or form.kind in ("subcritical", "transcritical"):
             return "discontinuous"
         if any(abs(way.linear) > VANISHES or way.quadratic < -VANISHES for way in ways):
             return "discontinuous"
@@ -353,7 +356,7 @@ class Diagram(Result):
         return "continuous" if form.quartic > 0 else "discontinuous"
 
     def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
-        """From the first fold below the onset up to it."""
+        """The range of kappa from the first fold below the onset up to it."""
         folds = [s.value for s in self.special("fold", branch) if s.value < onset]
         return (min(folds), onset) if folds else None
 
@@ -369,17 +372,17 @@ class Diagram(Result):
         branch. Where two overlap there are several stable states, beside their mirror images; a gap
         between all of them has none: densities do not come to rest there.
         """
-        found, (low, high) = [], self.span
+        ranges, (low, high) = [], self.span
         for number in range(len(self.ends) + 1):
             here = self.data.branch.values == number
-            stable = self.data.growth.values[here] <= STABLE
+            stable = self.data.growth.values[here] <= GROWING_RATE
             cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(stable)]
             for begin, end in pairwise(cuts):
                 if stable[begin]:
                     ends = self._change(number, begin - 1), self._change(number, end - 1)
                     first, last = sorted(np.clip(ends, low, high))
-                    found.append((number, float(first), float(last)))
-        return found
+                    ranges.append((number, float(first), float(last)))
+        return ranges
 
     def _change(self, number: int, i: int) -> float:
         """The parameter where stability changes after point i of a branch, or at its ends."""
@@ -388,7 +391,7 @@ class Diagram(Result):
         inside = 0 <= i < len(values) - 1
         one, other = (i, i + 1) if inside else (max(i, 0), max(i, 0))
         low, high = self.span
-        edge = EDGE * (high - low)
+        edge = EDGE_OF_RANGE * (high - low)
         if not inside and not low + edge < values[one] < high - edge:
             return float(values[one])
         step = np.linalg.norm(moments[other] - moments[one]) if inside else ONSET
@@ -412,7 +415,7 @@ class Diagram(Result):
 
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
-        basis = basis_under(self.geometry, self.symmetry, self.noise)
+        basis = basis_under(self.space, self.symmetry, self.noise)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -420,7 +423,7 @@ class Diagram(Result):
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa)
 
     def contents(self) -> Contents:
-        """What is kept: the points, and states by their moments."""
+        """Arrays and header of a file: the points, and states by their moments."""
         described = {
             "drift": describe(self.drift),
             "noise": describe(self.noise),
@@ -439,7 +442,7 @@ class Diagram(Result):
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
         header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
-        header["geometry"] = build(Geometry, header["geometry"])
+        header["space"] = build(Space, header["space"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
             pairs = {name: tuple(map(float, row[name])) for name in ("interval", "coefficients")}
@@ -470,7 +473,7 @@ class Diagram(Result):
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "
                  f"{self.data.sizes['point']} points"]  # fmt: skip
         lines += [f"  {special!r}" for special in self.special_points]
-        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
+        return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
 
 def noise_of(described: Any) -> Any:
@@ -530,7 +533,7 @@ def _crossings(
                     "was not found: follow it with a smaller max_step.",
                     stacklevel=4,
                 )
-            elif np.abs(z[:-1] - middle).max() > CLOSE * np.abs(near - middle).max():
+            elif np.abs(z[:-1] - middle).max() > UNIFORM_PART * np.abs(near - middle).max():
                 yield number, curve, z
 
 

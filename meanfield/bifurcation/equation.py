@@ -31,13 +31,16 @@ from ..models import Drift, ZonalDrift
 from .bases import Basis
 from .fokker_planck import FokkerPlanck, Product, multipliers, summed
 from .newton import Coupled
+from .stability import COUNTED_ATTRACTION
 
-ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
-FELT = 1e-18  # kappa W_l that count in moments, which are at most 1
+EXPONENT_ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
-SERIES = 1e-4  # |c s| below which dg/dc is computed by its series
-RECENT = 4  # equations that are kept
-DIFFERENCE, REACH = 0.01, 3  # step in a parameter, or in its range if this is < 1; steps each way
+SERIES_BELOW = 1e-4  # |c s| below which dg/dc is computed by its series
+RECENT_EQUATIONS = 4  # equations that are kept
+PARAMETER_STEP, STEPS_EACH_WAY = (
+    0.01,
+    3,
+)  # step in a parameter, or in its range if this is < 1; steps each way
 
 
 class OutsideDomain(ValueError):
@@ -79,7 +82,7 @@ class Interactions(NamedTuple):
 
 
 def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions]:
-    """Those of every member of a drift, up to the degree of a basis.
+    """The multipliers of every member of a drift, up to the degree of a basis.
 
     Raises
     ------
@@ -95,7 +98,7 @@ def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions]:
 
 
 def _related(drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray) -> Interactions:
-    """From the multipliers of W and of Z, l = 0, 1, ..."""
+    """The interactions that have these multipliers of W and of Z, l = 0, 1, ..."""
     weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
     if np.abs(z).max() <= CONSTANT:
         return Interactions(weights, 0.0)
@@ -110,7 +113,7 @@ def _related(drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray) -> 
     return Interactions(weights, ratio)
 
 
-class Equation:
+class MomentEquation:
     """R(m) = 0 for one drift, in the functions P_l of one symmetry.
 
     Parameters
@@ -145,8 +148,8 @@ class Equation:
 
     @cached_property
     def _interactions(self) -> Interactions:
-        (found,) = interactions(self.drift, self.basis)
-        return found
+        (single,) = interactions(self.drift, self.basis)
+        return single
 
     @property
     def functions(self) -> np.ndarray:
@@ -175,9 +178,9 @@ class Equation:
         """Whether there is a free energy: where Z is constant."""
         return self.ratio == 0
 
-    def finer(self, degree: int) -> "Equation":
-        """The same equation in more functions; the first of them are those of this one."""
-        return Equation(self.drift, self.basis.finer(degree))
+    def finer(self, degree: int) -> "MomentEquation":
+        """This equation in more functions, of which the first are those of this one."""
+        return MomentEquation(self.drift, self.basis.finer(degree))
 
     def mean(self, m: np.ndarray, kappa: float) -> Mean:
         """The law that the moments m give rise to."""
@@ -200,7 +203,7 @@ class Equation:
     def resolves(self, m: np.ndarray, kappa: float, tail: float) -> bool:
         """Whether the last moments are below `tail` and rounding."""
         potential = np.abs(self.mean(m, kappa).potential).max()
-        return self.basis.tail(m) <= tail + ROUNDING * (kappa * potential + self.degree)
+        return self.basis.tail(m) <= tail + EXPONENT_ROUNDING * (kappa * potential + self.degree)
 
     def jacobian(self, mean: Mean) -> Any:
         """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices.
@@ -223,7 +226,7 @@ class Equation:
 
         Moments whose kappa W_l is rounding change no others.
         """
-        felt = np.flatnonzero(mean.kappa * np.abs(self.strengths) > FELT)
+        felt = np.flatnonzero(mean.kappa * np.abs(self.strengths) > COUNTED_ATTRACTION)
         phases = len(self.basis.tangents(mean.moments))
         if not self.basis.dense or 2 * felt.size > self.strengths.size or phases:
             return self.jacobian(mean)
@@ -310,7 +313,7 @@ class Equation:
         s, bent = mean.sum, self.ratio * mean.sum
         series = -(s**2) * (1 / 2 - 2 * bent / 3 + 3 * bent**2 / 4)
         exact = (s * mean.gain - mean.potential) / (self.ratio or 1.0)
-        by_ratio = np.where(np.abs(bent) < SERIES, series, exact)
+        by_ratio = np.where(np.abs(bent) < SERIES_BELOW, series, exact)
         return mean.gain * self._sum_change(m) + self._changes.ratio * by_ratio
 
     def gain_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
@@ -325,10 +328,10 @@ class Equation:
 
 def equation_of(drift: ZonalDrift, basis: Any, changes: Callable | None = None) -> Any:
     """The equation of a drift in the functions of a basis: see `fokker_planck` for other noises."""
-    return (Equation if basis.laplacian else FokkerPlanck)(drift, basis, changes)
+    return (MomentEquation if basis.laplacian else FokkerPlanck)(drift, basis, changes)
 
 
-class Family:
+class EquationFamily:
     """The equations of one drift for all values of one of its parameters.
 
     Parameters
@@ -345,7 +348,7 @@ class Family:
 
     def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
         self.drift, self.name, self.span, self.basis = drift, name, span, basis
-        self._equation = lru_cache(RECENT)(self._made)
+        self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the equations that it remembers."""
@@ -353,7 +356,7 @@ class Family:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._equation = lru_cache(RECENT)(self._made)
+        self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
 
     def at(self, value: float) -> Any:
         """The equation at this value; the same one for the last few that were asked for.
@@ -379,13 +382,13 @@ class Family:
                 raise
             raise OutsideDomain(str(error)) from error
 
-    def finer(self, degree: int) -> "Family":
-        """The same family in more functions."""
-        return Family(self.drift, self.name, self.span, self.basis.finer(degree))
+    def finer(self, degree: int) -> "EquationFamily":
+        """This family in more functions."""
+        return EquationFamily(self.drift, self.name, self.span, self.basis.finer(degree))
 
     def weights(self, values: np.ndarray) -> np.ndarray:
         """w_l of all degrees at many values, (len(values), degree + 1)."""
-        return np.stack([found.weights for found in self._at_all(values)])
+        return np.stack([member.weights for member in self._at_all(values)])
 
     def changes(self, value: float) -> Any:
         """d/dp of the multipliers and of c, or of those of Z, by differences of sixth order.
@@ -393,14 +396,14 @@ class Family:
         The nodes stay within the range of the parameter: beyond it there may be no such drift.
         """
         low, high = min(self.span[0], value), max(self.span[1], value)
-        step = DIFFERENCE * min(1.0, self.span[1] - self.span[0])
-        nodes = np.arange(-REACH, REACH + 1)
-        nodes += max(0, int(np.ceil((low - value) / step)) + REACH)
+        step = PARAMETER_STEP * min(1.0, self.span[1] - self.span[0])
+        nodes = np.arange(-STEPS_EACH_WAY, STEPS_EACH_WAY + 1)
+        nodes += max(0, int(np.ceil((low - value) / step)) + STEPS_EACH_WAY)
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
         slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
         slopes[nodes == 0] = -sum(slopes)
-        found = self._at_all(np.clip(value + step * nodes, low, high))
-        return type(found[0])(*(slopes @ np.stack(row) for row in zip(*found, strict=True)))
+        samples = self._at_all(np.clip(value + step * nodes, low, high))
+        return type(samples[0])(*(slopes @ np.stack(row) for row in zip(*samples, strict=True)))
 
     def _at_all(self, values: np.ndarray) -> list[Any]:
         """The multipliers at many values: at once where the drift makes ensembles."""
@@ -412,7 +415,7 @@ class Family:
         if many is not None and many.shape == values.shape:
             return known(many, self.basis)
         alone = (with_parameter(self.drift, self.name, float(value)) for value in values)
-        return [found for drift in alone for found in known(drift, self.basis)]
+        return [member for drift in alone for member in known(drift, self.basis)]
 
 
 def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:

@@ -21,9 +21,9 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..models import ZonalDrift
-from .reflections import Part, Reflected
+from .reflections import HarmonicsOfOrder, Reflected
 
-ROUNDING = 2e-15  # of a moment, for each degree
+MOMENT_ROUNDING = 2e-15  # of a moment, for each degree
 
 
 class Flow(NamedTuple):
@@ -153,7 +153,7 @@ class FokkerPlanck:
     def _scale(self) -> np.ndarray:
         return self.scale(self.basis.even)
 
-    def scale(self, part: Part) -> np.ndarray:
+    def scale(self, part: HarmonicsOfOrder) -> np.ndarray:
         """l (l + d - 2) s_i of functions of one order."""
         return (self.basis.eigenvalues * self.basis.sizes)[part.members]
 
@@ -185,7 +185,7 @@ class FokkerPlanck:
 
     def resolves(self, m: np.ndarray, kappa: float, tail: float) -> bool:
         """Whether the last moments are below `tail` and rounding."""
-        return self.basis.tail(m) <= tail + ROUNDING * self.degree
+        return self.basis.tail(m) <= tail + MOMENT_ROUNDING * self.degree
 
     def jacobian(self, flow: Flow) -> np.ndarray:
         """dR/dm, (N, N)."""
@@ -197,7 +197,7 @@ class FokkerPlanck:
         """dR/dm for a step of Newton's method."""
         return self.jacobian(flow)
 
-    def block(self, flow: Flow, part: Part) -> np.ndarray:
+    def block(self, flow: Flow, part: HarmonicsOfOrder) -> np.ndarray:
         """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
         mine = part.members
         diffusion = self.basis.all.diffusion[0][np.ix_(mine, mine)]
@@ -205,7 +205,7 @@ class FokkerPlanck:
         return -operator * self.basis.sizes[mine] / self.scale(part)[:, None]
 
     def block_change(
-        self, flow: Flow, m: np.ndarray, part: Part, left: np.ndarray, right: np.ndarray
+        self, flow: Flow, m: np.ndarray, part: HarmonicsOfOrder, left: np.ndarray, right: np.ndarray
     ) -> np.ndarray:
         """d(left . block right), (N + 2,), by the moments, log kappa and the parameter.
 
@@ -237,7 +237,7 @@ class FokkerPlanck:
         change[-1] += (by_w[inner] * masses) @ by_pull - (by_z[inner] * masses) @ by_level
         return -flow.kappa * change
 
-    def _transport(self, flow: Flow, part: Part) -> Iterator[Product]:
+    def _transport(self, flow: Flow, part: HarmonicsOfOrder) -> Iterator[Product]:
         """h -> -div(h v + mu (grad W * h - v Z * h)/(Z * mu)) in one order."""
         w, z = self._multipliers
         weights, mine, share = self.basis.weights, part.members, flow.density / flow.level
@@ -248,7 +248,11 @@ class FokkerPlanck:
                 yield Product(gradient, [(-weights * share * velocity, part.values)], z[mine])
 
     def linearised(
-        self, m: np.ndarray, kappa: float, part: Part, directions: np.ndarray | None = None
+        self,
+        m: np.ndarray,
+        kappa: float,
+        part: HarmonicsOfOrder,
+        directions: np.ndarray | None = None,
     ) -> np.ndarray:
         """The operator L about the state m, in the harmonics of one order: (n, n).
 

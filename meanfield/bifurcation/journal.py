@@ -14,7 +14,7 @@ from ..core.identity import digest
 from ..solving.checkpoint import Keeper
 
 
-class Journal:
+class AnswerJournal:
     """Answers to questions about curves; the end of the block, whatever ends it, saves them.
 
     Parameters
@@ -71,6 +71,6 @@ class Journal:
         }
 
 
-def recalled(journal: Journal | None, question: tuple, find: Callable[[], Any]) -> np.ndarray:
+def recalled(journal: AnswerJournal | None, question: tuple, find: Callable[[], Any]) -> np.ndarray:
     """The numbers that `find` gives, in one row; from the journal, if there is one."""
     return np.ravel(find()) if journal is None else journal.recall(question, find)

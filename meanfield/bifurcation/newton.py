@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MOST = 60
-HALVINGS = 12
+MOST_ITERATIONS = 60
+MOST_HALVINGS = 12
 KRYLOV = 1e-10  # of a linear system that is solved by GMRES, relative
 SPACE, CYCLES = 100, 4  # vectors between restarts, and restarts
 
@@ -14,7 +14,7 @@ System = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], Any]]]
 
 
 class Iteration(NamedTuple):
-    """Where Newton's method ended.
+    """The end of an iteration of Newton's method.
 
     Attributes
     ----------
@@ -42,21 +42,25 @@ class Coupled(NamedTuple):
     ----------
     columns : ndarray, (N, k)
         Those of C.
-    places : ndarray of int, (k,)
-        Which they are.
+    indices : ndarray of int, (k,)
+        Their numbers.
     """
 
     columns: np.ndarray
-    places: np.ndarray
+    indices: np.ndarray
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """(1 - C)^-1 right, by k equations; LinAlgError where it is singular."""
-        inner = np.eye(len(self.places)) - self.columns[self.places]
-        return right + self.columns @ np.linalg.solve(inner, right[self.places])
+        inner = np.eye(len(self.indices)) - self.columns[self.indices]
+        return right + self.columns @ np.linalg.solve(inner, right[self.indices])
 
 
 def newton(
-    system: System, x: np.ndarray, tolerance: float, most: int = MOST, shortened: bool = True
+    system: System,
+    x: np.ndarray,
+    tolerance: float,
+    most: int = MOST_ITERATIONS,
+    shortened: bool = True,
 ) -> Iteration:
     """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
 
@@ -71,7 +75,7 @@ def newton(
             step = solved(jacobian(), residual)
         except np.linalg.LinAlgError:
             return Iteration(x, "converged" if done else "singular", sizes)
-        for halving in range(HALVINGS):
+        for halving in range(MOST_HALVINGS):
             tried = x - step / 2**halving
             residual_tried, jacobian_tried = system(tried)
             size = _size(residual_tried)
@@ -130,10 +134,10 @@ def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
         return np.linalg.solve(matrix, right)
     from scipy.sparse.linalg import gmres
 
-    found, failed = gmres(matrix, right, rtol=KRYLOV, restart=SPACE, maxiter=CYCLES)
+    solution, failed = gmres(matrix, right, rtol=KRYLOV, restart=SPACE, maxiter=CYCLES)
     if failed:
         raise np.linalg.LinAlgError(f"GMRES did not converge in {SPACE * CYCLES} iterations")
-    return found
+    return solution
 
 
 def _with_outer(matrix: Any, column: np.ndarray, row: np.ndarray) -> Any:

@@ -14,20 +14,19 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..spaces.density import COMPUTED
-from .branch_switching import Branch, Growth
+from .branch_switching import Branch, BranchSearch
 from .continuation import StationaryCurve, curve_of
 from .detection import Special, across
-from .diagram import SpecialPoint
+from .diagram import NO_COEFFICIENTS, SpecialPoint
 from .stationary import state_at
 
 STRONGEST = 1e-3  # of a kappa: where the state without order is found first
-LONGEST = 0.5  # step in log kappa from there on
+LONGEST_LOG_STEP = 0.5  # step in log kappa from there on
 NEUTRAL = 1e-6  # an eigenvalue, relative to the largest, that is 0
-SYMMETRIC = 1e-6  # components of a direction that keeps a symmetry
-UNKNOWN = (float("nan"), float("nan"))
+SYMMETRIC_DIRECTION = 1e-6  # components of a direction that keeps a symmetry
 
 
-class NoiseGrowth(Growth):
+class NoiseBranchSearch(BranchSearch):
     """All branches of a range; the first one is that of the state without order."""
 
     first = 0
@@ -39,7 +38,7 @@ class NoiseGrowth(Growth):
         upwards = np.append(np.zeros(len(start) - 1), 1.0)
         yield from self.followed(self.curve.point(start, upwards), self.curve)
         yield from self.from_branches(0, np.inf if secondary else 1)
-        done = len(self.found)
+        done = len(self.branches)
         for curve, z in self._apart(high):
             yield from self.from_edge(curve, z, high, 1)
         if secondary:
@@ -56,13 +55,13 @@ class NoiseGrowth(Growth):
         """
         equation, kappa = self.curve.at(self.curve.coordinate(value))
         first, basis = STRONGEST * kappa, self._basis
-        curve = curve_of(equation.drift, basis, "kappa", (first, kappa), None, LONGEST)
+        curve = curve_of(equation.drift, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
         matrix, uniform = basis.all.diffusion
         alone = np.linalg.solve(matrix, -uniform) / basis.sizes
         z = curve.at_value(np.append(alone, 0.0), first)
         last = curve.coordinate(kappa)
         if z is not None:
-            point, step = curve.point(z, np.append(np.zeros(len(alone)), 1.0)), LONGEST
+            point, step = curve.point(z, np.append(np.zeros(len(alone)), 1.0)), LONGEST_LOG_STEP
             while (found := curve.stepped(point, step)) is not None:
                 old, (point, _, step) = point, found
                 if point.p >= last:
@@ -81,7 +80,7 @@ class NoiseGrowth(Growth):
         basis, p = self._basis, self.curve.coordinate(value)
         missing = set(range(2**basis.dimension)) - set(basis.all.reflections)
         guesses = [*basis.guesses(2 * basis.dimension)]
-        for branch in self.found:
+        for branch in self.branches:
             m = basis.padded(branch.points[-1].m)
             guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
         for guess in guesses:
@@ -105,7 +104,7 @@ class NoiseGrowth(Growth):
             direction = across(curve.kernel(z)[0], tangent)
             symmetric, _ = basis.fitted(z[:-1])  # more so where the branch has ended
             odd = symmetric.orders_of_functions > 0
-            if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC:
+            if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC_DIRECTION:
                 direction[:-1][odd] = 0.0
                 curve = curve.among(symmetric)
             yield curve, z, direction
@@ -129,13 +128,13 @@ class NoiseGrowth(Growth):
 
     def special_points(self) -> Iterator[SpecialPoint]:
         """Those of every branch; losses of symmetry of the state without order are its onsets."""
-        for number, branch in enumerate(self.found):
+        for number, branch in enumerate(self.branches):
             for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
                 point, interval, status, kind, order, _ = special
                 degree, character = branch.degree, ""
                 if number == 0 and kind == "symmetry breaking":
                     kind = "bifurcation"
-                    child = next((b for b in self.found if b.origin is special), None)
+                    child = next((b for b in self.branches if b.origin is special), None)
                     if child is None:
                         status = "not followed"
                     else:
@@ -147,4 +146,4 @@ class NoiseGrowth(Growth):
                 state = state_at(branch.curve, point.z)
                 name = branch.curve.parameter
                 yield SpecialPoint(kind, name, point.value, interval, status, number, degree, order,
-                                   character, UNKNOWN, state)  # fmt: skip
+                                   character, NO_COEFFICIENTS, state)  # fmt: skip

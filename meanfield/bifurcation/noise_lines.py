@@ -19,25 +19,24 @@ import numpy as np
 
 from .branch_switching import AMPLITUDE
 from .branches import Following
-from .continuation import TOLERANCE, Curve, Point, curve_of
+from .continuation import CURVE_TOLERANCE, Curve, CurvePoint, curve_of
 from .detection import located
-from .equation import Family
+from .equation import EquationFamily
 from .fokker_planck import multipliers
-from .journal import Journal
+from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import zeros
-from .phase_diagram import MOST, Tricritical, between
+from .phase_diagram import MOST_CURVE_POINTS, Tricritical, between
 from .reflections import Reflected
-from .stability import growth_rates
+from .stability import GROWING_RATE, growth_rates
 
-SMALL = 0.03  # the odd part of a state, in L^2, at which its line has come to its onset
-NEAR = 0.3  # the odd part from which the place of the onset is extrapolated
-HALVINGS = 4
-FLAT = 1e-4  # d log kappa along a curve where beta turns back: at a cusp
-NEXT = 1e-6  # of kappa, relative: what is before a line and beyond it
-GROWING = 1e-9
-ENDS = ("cusp", "turn", "onset")
-KINDS = ("onset", "fold", "symmetry breaking", "Hopf")
+ONSET_ODD_PART = 0.03  # the odd part of a state, in L^2, at which its line has come to its onset
+EXTRAPOLATED_ODD_PART = 0.3  # the odd part from which the place of the onset is extrapolated
+CHANGE_HALVINGS = 4
+CUSP_SLOPE = 1e-4  # d log kappa along a curve where beta turns back: at a cusp
+NEXT_KAPPA = 1e-6  # of kappa, relative: what is before a line and beyond it
+LINE_ENDS = ("cusp", "turn", "onset")
+LINE_KINDS = ("onset", "fold", "symmetry breaking", "Hopf")
 
 
 class Cusp(NamedTuple):
@@ -59,13 +58,13 @@ class Range(NamedTuple):
     high: float
     relative: bool
 
-    def at(self, family: Family, beta: float) -> tuple[float, float]:
+    def at(self, family: EquationFamily, beta: float) -> tuple[float, float]:
         """The range of kappa at a beta."""
         unit = reference(family, beta) if self.relative else 1.0
         return self.low * unit, self.high * unit
 
 
-class Line(Curve):
+class NeutralLine(Curve):
     """A curve of states that are neutral to perturbations of one order, z = (m, log kappa, beta).
 
     Parameters
@@ -86,8 +85,8 @@ class Line(Curve):
     """
 
     def __init__(
-        self, family: Family, kind: str, order: int, borders: np.ndarray, max_step: float,
-        points: Any = (), changes: Any = (), journal: Journal | None = None,
+        self, family: EquationFamily, kind: str, order: int, borders: np.ndarray, max_step: float,
+        points: Any = (), changes: Any = (), journal: AnswerJournal | None = None,
     ):  # fmt: skip
         self.basis: Reflected = family.basis  # type: ignore[assignment]
         self.kind, self.order, self.oscillates = kind, order, kind == "Hopf"
@@ -162,9 +161,9 @@ class Line(Curve):
 
     # Along the line -----------------------------------------------------------------------------
 
-    def among(self, points: Iterable[np.ndarray], ends: tuple[str, str]) -> "Line":
+    def among(self, points: Iterable[np.ndarray], ends: tuple[str, str]) -> "NeutralLine":
         """The line through these points, in the order of beta, with what it changes."""
-        line = Line(self.family, self.kind, self.order, self.borders, self.max_step,
+        line = NeutralLine(self.family, self.kind, self.order, self.borders, self.max_step,
                     sorted(points, key=lambda z: z[-1]), (), self.journal)  # fmt: skip
         changes = [line.change(z) for z in line.points]
         turned = [i for i, (one, other) in enumerate(pairwise(changes)) if one != other]
@@ -174,7 +173,7 @@ class Line(Curve):
             changes[i + 1 : i + 1] = [line.change(z) for z in more]
         line.changes = np.array(changes)
         for end, inner, why in ((0, 1, ends[0]), (-1, -2, ends[1])):
-            if why in ENDS:  # where two lines meet
+            if why in LINE_ENDS:  # where two lines meet
                 line.changes[end] = line.changes[inner]
         return line
 
@@ -182,7 +181,7 @@ class Line(Curve):
         """Points nearer to where a line has no longer this change, in the order of beta."""
         before: list[np.ndarray] = []
         after: list[np.ndarray] = []
-        for _ in range(HALVINGS):
+        for _ in range(CHANGE_HALVINGS):
             middle = (one + other) / 2
             z = self.at_value(middle, float(middle[-1]))
             if z is None:
@@ -197,7 +196,7 @@ class Line(Curve):
 
     def pieces(
         self, start: np.ndarray, kappas: "Range", following: Following
-    ) -> Iterator[tuple["Line", tuple[str, str], list[Cusp]]]:
+    ) -> Iterator[tuple["NeutralLine", tuple[str, str], list[Cusp]]]:
         """The lines that a curve consists of between turns of beta, why they end, and the turns."""
         ways = [self._one_way(start, sign, kappas, following) for sign in (-1.0, 1.0)]
         (down, first), (up, last) = (way[0] for way in ways)
@@ -232,7 +231,7 @@ class Line(Curve):
                 place = located(curve, last, taken, _forwards, first, second).point
                 turn = self.point(place.z, last.tangent)
                 found.append(
-                    ([*points, turn.z], "cusp" if abs(turn.tangent[-2]) < FLAT else "turn")
+                    ([*points, turn.z], "cusp" if abs(turn.tangent[-2]) < CUSP_SLOPE else "turn")
                 )
                 points = [turn.z]
             end = self._left(here, kappas)
@@ -243,11 +242,11 @@ class Line(Curve):
             if end:
                 return [*found, (points, end)]
             points.append(here.z)
-            if following.at(self, self.kind, here.value) or count > MOST:
+            if following.at(self, self.kind, here.value) or count > MOST_CURVE_POINTS:
                 return [*found, (points, "interrupted" if following.stopped else "max_points")]
         return [*found, (points, "not continued")]
 
-    def _left(self, point: Point, kappas: "Range") -> str:
+    def _left(self, point: CurvePoint, kappas: "Range") -> str:
         """Which range a point has left; empty for none."""
         low, high = self.family.span
         if not low <= point.value <= high:
@@ -263,10 +262,10 @@ class Line(Curve):
         images = self.basis.images(like[: self.size])
         return (m - images[0] * m) / 2 if images else np.zeros(0)
 
-    def _at_onset(self, here: Point, last: Point, start: np.ndarray) -> bool:
+    def _at_onset(self, here: CurvePoint, last: CurvePoint, start: np.ndarray) -> bool:
         """Whether a line has come to the onset of its states, where it meets its mirror image."""
         odd, before = self._odd(here.z, start), self._odd(last.z, start)
-        small = np.linalg.norm(self.basis.sizes * odd) < SMALL if odd.size else False
+        small = np.linalg.norm(self.basis.sizes * odd) < ONSET_ODD_PART if odd.size else False
         return bool(odd.size and (small or odd @ before < 0))
 
     def _met(self, points: list[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
@@ -276,7 +275,7 @@ class Line(Curve):
         one, other = points[-2:]
         odds = [self._odd(z, start) for z in (one, other)]
         first, last = (float(((self.basis.sizes * odd) ** 2).sum()) for odd in odds)
-        if not last < min(first, NEAR**2):
+        if not last < min(first, EXTRAPOLATED_ODD_PART**2):
             return []
         met = other + last / (first - last) * (other - one)
         met[: self.size] -= self._odd(met, start)
@@ -303,7 +302,7 @@ class Line(Curve):
             rates = growth_rates(member, m, kappa, self.basis.of_order(order))  # type: ignore[arg-type]
             if neutral and order == self.order:
                 rates = np.delete(rates, np.argsort(np.abs(rates))[:neutral])
-            count += int((rates > GROWING).sum())
+            count += int((rates > GROWING_RATE).sum())
         return count
 
     def _by_fold(self, z: np.ndarray) -> int:
@@ -317,14 +316,14 @@ class Line(Curve):
         """Whether the state becomes stable as kappa rises."""
         member, m, kappa = self.state(z)
         counts = []
-        for value in (kappa * (1 - NEXT), kappa * (1 + NEXT)):
+        for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
             mean = cache(lambda m, value=value: member.mean(np.frombuffer(m), value))
 
             def system(m: np.ndarray, mean=mean):
                 flow = mean(m.tobytes())
                 return m - flow.moments, lambda: member.jacobian(flow)
 
-            counts.append(self._unstable(member, newton(system, m, TOLERANCE).x, value))
+            counts.append(self._unstable(member, newton(system, m, CURVE_TOLERANCE).x, value))
         return int(np.sign(counts[0] - counts[1]))
 
     def _by_pair(self, z: np.ndarray) -> int:
@@ -377,7 +376,7 @@ class Line(Curve):
         return float("nan") if found is None else (found[-1] - start[-1]) / amplitude**2
 
 
-def _forwards(point: Point) -> float:
+def _forwards(point: CurvePoint) -> float:
     return float(point.tangent[-1])
 
 
@@ -385,7 +384,7 @@ def _cusp(z: np.ndarray) -> Cusp:
     return Cusp(float(z[-1]), float(np.exp(z[-2])))
 
 
-def reference(family: Family, beta: float) -> float:
+def reference(family: EquationFamily, beta: float) -> float:
     """1/w_1, the first onset under isotropic noise; inf where nothing attracts degree 1."""
     (found,) = multipliers(family.at(beta).drift, family.basis)
     weight = float(found.weights[1])

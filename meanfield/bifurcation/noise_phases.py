@@ -20,11 +20,11 @@ import numpy as np
 from ..core.checks import fitting, real
 from ..core.kinds import build, describe
 from ..results.files import Contents, contents_of, dataset_of
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC
 from .diagram import noise_of
-from .equation import Family, drift_of
-from .noise_lines import Cusp, Line, Range, reference
+from .equation import EquationFamily, drift_of
+from .noise_lines import Cusp, NeutralLine, Range, reference
 from .phase_diagram import PhaseDiagram, Tricritical, between
 from .reflections import basis_under
 
@@ -53,8 +53,8 @@ class NoisePhaseDiagram(PhaseDiagram):
     cusps: list[Cusp] = field(default_factory=list)
 
     @property
-    def doubts(self) -> list[str]:
-        return [*map(str, np.atleast_1d(self.data.attrs.get("missing", []))), *super().doubts]
+    def warnings(self) -> list[str]:
+        return [*map(str, np.atleast_1d(self.data.attrs.get("missing", []))), *super().warnings]
 
     def reference(self, beta: float) -> float:
         """The first onset under isotropic noise of strength 1."""
@@ -147,7 +147,7 @@ class NoisePhaseDiagram(PhaseDiagram):
         data, header = dataset_of(contents)
         noise, drift = noise_of(header["noise"]), drift_of(header["drift"])
         low, high = header["span"]
-        basis = basis_under(build(Geometry, header["space"]), AXISYMMETRIC, noise)
+        basis = basis_under(build(Space, header["space"]), AXISYMMETRIC, noise)
         corners = [Tricritical(int(l), float(b), float(k)) for l, b, k, *_ in header["tricritical"]]
         cusps = [Cusp(float(b), float(k)) for b, k in header["cusps"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}
@@ -156,6 +156,8 @@ class NoisePhaseDiagram(PhaseDiagram):
             here = basis.finer(kept.pop("degree")).keeping(tuple(map(int, kept.pop("kept"))))
             real, imaginary = kept.pop("borders")
             borders = real + 1j * imaginary if kept["kind"] == "Hopf" else real
-            lines[name] = Line(Family(drift, "beta", (low, high), here), borders=borders, **kept)
-        family = Family(drift, "beta", (low, high), basis)
+            lines[name] = NeutralLine(
+                EquationFamily(drift, "beta", (low, high), here), borders=borders, **kept
+            )
+        family = EquationFamily(drift, "beta", (low, high), basis)
         return cls(data, corners, ends, family, lines, noise, cusps=cusps)

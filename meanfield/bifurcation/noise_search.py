@@ -9,35 +9,35 @@ import numpy as np
 from ..core.checks import range_of
 from ..core.errors import MeanfieldError
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
-from ..sweeps.points import Grid, Work
-from ..sweeps.points import SweepPoint as Place
+from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .branches import Following, Search
 from .continuation import curve_of
 from .diagram import SpecialPoint
-from .equation import Family
-from .journal import Journal
-from .noise_lines import KINDS, Cusp, Line, Range, reference
+from .equation import EquationFamily
+from .journal import AnswerJournal
+from .noise_lines import LINE_KINDS, Cusp, NeutralLine, Range, reference
 from .noise_phases import NoisePhaseDiagram
 from .phase_diagram import ON_BRANCH, STEP_ON_BRANCH, between
 from .reflections import basis_under
 
 BELOW, ABOVE = 0.4, 1.4  # the range of kappa, times the onset under as strong an isotropic noise
-SAME = 1e-6  # of kappa, relative: the same line
+SAME_LINE = 1e-6  # of kappa, relative: the same line
 
 
 def phases_under(
-    drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
-    places: int, max_step: float, following: Following, journal: Journal | None, executor: Any,
+    drift: Any, space: Space, span: tuple[float, float], noise: Noise, kappa: Any,
+    places: int, max_step: float, following: Following, journal: AnswerJournal | None,
+    executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
     """The phase diagram: lines from the special points of diagrams in kappa.
 
     With an executor the diagrams are found first, each by a job of its own, without the journal.
     """
-    family = Family(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
+    family = EquationFamily(drift, "beta", span, basis_under(space, AXISYMMETRIC, noise))
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
         kappas = Range(*range_of("kappa", kappa), False)
@@ -50,7 +50,7 @@ def phases_under(
             )
         kappas = _about(family)
     search = _Search(family, kappas, max_step, following, journal)
-    place = Places(drift, geometry, span, noise, kappas)
+    place = DiagramsWork(drift, space, span, noise, kappas)
     if executor is None:
         for beta in betas:
             search.from_starts(beta, *place.starts(beta, journal))
@@ -59,10 +59,10 @@ def phases_under(
         outcomes, _ = run_points(place, points, executor=executor, progress=False)
         for beta, outcome in zip(betas, outcomes, strict=True):
             search.from_starts(beta, *place.read(outcome))
-    return search.result(geometry, noise)
+    return search.result(space, noise)
 
 
-def _about(family: Family) -> Range:
+def _about(family: EquationFamily) -> Range:
     """About the onset under an isotropic noise of the same mean strength."""
     basis: Any = family.basis
     first = basis.degrees == 1
@@ -70,7 +70,7 @@ def _about(family: Family) -> Range:
     return Range(BELOW * strength, ABOVE * strength, True)
 
 
-class Start(NamedTuple):
+class LineStart(NamedTuple):
     """A special point at one beta, from which a line begins.
 
     Attributes
@@ -92,13 +92,13 @@ class Start(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Places(Work):
+class DiagramsWork(Work):
     """Diagrams in kappa at values of beta: the work of a sweep.
 
     Attributes
     ----------
     drift : type
-    geometry : Geometry
+    space : Space
     span : (float, float)
         Of beta.
     noise : Noise
@@ -106,7 +106,7 @@ class Places(Work):
     """
 
     drift: Any
-    geometry: Geometry
+    space: Space
     span: tuple[float, float]
     noise: Noise
     kappas: Range
@@ -114,27 +114,27 @@ class Places(Work):
     given: ClassVar[str] = "drift and noise"
 
     def starts(
-        self, beta: float, journal: Journal | None = None
-    ) -> tuple[list[Start], list[str], bool]:
+        self, beta: float, journal: AnswerJournal | None = None
+    ) -> tuple[list[LineStart], list[str], bool]:
         """Where lines begin, what is missing from the diagram, and whether Ctrl-C ended it."""
-        family = Family(self.drift, "beta", self.span, self._basis)
+        family = EquationFamily(self.drift, "beta", self.span, self._basis)
         member, kappas = family.at(beta), self.kappas.at(family, beta)
         curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
         with Following("kappa", kappas, False) as on_branch:
-            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
+            search = Search(self.space, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
             diagram = search.under_noise(curve, {})
             stopped = on_branch.stopped
         found = [
-            Start(*_neutral(special), special.state.legendre_moments, special.kappa)
+            LineStart(*_neutral(special), special.state.legendre_moments, special.kappa)
             for special in diagram.special_points
         ]
-        return found, diagram.doubts, stopped
+        return found, diagram.warnings, stopped
 
-    def values(self, points: Sequence[Place], seed: int | None) -> list[Any]:
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         found = []
         for point in points:
-            starts, doubts, _ = self.starts(point.parameters["beta"])
-            arrays: dict[str, Any] = {"doubts": np.array(doubts, "U")}
+            starts, warnings, _ = self.starts(point.parameters["beta"])
+            arrays: dict[str, Any] = {"warnings": np.array(warnings, "U")}
             for i, (kind, order, basis, moments, kappa) in enumerate(starts):
                 arrays[f"moments {i}"], arrays[f"kept {i}"] = moments, np.array(basis.kept, int)
                 arrays |= {f"kind {i}": kind, f"numbers {i}": np.array([order, basis.degree])}
@@ -142,7 +142,7 @@ class Places(Work):
             found.append(arrays)
         return found
 
-    def read(self, outcome: Outcome | None) -> tuple[list[Start], list[str], bool]:
+    def read(self, outcome: Outcome | None) -> tuple[list[LineStart], list[str], bool]:
         """What `starts` found, from what `values` made of it; None is a diagram not begun."""
         if outcome is None:
             return [], [], True
@@ -152,18 +152,18 @@ class Places(Work):
             order, degree = map(int, arrays[f"numbers {i}"])
             basis = self._basis.finer(degree).keeping(tuple(map(int, arrays[f"kept {i}"])))
             kind, kappa = str(arrays[f"kind {i}"]), float(arrays[f"kappa {i}"])
-            starts.append(Start(kind, order, basis, arrays[f"moments {i}"], kappa))
-        return starts, arrays["doubts"].tolist(), False
+            starts.append(LineStart(kind, order, basis, arrays[f"moments {i}"], kappa))
+        return starts, arrays["warnings"].tolist(), False
 
     @property
     def _basis(self) -> Any:
-        return basis_under(self.geometry, AXISYMMETRIC, self.noise)
+        return basis_under(self.space, AXISYMMETRIC, self.noise)
 
     @property
     def takes_rng(self) -> bool:
         return False
 
-    def check(self, point: Place) -> None:
+    def check(self, point: SweepPoint) -> None:
         pass
 
 
@@ -171,22 +171,22 @@ class Places(Work):
 class _Search:
     """The lines that were found, and what is needed to find more."""
 
-    family: Family
+    family: EquationFamily
     kappas: Range
     max_step: float
     following: Following
-    journal: Journal | None
+    journal: AnswerJournal | None
 
     def __post_init__(self):
-        self.lines: list[tuple[Line, tuple[str, str]]] = []
+        self.lines: list[tuple[NeutralLine, tuple[str, str]]] = []
         self.cusps: list[Cusp] = []
         self.missing: list[str] = []
 
     def from_starts(
-        self, beta: float, starts: list[Start], doubts: list[str], stopped: bool
+        self, beta: float, starts: list[LineStart], warnings: list[str], stopped: bool
     ) -> None:
         """All lines through the special points at one beta that are not known."""
-        self.missing += [f"at beta = {beta:g}, {doubt}" for doubt in doubts]
+        self.missing += [f"at beta = {beta:g}, {warning}" for warning in warnings]
         if stopped and not starts:
             self.missing.append(f"the search was interrupted at beta = {beta:g}.")
         for start in starts:
@@ -196,13 +196,13 @@ class _Search:
             if start.kind and not any(_through(line, beta, start) for line, _ in self.lines):
                 self.from_start(beta, start)
 
-    def from_start(self, beta: float, special: Start) -> None:
+    def from_start(self, beta: float, special: LineStart) -> None:
         """The lines of one curve, in as many functions as they need."""
         kind, order, basis = special.kind, special.order, special.basis
         while True:
             m = basis.padded(special.moments)
             z = np.append(m, [np.log(special.kappa), beta])
-            family = Family(self.family.drift, "beta", self.family.span, basis)
+            family = EquationFamily(self.family.drift, "beta", self.family.span, basis)
             line, start = _begun(family, kind, order, z, self.max_step, self.journal)
             if start is None:
                 self.missing.append(
@@ -219,11 +219,11 @@ class _Search:
             self.lines.append((one, ends))
             self.cusps += cusps
 
-    def result(self, geometry: Geometry, noise: Noise) -> NoisePhaseDiagram:
+    def result(self, space: Space, noise: Noise) -> NoisePhaseDiagram:
         """Everything, in the order of kinds and kappa."""
         import xarray as xr
 
-        ordered = sorted(self.lines, key=lambda pair: (KINDS.index(pair[0].kind),
+        ordered = sorted(self.lines, key=lambda pair: (LINE_KINDS.index(pair[0].kind),
                                                        pair[0].points[0][-2]))  # fmt: skip
         lines: dict[str, Any] = {}
         ends, rows, corners = {}, [], []
@@ -240,7 +240,7 @@ class _Search:
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
         low, high = self.family.span
-        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(geometry),
+        data.attrs = {"drift": self.family.drift.__name__, "space": repr(space),
                       "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
         if self.missing:
             data.attrs["missing"] = self.missing
@@ -269,18 +269,25 @@ def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:
     return "symmetry breaking", 1 + int(np.argmin(found)), fitted
 
 
-def _through(line: Line, beta: float, special: Start) -> bool:
+def _through(line: NeutralLine, beta: float, special: LineStart) -> bool:
     """Whether a line goes through a special point."""
     first, last = line.points[0, -1], line.points[-1, -1]
     if (line.kind, line.order) != (special.kind, special.order) or not first <= beta <= last:
         return False
     z = line.at_value(between(line.points, beta), beta)
-    return z is not None and bool(np.isclose(np.exp(z[-2]), special.kappa, rtol=SAME, atol=0.0))
+    return z is not None and bool(
+        np.isclose(np.exp(z[-2]), special.kappa, rtol=SAME_LINE, atol=0.0)
+    )
 
 
 def _begun(
-    family: Family, kind: str, order: int, z: np.ndarray, max_step: float, journal: Journal | None
-) -> tuple[Line, np.ndarray | None]:
+    family: EquationFamily,
+    kind: str,
+    order: int,
+    z: np.ndarray,
+    max_step: float,
+    journal: AnswerJournal | None,
+) -> tuple[NeutralLine, np.ndarray | None]:
     """A line, and its point at the beta of z."""
     part: Any = family.basis.of_order(order)
     size = len(family.basis.degrees)
@@ -290,7 +297,11 @@ def _begun(
         )
         pair = values[values.imag > 0]
         z = np.insert(z, size, pair[np.abs(pair.real).argmin()].imag)
-    line = Line(family, kind, order, np.zeros((2, len(part.members))), max_step, journal=journal)
+    line = NeutralLine(
+        family, kind, order, np.zeros((2, len(part.members))), max_step, journal=journal
+    )
     left, _, right = np.linalg.svd(line.matrix(z))
-    line = Line(family, kind, order, np.array([left[:, -1], right[-1]]), max_step, journal=journal)
+    line = NeutralLine(
+        family, kind, order, np.array([left[:, -1], right[-1]]), max_step, journal=journal
+    )
     return line, line.at_value(z, float(z[-1]))

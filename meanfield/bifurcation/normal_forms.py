@@ -25,17 +25,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .equation import Equation
+from .equation import MomentEquation
 
 VANISHES = 1e-10
-EXACT = 1e-14  # of a zero, relative
+ZERO_PRECISION = 1e-14  # of a zero, relative
 TERMS, MORE_TERMS = 2, 4  # c_1, c_2, and c_3, c_4 too where
 WEAK = 0.05  # c_1 = 0 and |c_2| is smaller: a fold may be near
 WEAKEST = 0.01  # amplitude of a transition that the normal form describes
 SLOPES = np.linspace(-2, 2, 5)  # v_l/v_k at which forms of two amplitudes are evaluated
 CLOSEST = 7e-4  # amplitude of secondary branches at which two onsets count as one
-TINY = 1e-300
-REAL = 1e-6  # imaginary parts of a real root
+TINY_NUMBER = 1e-300
+REAL_ROOT = 1e-6  # imaginary parts of a real root
 
 
 class NormalForm(NamedTuple):
@@ -82,8 +82,8 @@ class NormalForm(NamedTuple):
         return "supercritical" if self.quadratic > 0 else "subcritical"
 
 
-def normal_form(equation: Equation, degree: int) -> NormalForm:
-    """That of one degree; its multiplier w must be positive."""
+def normal_form(equation: MomentEquation, degree: int) -> NormalForm:
+    """The normal form of one degree, whose multiplier w must be positive."""
     basis, index = equation.basis, equation.basis.index(degree)
     critical = 1 / equation.multipliers(basis)[index]
     c, m, residuals = _expanded(equation, index, TERMS)
@@ -96,7 +96,7 @@ def normal_form(equation: Equation, degree: int) -> NormalForm:
         np.abs(basis.values**2 @ (own * basis.weights)),
         np.abs(basis.values @ (own**2 * basis.weights)),
     )
-    amplitudes = apart / np.maximum(np.maximum(coupling, np.sqrt(apart)), TINY)
+    amplitudes = apart / np.maximum(np.maximum(coupling, np.sqrt(apart)), TINY_NUMBER)
     others = basis.degrees != degree
     close = others & (amplitudes <= CLOSEST)
     scale = min(float(amplitudes[others & ~close].min(initial=np.inf)), _to_fold(c))
@@ -109,12 +109,12 @@ def _to_fold(c: np.ndarray) -> float:
     """The amplitude at which kappa = kappa_c (1 + c_1 t + ...) turns back to leading order."""
     with np.errstate(divide="ignore", invalid="ignore"):
         square = -c[2] / (2 * c[4])
-        found = abs(c[1] / (2 * c[2])) if abs(c[1]) > VANISHES else np.sqrt(square)
-    return float(found) if found > 0 else np.inf
+        amplitude = abs(c[1] / (2 * c[2])) if abs(c[1]) > VANISHES else np.sqrt(square)
+    return float(amplitude) if amplitude > 0 else np.inf
 
 
 def _expanded(
-    equation: Equation, index: int, terms: int
+    equation: MomentEquation, index: int, terms: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """1, c_1, ..., and the moments of order t^0, t^1, ..., with the residuals that they cancel.
 
@@ -171,21 +171,21 @@ class Ray(NamedTuple):
     second: np.ndarray
 
 
-def all_rays(equation: Equation, form: NormalForm) -> list[Ray]:
+def all_rays(equation: MomentEquation, form: NormalForm) -> list[Ray]:
     """The directions in which branches leave an onset: that of its own degree alone, if it is one,
     and those of its degree and one `close` to it."""
-    basis, found = equation.basis, []
+    basis, directions = equation.basis, []
     alone = np.zeros(len(basis.degrees))
     alone[basis.index(form.degree)] = 1.0
     if form.pure:
-        found.append(Ray(alone, form.linear, form.quadratic, form.second))
+        directions.append(Ray(alone, form.linear, form.quadratic, form.second))
     for other in form.close:
         if other in basis.single:
-            found += rays(equation, form.degree, other)
-    return found
+            directions += rays(equation, form.degree, other)
+    return directions
 
 
-def rays(equation: Equation, degree: int, other: int) -> list[Ray]:
+def rays(equation: MomentEquation, degree: int, other: int) -> list[Ray]:
     """Rays along which both degrees take part, with the onset of the first one for both.
 
     Real zeros of the form Q_k(v) v_l - Q_l(v) v_k, with Q the quadratic terms of both amplitudes,
@@ -211,24 +211,29 @@ def rays(equation: Equation, degree: int, other: int) -> list[Ray]:
     cubic = max(np.abs(square).max() for _, square, *_ in samples) <= VANISHES
     power, which = (4, 2) if cubic else (3, 1)
     forms = [
-        (found[which][0] * found[0][pair[1]] - found[which][1] * found[0][pair[0]])
+        (
+            directions[which][0] * directions[0][pair[1]]
+            - directions[which][1] * directions[0][pair[0]]
+        )
         * np.hypot(1.0, slope) ** power
-        for slope, found in zip(SLOPES, samples, strict=True)
+        for slope, directions in zip(SLOPES, samples, strict=True)
     ]
     polynomial = np.polynomial.Polynomial.fit(SLOPES, forms, power).convert().coef
     scale = float(np.abs(polynomial).max())
     if scale <= VANISHES:
         return []
-    found = []
+    directions = []
     coefficients = np.where(np.abs(polynomial) > VANISHES * scale, polynomial, 0.0)
     for root in np.roots(np.trim_zeros(coefficients, "b")[::-1]).astype(complex):
-        if abs(root.imag) > REAL * abs(root) or abs(root) < REAL:
+        if abs(root.imag) > REAL_ROOT * abs(root) or abs(root) < REAL_ROOT:
             continue
         v, square, cube, second = terms(float(root.real))
         along = v[pair]
         if max(abs(along @ square), abs(along @ cube)) > VANISHES:
-            found.append(Ray(v, 0.0 if cubic else along @ square, along @ cube * cubic, second))
-    return found
+            directions.append(
+                Ray(v, 0.0 if cubic else along @ square, along @ cube * cubic, second)
+            )
+    return directions
 
 
 class Onset(NamedTuple):
@@ -269,12 +274,14 @@ def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> 
 
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         try:
-            yield float(brentq(known, grid[i], grid[i + 1], xtol=EXACT, rtol=4 * EXACT))
+            yield float(
+                brentq(known, grid[i], grid[i + 1], xtol=ZERO_PRECISION, rtol=4 * ZERO_PRECISION)
+            )
         except FloatingPointError:
             continue
 
 
-def _residual(equation: Equation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:
+def _residual(equation: MomentEquation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t."""
     orders = len(m)
     s = (equation.strengths * m) @ equation.functions

@@ -31,32 +31,33 @@ from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
-from ..spaces import Geometry
-from .bases import AXISYMMETRIC, ISOTROPIC, Harmonics, basis_on
-from .branch_switching import Growth
+from ..spaces import Space
+from .bases import AXISYMMETRIC, ISOTROPIC, AxialHarmonics, basis_on
+from .branch_switching import BranchSearch
 from .branches import Following, Search, asked_degrees, varied
 from .clustered_states import clustered_states
 from .continuation import Curve, StationaryCurve, curve_of
-from .diagram import CUT_SHORT, Transition
-from .equation import Equation, Family, Mean, drift_of
-from .journal import Journal, recalled
+from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition
+from .equation import EquationFamily, Mean, MomentEquation, drift_of
+from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, normal_form, weak_transition, zeros
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-DEGREE = 64
-UNRESOLVED = 1e-11
-PRESENT = 1e-10  # of a moment
+PHASE_DEGREE = 64
+UNRESOLVED_TAIL = 1e-11
 DOUBLINGS = 4
-GRID = 81  # values of beta on critical curves, between which changes of character are looked for
-SOUGHT = 8  # every such value is one at which clustered states are looked for
-LARGE = 0.1  # amplitude in L^2 of states that belong to no tricritical point
-SMALL = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
-SAME = 1e-6  # moments, log kappa and beta of a point found twice
-POLE = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
-MOST = 2000  # points of a curve
+PARAMETER_GRID = (
+    81  # values of beta on critical curves, between which changes of character are looked for
+)
+CLUSTERED_EVERY = 8  # every such value is one at which clustered states are looked for
+PRESENT_AMPLITUDE = 0.1  # amplitude in L^2 of states that belong to no tricritical point
+CORNER_AMPLITUDE = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
+SAME_SPECIAL_POINT = 1e-6  # moments, log kappa and beta of a point found twice
+POLE_TERM = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
+MOST_CURVE_POINTS = 2000  # points of a curve
 ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
 STEP_ON_BRANCH = 0.1
 
@@ -65,7 +66,7 @@ Ends = dict[str, tuple[str, str]]
 
 
 class Tricritical(NamedTuple):
-    """Where the onset of degree l turns from continuous to discontinuous.
+    """A point at which the onset of degree l turns from continuous to discontinuous.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class Tricritical(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """With the parameter under its own name."""
+        """The point, with the parameter under its name."""
         place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
         return f"{type(self).__name__}(degree={self.degree}, {place})"
 
@@ -105,7 +106,7 @@ class EndPoint(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """With the parameter under its own name."""
+        """The point, with the parameter under its name."""
         return f"{type(self).__name__}({self.parameter}={self.beta!r}, kappa={self.kappa!r})"
 
 
@@ -134,7 +135,7 @@ class PhaseDiagram(Result):
     data: "xr.Dataset"
     tricritical: list[Tricritical]
     ends: Ends
-    family: Family
+    family: EquationFamily
     loci: dict[str, Any]
     noise: Noise = ISOTROPIC
     degree: int = 1
@@ -163,8 +164,8 @@ class PhaseDiagram(Result):
         fitting("beta", beta, f"from {low:g} to {high:g}, as of this diagram", low <= beta <= high)
         if curve == "critical":
             return critical(self.family, beta, degree)
-        found = (float(np.exp(z[-2])) for z in self._points(curve, beta, degree))
-        return next(found, float("nan"))
+        kappas = (float(np.exp(z[-2])) for z in self._points(curve, beta, degree))
+        return next(kappas, float("nan"))
 
     def _points(self, curve: str, beta: float, degree: int) -> Iterator[np.ndarray]:
         """The points at a beta of folds or transitions of a degree, or of the one of that name."""
@@ -182,14 +183,14 @@ class PhaseDiagram(Result):
             side = np.abs(points[:, -1] - beta).argmin()
             end = {0: self.ends[name][0], len(points) - 1: self.ends[name][1]}.get(side, "turn")
             start = self._towards_corner(points[side], beta, end)
-        if start is None or (found := locus.at_value(start, beta)) is None:
+        if start is None or (z := locus.at_value(start, beta)) is None:
             return None
-        if abs(found[locus.index]) < abs(start[locus.index]) / 2:  # the uniform state
+        if abs(z[locus.index]) < abs(start[locus.index]) / 2:  # the uniform state
             return None
-        return found
+        return z
 
     def _towards_corner(self, last: np.ndarray, beta: float, end: str) -> np.ndarray | None:
-        """About the point at a beta between the last one of a curve and its tricritical point."""
+        """A guess for the point at a beta between the last of a curve and its tricritical point."""
         corners = [one for one in self.tricritical if one.degree == self.degree]
         if end != "tricritical" or not corners:
             return None
@@ -202,7 +203,7 @@ class PhaseDiagram(Result):
         return first_onset(self.family, beta)
 
     def transition(self, beta: float) -> Transition:
-        """From which kappa on the uniform state is not the ground state at a beta, and how.
+        """The phase transition at a beta: beyond it the uniform state is no ground state.
 
         Discontinuous where a first-order line lies below the first onset, or where that is
         subcritical or transcritical by its normal form.
@@ -214,18 +215,18 @@ class PhaseDiagram(Result):
         """
         self.kappa("critical", beta)  # raises ValueError outside the range
         onset, member = self.first_onset(beta), self.family.at(beta)
-        found = {kind: list(self._all_points(kind, beta)) for kind in LOCI}
+        points_of = {kind: list(self._all_points(kind, beta)) for kind in LOCI}
         below = {
             kind: min(
                 (z for z in points if np.exp(z[-2]) < onset), key=lambda z: z[-2], default=None
             )
-            for kind, points in found.items()
+            for kind, points in points_of.items()
         }
         fold, equal = (below[kind] for kind in LOCI)
         hysteresis = None if fold is None else (float(np.exp(fold[-2])), onset)
         if equal is not None:
             size = np.abs(equal[:-2])
-            jump = float(size[size > PRESENT][0])
+            jump = float(size[size > PRESENT_MOMENT][0])
             return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
         form = normal_form(member, member.most_attracted)
         if form.kind in ("subcritical", "transcritical"):
@@ -241,8 +242,8 @@ class PhaseDiagram(Result):
 
     @cached_property
     def end_points(self) -> list[EndPoint]:
-        """Where first-order lines meet the first onset, and are none beyond."""
-        found = []
+        """The points at which first-order lines meet the first onset, and end."""
+        ends = []
         for locus in self.loci.values():
             if locus.name != Transitions.name:
                 continue
@@ -252,8 +253,8 @@ class PhaseDiagram(Result):
                 end = partial(self._above_onset, locus, locus.points[i], locus.points[i + 1])
                 for part in zeros(end, np.array([0.0, 1.0]), above[i : i + 2]):
                     beta = float(places[i] + part * (places[i + 1] - places[i]))
-                    found.append(EndPoint(beta, self.first_onset(beta), self.parameter))
-        return found
+                    ends.append(EndPoint(beta, self.first_onset(beta), self.parameter))
+        return ends
 
     def _above_onset(
         self, locus: "Locus", one: np.ndarray, other: np.ndarray, part: float
@@ -280,23 +281,23 @@ class PhaseDiagram(Result):
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
         lines += [f"  {point!r}" for point in [*self.tricritical, *self.end_points]]
-        return "\n".join([*lines, *(f"  <-- {doubt}" for doubt in self.doubts)])
+        return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
     @property
-    def doubts(self) -> list[str]:
-        """What is missing, in words: curves cut short or not found."""
-        found = []
+    def warnings(self) -> list[str]:
+        """Sentences that say what is missing: curves cut short or not located."""
+        sentences = []
         for name, ends in self.ends.items():
             here = self.data[self.parameter].values[self.data.curve.values == name]
             places = here[[0, -1]] if len(here) else [float("nan")] * 2
             for end, value in dict(zip(ends, places, strict=True)).items():
-                if end in CUT_SHORT:
+                if end in END_SENTENCES:
                     place = f"{self.parameter} = {value:.6g}" if len(here) else "its start"
-                    found.append(f"{name} {CUT_SHORT[end].format(place=place)}.")
-        return found
+                    sentences.append(f"{name} {END_SENTENCES[end].format(place=place)}.")
+        return sentences
 
     def contents(self) -> Contents:
-        """What is kept: the points, and the curves, so that `kappa` works after `load`."""
+        """Arrays and header of a file: points and curves, so that `kappa` works after `load`."""
         family = self.family
         header = {
             "drift": describe(family.drift),
@@ -324,8 +325,8 @@ class PhaseDiagram(Result):
         """The phase diagram from what was kept, to the last bit."""
         data, header = dataset_of(contents)
         low, high = header["span"]
-        basis = Harmonics(header["dimension"], 0, header["degree"])
-        family = Family(drift_of(header["drift"]), header["parameter"], (low, high), basis)
+        basis = AxialHarmonics(header["dimension"], 0, header["degree"])
+        family = EquationFamily(drift_of(header["drift"]), header["parameter"], (low, high), basis)
         corners = [
             Tricritical(l, float(b), float(k), family.name) for l, b, k, *_ in header["tricritical"]
         ]
@@ -355,7 +356,7 @@ class PhaseDiagram(Result):
 @checked_call("drift", "vary", "executor")
 def phase_diagram(
     drift: ZonalDrift | type[ZonalDrift],
-    geometry: Geometry,
+    space: Space,
     beta: tuple[float, float] | None = None,
     *,
     vary: Mapping[str, tuple[float, float]] | None = None,
@@ -370,7 +371,7 @@ def phase_diagram(
     executor: Any = None,
     progress: bool | None = None,
 ) -> PhaseDiagram:
-    """Where the uniform state becomes unstable, and where it stops being the ground state.
+    """The lines on which the uniform state becomes unstable, and stops being the ground state.
 
     critical
         kappa_l = 1/w_l, at which the uniform state becomes unstable to harmonics of degree l.
@@ -393,7 +394,7 @@ def phase_diagram(
     drift : ZonalDrift, or type
         `USA` or `SA` itself, or any zonal drift or kind of one, a drift of one's own too, with the
         parameter that varies.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
         Its dimension, and a degree at which to begin.
     beta : (float, float)
         0 < first < last: the range of beta.
@@ -424,7 +425,7 @@ def phase_diagram(
     Returns
     -------
     PhaseDiagram, or NoisePhaseDiagram
-        After Ctrl-C with what was found; `doubts` says what is missing.
+        After Ctrl-C with what was found; `warnings` says what is missing.
 
     Raises
     ------
@@ -451,7 +452,7 @@ def phase_diagram(
     """
     import xarray as xr
 
-    basis = basis_on(geometry)
+    basis = basis_on(space)
     drift, name, span = _asked(drift, beta, vary)
     isotropic = noise.laplacian
     unused = f"left out under {noise!r}"
@@ -461,28 +462,26 @@ def phase_diagram(
     fitting("degrees", degrees, unused, isotropic or degrees is None)
     fitting("kappa", kappa, unused, not isotropic or kappa is None)
     fitting("executor", executor, unused, not isotropic or executor is None)
-    chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, DEGREE // 2)
-    keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, GRID)
-    identity = {
-        "phase diagram": (drift, geometry, name, span, chosen, max_step, noise, kappa, places)
-    }
+    chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
+    keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, PARAMETER_GRID)
+    identity = {"phase diagram": (drift, space, name, span, chosen, max_step, noise, kappa, places)}
     with (
         one_blas_thread(),
         keeper,
-        Journal(keeper, identity) as journal,
+        AnswerJournal(keeper, identity) as journal,
         Following(name, span, progress) as following,
     ):
         if not isotropic:
             from .noise_search import phases_under  # whose lines are drawn as phase diagrams
 
             return phases_under(
-                drift, geometry, span, noise, kappa, places, max_step, following, journal, executor
+                drift, space, span, noise, kappa, places, max_step, following, journal, executor
             )
-        for degree in (max(DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
-            family = Family(drift, name, span, basis.finer(degree))
+        for degree in (max(PHASE_DEGREE, space.degree) << i for i in range(DOUBLINGS)):
+            family = EquationFamily(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
-            corners = [corner for _, found in onsets for corner in found]
-            lines = FirstOrder(family, geometry, corners, max_step, following, journal)
+            corners = [corner for _, points in onsets for corner in points]
+            lines = FirstOrder(family, space, corners, max_step, following, journal)
             for lead in _leading_degrees(family, corners, chosen):
                 lines.from_onsets(lead)
             lines.from_clusters(chosen)
@@ -504,7 +503,7 @@ def phase_diagram(
     columns = zip(names, map(np.array, zip(*rows, strict=True)), strict=True)
     data = xr.Dataset({what: ("point", column) for what, column in columns})
     named = drift.__name__ if isinstance(drift, type) else repr(drift)
-    data.attrs = {"drift": named, "geometry": repr(geometry), name: list(span)}
+    data.attrs = {"drift": named, "space": repr(space), name: list(span)}
     leads = [locus.degree for locus in resolved.values()]
     leads += [*_leading_degrees(family, corners, chosen), 1]
     return PhaseDiagram(data, corners, ends, family, resolved, degree=leads[0])
@@ -527,18 +526,18 @@ def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, flo
 
 
 def _leading_degrees(
-    family: Family, corners: list[Tricritical], chosen: Sequence[int]
+    family: EquationFamily, corners: list[Tricritical], chosen: Sequence[int]
 ) -> list[int]:
     """The degrees attracted most somewhere, of those that are chosen.
 
     The first is that beyond the first tricritical point.
     """
-    places = [_first_place(family, corners, 1), *np.linspace(*family.span, GRID)]
-    found = 1 + family.weights(np.array(places))[:, 1:].argmax(axis=1)
-    return [degree for degree in dict.fromkeys(found.tolist()) if degree in chosen]
+    places = [_first_place(family, corners, 1), *np.linspace(*family.span, PARAMETER_GRID)]
+    attracted = 1 + family.weights(np.array(places))[:, 1:].argmax(axis=1)
+    return [degree for degree in dict.fromkeys(attracted.tolist()) if degree in chosen]
 
 
-def _first_place(family: Family, corners: list[Tricritical], degree: int) -> float:
+def _first_place(family: EquationFamily, corners: list[Tricritical], degree: int) -> float:
     """A value of the parameter beyond the tricritical point of a degree, if there is one."""
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == degree), default=low)
@@ -550,26 +549,32 @@ def _inside(start: float, end: float) -> float:
     return start + np.sign(end - start) * min(1.0, abs(end - start) / 2)
 
 
-def _discontinuous(family: Family, corners: list[Tricritical], degree: int) -> Iterator[float]:
+def _discontinuous(
+    family: EquationFamily, corners: list[Tricritical], degree: int
+) -> Iterator[float]:
     """A value in each range of the parameter in which the onset of a degree is discontinuous.
 
     A range ends at a tricritical point, near which the value is; or where another onset coincides.
     """
-    grid = np.linspace(*family.span, GRID)
+    grid = np.linspace(*family.span, PARAMETER_GRID)
     jumps = np.array([_jumps(family, beta, degree) for beta in grid], dtype=int)
     edges = np.flatnonzero(np.diff([0, *jumps, 0])).reshape(-1, 2)
     for first, last in edges - [0, 1]:
 
         def corner_in(i: int, j: int) -> list[float]:
             inside = (c.beta for c in corners if c.degree == degree)
-            return [beta for beta in inside if grid[max(i, 0)] <= beta <= grid[min(j, GRID - 1)]]
+            return [
+                beta
+                for beta in inside
+                if grid[max(i, 0)] <= beta <= grid[min(j, PARAMETER_GRID - 1)]
+            ]
 
         below, above = corner_in(first - 1, first), corner_in(last, last + 1)
         low, high = max(below, default=grid[first]), min(above, default=grid[last])
         yield _inside(high, low) if above and not below else _inside(low, high)
 
 
-def _jumps(family: Family, beta: float, degree: int) -> bool:
+def _jumps(family: EquationFamily, beta: float, degree: int) -> bool:
     """Whether the onset of a degree is discontinuous."""
     if not critical(family, beta, degree) < np.inf:
         return False
@@ -586,7 +591,7 @@ def _near_corner(last: np.ndarray, corner: Tricritical, part: float) -> np.ndarr
 
 
 def _onsets(
-    family: Family, degree: int, grid: np.ndarray, journal: Journal | None
+    family: EquationFamily, degree: int, grid: np.ndarray, journal: AnswerJournal | None
 ) -> tuple[np.ndarray, list[Tricritical]]:
     """The critical curve of a degree on a grid of beta, and its tricritical points."""
 
@@ -595,24 +600,24 @@ def _onsets(
         corners = tricritical_points(family, degree)
         return values + [x for corner in corners for x in (corner.beta, corner.kappa)]
 
-    found = recalled(journal, ("onsets", family.basis.degree, degree), find)
-    corners = found[len(grid) :].reshape(-1, 2).tolist()
-    return found[: len(grid)], [Tricritical(degree, b, k, family.name) for b, k in corners]
+    numbers = recalled(journal, ("onsets", family.basis.degree, degree), find)
+    corners = numbers[len(grid) :].reshape(-1, 2).tolist()
+    return numbers[: len(grid)], [Tricritical(degree, b, k, family.name) for b, k in corners]
 
 
-def critical(family: Family, beta: float, degree: int) -> float:
+def critical(family: EquationFamily, beta: float, degree: int) -> float:
     """kappa_l = 1/w_l; inf where harmonics of this degree are not attracted."""
     member = family.at(beta)
     weight = member.multipliers(member.basis)[member.basis.index(degree)]
     return float(1 / weight) if weight > 0 else float("inf")
 
 
-def first_onset(family: Family, beta: float) -> float:
+def first_onset(family: EquationFamily, beta: float) -> float:
     """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
     return critical(family, beta, family.at(beta).most_attracted)
 
 
-def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
+def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricritical]:
     """Zeros of the quadratic term of the normal form in a family's range, without linear one.
 
     Raises
@@ -625,26 +630,26 @@ def tricritical_points(family: Family, degree: int) -> Iterator[Tricritical]:
         if not critical(family, beta, degree) < np.inf:
             return np.nan
         with np.errstate(all="ignore"):
-            found = float(normal_form(family.at(beta), degree).quadratic)
-        if not np.isfinite(found) and _alone(family.at(beta), degree):
+            term = float(normal_form(family.at(beta), degree).quadratic)
+        if not np.isfinite(term) and _alone(family.at(beta), degree):
             raise MeanfieldError(
                 f"Expected a range of beta in which normal forms are finite; at beta = {beta:.3g} "
                 f"that of degree {degree} exceeds 1e308. Take another range."
             )
-        return found
+        return term
 
-    grid = np.linspace(*family.span, GRID)
+    grid = np.linspace(*family.span, PARAMETER_GRID)
     values = np.array([quadratic(b) for b in grid])
     attracted = grid[np.isfinite(values)]
     if not attracted.size or normal_form(family.at(attracted[0]), degree).kind == "transcritical":
         return
     usual = np.nanmedian(np.abs(values))
     for beta in zeros(quadratic, grid, values):
-        if abs(quadratic(beta)) <= POLE * usual:  # where another onset coincides it has a pole
+        if abs(quadratic(beta)) <= POLE_TERM * usual:  # where another onset coincides it has a pole
             yield Tricritical(degree, beta, critical(family, beta, degree), family.name)
 
 
-def _alone(member: Equation, degree: int) -> bool:
+def _alone(member: MomentEquation, degree: int) -> bool:
     """Whether no other degree has the same multiplier, to rounding."""
     weights = member.multipliers(member.basis)
     own = weights[member.basis.index(degree)]
@@ -672,8 +677,8 @@ class Locus(Curve):
     name: str
 
     def __init__(
-        self, family: Family, max_step: float, null: np.ndarray, points: np.ndarray | None = None,
-        journal: Journal | None = None, degree: int = 1,
+        self, family: EquationFamily, max_step: float, null: np.ndarray,
+        points: np.ndarray | None = None, journal: AnswerJournal | None = None, degree: int = 1,
     ):  # fmt: skip
         super().__init__(len(family.basis.degrees), 2, max_step, journal)
         self.family, self.null = family, null
@@ -686,7 +691,7 @@ class Locus(Curve):
     @property
     def resolved(self) -> bool:
         """Whether the last moments of all points are small."""
-        return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED
+        return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED_TAIL
 
     def reaches(self, beta: float) -> bool:
         """Whether it has points on both sides of a beta."""
@@ -698,8 +703,8 @@ class Locus(Curve):
         beta = place[-1]
         if kind != self.name or not self.reaches(beta):
             return False
-        found = self.at_value(between(self.points, beta), beta)
-        return found is not None and bool(np.allclose(found, place, rtol=0, atol=SAME))
+        z = self.at_value(between(self.points, beta), beta)
+        return z is not None and bool(np.allclose(z, place, rtol=0, atol=SAME_SPECIAL_POINT))
 
     def follow(self, start: np.ndarray, following: Following) -> tuple[str, str]:
         """Take the points below and above a start; why they end."""
@@ -712,11 +717,11 @@ class Locus(Curve):
     ) -> tuple[list[np.ndarray], str]:
         """The points after a start, and why they end."""
         at = self.index
-        (low, high), small = self.family.span, SMALL / self.family.basis.sizes[at]
+        (low, high), small = self.family.span, CORNER_AMPLITUDE / self.family.basis.sizes[at]
         here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
         points, step = [start], self.max_step / 4
-        while (found := self.stepped(here, step)) is not None:
-            here, _, step = found
+        while (stepped := self.stepped(here, step)) is not None:
+            here, _, step = stepped
             z = here.z
             if abs(z[at]) < small or z[at] * start[at] < 0:
                 amplitudes = np.abs(self.family.basis.sizes * points[-1][:-2])
@@ -729,12 +734,12 @@ class Locus(Curve):
             points.append(z)
             if following.at(self, self.name, here.value):
                 return points[1:], "interrupted"
-            if len(points) > MOST:
+            if len(points) > MOST_CURVE_POINTS:
                 return points[1:], "max_points"
         return points[1:], "not continued"
 
     @abstractmethod
-    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
+    def condition(self, member: MomentEquation, m: np.ndarray, mean: Mean) -> Condition:
         """sigma, and a function that gives its gradient by (m, log kappa, beta)."""
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -756,7 +761,7 @@ class Folds(Locus):
 
     name = "fold"
 
-    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
+    def condition(self, member: MomentEquation, m: np.ndarray, mean: Mean) -> Condition:
         n = len(m)
         bordered = np.zeros((n + 1, n + 1))
         bordered[:n, :n] = member.jacobian(mean)
@@ -776,7 +781,7 @@ class Transitions(Locus):
 
     name = "transition"
 
-    def condition(self, member: Equation, m: np.ndarray, mean: Mean) -> Condition:
+    def condition(self, member: MomentEquation, m: np.ndarray, mean: Mean) -> Condition:
         entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
         half, squares = 0.5 * mean.kappa, mean.moments**2
         energy = half * (member.strengths @ squares)
@@ -792,7 +797,7 @@ LOCI: dict[str, type[Locus]] = {kind.name: kind for kind in (Folds, Transitions)
 
 
 def _slope(
-    member: Equation, m: np.ndarray, mean: Mean, left: np.ndarray, right: np.ndarray
+    member: MomentEquation, m: np.ndarray, mean: Mean, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """The gradient of left . (dR/dm) right = left . right - kappa Cov(f, h).
 
@@ -820,7 +825,7 @@ class FirstOrder:
 
     Parameters
     ----------
-    family, geometry, corners, max_step, following, journal
+    family, space, corners, max_step, following, journal
         Of the phase diagram; `corners` are its tricritical points.
 
     Attributes
@@ -830,36 +835,36 @@ class FirstOrder:
     """
 
     def __init__(
-        self, family: Family, geometry: Geometry, corners: list[Tricritical], max_step: float,
-        following: Following, journal: Journal | None,
+        self, family: EquationFamily, space: Space, corners: list[Tricritical],
+        max_step: float, following: Following, journal: AnswerJournal | None,
     ):  # fmt: skip
-        self.family, self._geometry, self._corners = family, geometry, corners
+        self.family, self._space, self._corners = family, space, corners
         self._max_step, self._following, self._journal = max_step, following, journal
         self.loci: dict[str, Locus] = {}
         self.ends: Ends = {}
 
     def from_onsets(self, degree: int) -> None:
-        """From points on a branch in each range of beta in which an onset is discontinuous."""
+        """Follow lines from a branch in each range of beta in which an onset is discontinuous."""
         for beta in _discontinuous(self.family, self._corners, degree):
             onset = critical(self.family, beta, degree)
             curve = self._curve(beta, onset)
             with Following("kappa", curve.span, False) as on_branch:
-                search = Search(self._geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH,
+                search = Search(self._space, AXISYMMETRIC, [degree], False, False, ON_BRANCH,
                                 on_branch)  # fmt: skip
                 diagram = search.diagram(curve, {})
             interrupted = self._following.stopped or on_branch.stopped
-            found = [
+            specials = [
                 (special.kind, special.state.legendre_moments, special.state.kappa)
                 for special in ([] if interrupted else diagram.special_points)
             ]
-            self._begin(beta, degree, found, "interrupted" if interrupted else "not located")
+            self._begin(beta, degree, specials, "interrupted" if interrupted else "not located")
 
     def from_clusters(self, degrees: Sequence[int]) -> None:
-        """From states of lower free energy at the first onset, where no line lies below it.
+        """Follow lines from states of lower free energy at the first onset, where none lies below.
 
         Where there is no free energy, from stable states. At every eighth value of the grid.
         """
-        for beta in np.linspace(*self.family.span, GRID)[::SOUGHT]:
+        for beta in np.linspace(*self.family.span, PARAMETER_GRID)[::CLUSTERED_EVERY]:
             if self._following.stopped:
                 return
             beta = float(beta)
@@ -870,21 +875,21 @@ class FirstOrder:
             for state in clustered_states(curve, onset):
                 flow = self.family.at(beta).gradient_flow
                 amplitudes = np.abs(state.z[:-1] * state.curve.basis.sizes)
-                present = [l for l in sorted(degrees) if amplitudes[l - 1] > LARGE]
+                present = [l for l in sorted(degrees) if amplitudes[l - 1] > PRESENT_AMPLITUDE]
                 if present and (state.lower if flow else state.stable):
-                    growth = Growth(state.curve, curve.span, ON_BRANCH)
+                    growth = BranchSearch(state.curve, curve.span, ON_BRANCH)
                     for _ in growth.from_edge(state.curve, state.z, curve.span[1], present[0]):
                         pass
-                    found = [
+                    specials = [
                         (special.kind, special.point.m, special.point.value)
-                        for branch in growth.found for special in branch.specials
+                        for branch in growth.branches for special in branch.specials
                     ]  # fmt: skip
-                    self._begin(beta, present[0], found, "not located")
+                    self._begin(beta, present[0], specials, "not located")
                     break
 
     def _curve(self, beta: float, onset: float) -> StationaryCurve:
         """States at one beta as kappa changes."""
-        basis, span = basis_on(self._geometry), (onset / 20, 1.2 * onset)
+        basis, span = basis_on(self._space), (onset / 20, 1.2 * onset)
         drift = self.family.at(beta).drift
         return curve_of(drift, basis, "kappa", span, None, STEP_ON_BRANCH, self._journal)
 
@@ -894,13 +899,13 @@ class FirstOrder:
         kind = Transitions.name if self.family.at(beta).gradient_flow else Folds.name
         for locus in self.loci.values():
             if locus.name == kind and locus.reaches(beta):
-                found = locus.at_value(between(locus.points, beta), beta)
-                if found is not None and np.exp(found[-2]) < onset:
+                z = locus.at_value(between(locus.points, beta), beta)
+                if z is not None and np.exp(z[-2]) < onset:
                     return True
         return False
 
     def _begin(
-        self, beta: float, degree: int, found: list[tuple[str, np.ndarray, float]], cut: str
+        self, beta: float, degree: int, specials: list[tuple[str, np.ndarray, float]], cut: str
     ) -> None:
         """Lines through the first special points of each kind on a branch, unless they are known.
 
@@ -908,7 +913,7 @@ class FirstOrder:
         """
         member = self.family.at(beta)
         for kind in LOCI if member.gradient_flow else (Folds.name,):
-            here = [(m, kappa) for name, m, kappa in found if name == kind]
+            here = [(m, kappa) for name, m, kappa in specials if name == kind]
             start: np.ndarray | None = None
             if here:
                 size = len(member.degrees)

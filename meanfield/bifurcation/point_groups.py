@@ -35,6 +35,7 @@ from ..spaces.density import Density
 from ..spaces.sphere_points import rotation
 from .bases import (
     CYCLE,
+    FEWEST_DEGREES,
     HALF_TURNS,
     INVARIANT,
     INVERSION,
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_SYMMETRY = "none"
-LARGEST = 240  # elements of a group
+LARGEST_GROUP = 240  # elements of a group
 ORTHOGONAL = 1e-10
-FEWEST = 12  # degrees of perturbations, and at which states are sought
-DENSE = 640  # unknowns up to which matrices are made: 24 degrees without symmetry
-CHEAP = 300  # perturbations of one order for which half the degree is not enough of a saving
+MOST_DENSE_UNKNOWNS = 640  # unknowns up to which matrices are made: 24 degrees without symmetry
+CHEAP_PERTURBATIONS = (
+    300  # perturbations of one order for which half the degree is not enough of a saving
+)
 TURNED = 1e-8  # of the largest change by a rotation: a smaller one is rounding
-NAMES = (
+GROUP_NAMES = (
     "'none' (all harmonics), Cn, Cnv, Cnh, Cs, Ci, S2n, Dn, Dnh, Dnd with a number n >= 1 (D2h), "
     "T, Td, Th, O, Oh, I or Ih, or matrices (k, 3, 3) that generate a finite group"
 )
@@ -91,10 +93,10 @@ def generators_of(symmetry: Any) -> list[np.ndarray] | None:
         return [CYCLE, HALF_TURNS[1], *CUBIC[symmetry]()]
     if symmetry in (NO_SYMMETRY, "Cs", "Ci"):
         return {NO_SYMMETRY: [], "Cs": [LEVEL], "Ci": [INVERSION]}[symmetry]
-    found = re.fullmatch(r"([CDS])([1-9]\d{0,2})([vhd]?)", str(symmetry))
-    if not found or found[1] + found[3] in ("Cd", "Dv", "Sv", "Sh", "Sd"):
+    match = re.fullmatch(r"([CDS])([1-9]\d{0,2})([vhd]?)", str(symmetry))
+    if not match or match[1] + match[3] in ("Cd", "Dv", "Sv", "Sh", "Sd"):
         return None
-    kind, n, mirrors = found[1], int(found[2]), found[3]
+    kind, n, mirrors = match[1], int(match[2]), match[3]
     if kind == "S":
         return [turn_about_z(2 * np.pi / n) @ LEVEL] if n % 2 == 0 else None
     more = [HALF_TURN] if kind == "D" else []
@@ -143,14 +145,14 @@ class PointGroup:
         known = {self._key(np.eye(3)): np.eye(3)}
         new = [np.eye(3)]
         while new:
-            found = [g @ element for element in new for g in self.generators]
+            products = [g @ element for element in new for g in self.generators]
             new = []
-            for element in found:
+            for element in products:
                 if self._key(element) not in known:
                     known[self._key(element)] = element
                     new.append(element)
-            wanted = f"generators of a finite group of at most {LARGEST} elements"
-            fitting("symmetry", "more", wanted, len(known) <= LARGEST)
+            wanted = f"generators of a finite group of at most {LARGEST_GROUP} elements"
+            fitting("symmetry", "more", wanted, len(known) <= LARGEST_GROUP)
         return np.array(list(known.values()))
 
     @staticmethod
@@ -166,24 +168,24 @@ class PointGroup:
     @cached_property
     def _signs(self) -> list[np.ndarray]:
         """Generators (3,) of its changes of sign of the coordinates."""
-        found: list[np.ndarray] = []
+        generators: list[np.ndarray] = []
         reached = {(1.0, 1.0, 1.0)}
         for element in self.elements:
             signs = np.diag(element)
             if np.abs(element - np.diag(np.round(signs))).max() < ORTHOGONAL:
                 if tuple(np.round(signs)) not in reached:
-                    found.append(np.round(signs))
-                    reached |= {tuple(np.array(other) * found[-1]) for other in reached}
-        return found
+                    generators.append(np.round(signs))
+                    reached |= {tuple(np.array(other) * generators[-1]) for other in reached}
+        return generators
 
     @property
     def orders(self) -> int:
-        """How many orders of perturbations there are."""
+        """The number of orders of perturbations."""
         return 1 if len(self.elements) == 1 else 1 + self.classes
 
     @property
     def classes(self) -> int:
-        """How many behaviours functions have under its changes of sign."""
+        """The number of behaviours that functions have under its changes of sign."""
         return int(2 ** len(self._signs))
 
     def sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
@@ -211,20 +213,20 @@ class PointGroup:
             ):
                 rows = canonical(vectors[:, chosen])
                 part.append(np.where(np.abs(rows) > ORTHOGONAL, rows, 0.0))
-        found = []
+        orders = []
         for part in parts:
             degrees = np.repeat(np.arange(1, degree + 1), [len(rows) for rows in part])
-            found.append((block_diag([*map(csr_array, part)], format="csr"), degrees))
-            found[-1][0].eliminate_zeros()
-        rest, degrees = found.pop()
+            orders.append((block_diag([*map(csr_array, part)], format="csr"), degrees))
+            orders[-1][0].eliminate_zeros()
+        rest, degrees = orders.pop()
         parities = parities_of_harmonics(degree)
         odd = np.array([parities @ (signs < 0) % 2 for signs in self._signs])
         classes = 2 ** np.arange(len(odd)) @ odd.reshape(len(odd), rest.shape[1])
         of_rows = classes[rest.indices[rest.indptr[:-1]]] if rest.shape[0] else degrees
         for order in range(self.orders - 1):
             here = np.flatnonzero(of_rows == order)
-            found.append((rest[here], degrees[here]))
-        return found
+            orders.append((rest[here], degrees[here]))
+        return orders
 
     def signs_of_images(self, mixing: "csr_array", degree: int) -> list[np.ndarray]:
         """The signs (n,) of the invariants under elements of O(3) that only change signs of them.
@@ -233,7 +235,7 @@ class PointGroup:
         and their products.
         """
         candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
-        found = [np.ones(mixing.shape[0])]
+        images = [np.ones(mixing.shape[0])]
         for element in candidates:
             diagonal, start = np.zeros(mixing.shape[0]), 0
             for action in actions(element, degree):
@@ -247,8 +249,8 @@ class PointGroup:
                 start += len(action)
             else:
                 signs = np.sign(diagonal)
-                found += [signs * other for other in found]
-        return found[1:]
+                images += [signs * other for other in images]
+        return images[1:]
 
 
 def parities_of_harmonics(degree: int) -> np.ndarray:
@@ -263,17 +265,17 @@ def parities_of_harmonics(degree: int) -> np.ndarray:
 
 
 def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
-    """What an orthogonal matrix makes of the real harmonics of degrees 1, ..., `degree`."""
+    """Matrices by which an orthogonal matrix acts on the real harmonics of degrees 1, 2, ..."""
     every, turn = _all_harmonics(degree), rotation(degree, matrix)
     starts = np.arange(1, degree + 1) ** 2 - 1
-    found = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
+    blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
     for j in range(2 * degree + 1):
         unit, here = np.zeros(every.degrees.size), [l for l in range(1, degree + 1) if j <= 2 * l]
         unit[[starts[l - 1] + j for l in here]] = 1.0
         moved = every.moments(turn(every.series(unit, 0.0)))
         for l in here:
-            found[l - 1][:, j] = moved[starts[l - 1] : starts[l - 1] + 2 * l + 1]
-    return found
+            blocks[l - 1][:, j] = moved[starts[l - 1] : starts[l - 1] + 2 * l + 1]
+    return blocks
 
 
 class Invariants(Basis, groups_on=Sphere):
@@ -294,17 +296,19 @@ class Invariants(Basis, groups_on=Sphere):
 
     dimension, turning = 3, -1
     highest, unresolved = 60, 1e-10
-    groups = NAMES
+    groups = GROUP_NAMES
 
     def __init__(self, symmetry: Any, degree: int, order: int = 0, grid: Sphere | None = None):
         self.symmetry, self.degree, self.order = symmetry, degree, order
         self.group = point_group(symmetry)
         self.space = grid or Sphere(degree)
-        self.least = FEWEST
-        self.most = min(int(np.sqrt(DENSE * len(self.group.elements))) - 1, self.highest)
+        self.least = FEWEST_DEGREES
+        self.most = min(
+            int(np.sqrt(MOST_DENSE_UNKNOWNS * len(self.group.elements))) - 1, self.highest
+        )
         self.orders = self.group.orders
         self.mixing, self.degrees = self.group.sorted_harmonics(degree)[order]
-        self.dense = self.degrees.size <= DENSE
+        self.dense = self.degrees.size <= MOST_DENSE_UNKNOWNS
         self.weights = self.space.weights
 
     @classmethod
@@ -312,12 +316,12 @@ class Invariants(Basis, groups_on=Sphere):
         return not isinstance(symmetry, str) or generators_of(symmetry) is not None
 
     @classmethod
-    def on(cls, geometry: Any, name: Any) -> "Invariants":
-        coarsest = cls(name, FEWEST)
-        return coarsest.finer(max(FEWEST, min(geometry.degree, coarsest.most)))
+    def on(cls, space: Any, name: Any) -> "Invariants":
+        coarsest = cls(name, FEWEST_DEGREES)
+        return coarsest.finer(max(FEWEST_DEGREES, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
-        cheap = int(np.sqrt(CHEAP * self.group.classes)) - 1
+        cheap = int(np.sqrt(CHEAP_PERTURBATIONS * self.group.classes)) - 1
         degree = min(max(self.degree // 2, cheap), self.degree)
         return Invariants(self.symmetry, degree, order, self.space)
 
@@ -347,10 +351,10 @@ class Invariants(Basis, groups_on=Sphere):
 
     @cached_property
     def gradients(self) -> np.ndarray:  # type: ignore[override]
-        found = np.empty((2, *np.shape(self.values)))
+        table = np.empty((2, *np.shape(self.values)))
         for i, unit in enumerate(np.eye(self.degrees.size)):
-            found[:, i] = self.space.gradient(self._series(unit))
-        return found
+            table[:, i] = self.space.gradient(self._series(unit))
+        return table
 
     def synthesised(self, m: np.ndarray) -> np.ndarray:
         if self.dense:
@@ -373,7 +377,7 @@ class Invariants(Basis, groups_on=Sphere):
     # Symmetries -------------------------------------------------------------------------------
 
     def _turned(self, m: np.ndarray, axes: np.ndarray) -> np.ndarray:
-        """How a state changes that rotates about axes (r, 3): densities (r, M) on the grid."""
+        """Changes of a state that rotates about axes (r, 3): densities (r, M) on the grid."""
         field = np.einsum("cm,cmi->mi", self.gradient_of(m * self.sizes), self.space.frame)
         return axes @ np.cross(self.space.points, field).T
 
@@ -398,27 +402,27 @@ class Invariants(Basis, groups_on=Sphere):
     @cached_property
     def single(self) -> list[int]:
         """Degrees with one function, or with one about z, along which a branch leaves."""
-        found = super().single
+        degrees = super().single
         for l in range(1, self.degree // 2 + 1):
-            if l not in found and (self.degrees == l).any():
+            if l not in degrees and (self.degrees == l).any():
                 row = self.mixing[[self.index(l)]]
                 if np.array_equal(row.indices[np.abs(row.data) > TURNED], [l * l - 1]):
-                    found.append(l)
-        return sorted(found)
+                    degrees.append(l)
+        return sorted(degrees)
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
-        found: list[np.ndarray] = []
+        images: list[np.ndarray] = []
         for signs in self._signs:
-            if all(np.any(signs * m != other * m) for other in [np.ones_like(m), *found]):
-                found.append(signs)
-        return found
+            if all(np.any(signs * m != other * m) for other in [np.ones_like(m), *images]):
+                images.append(signs)
+        return images
 
     @cached_property
     def _signs(self) -> list[np.ndarray]:
         return self.group.signs_of_images(self.mixing, self.degree)
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
-        """What no rotation changes: the size of every degree, (degree,)."""
+        """Numbers that no rotation changes: the size of every degree, (degree,)."""
         return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
@@ -433,7 +437,7 @@ class Invariants(Basis, groups_on=Sphere):
                     yield self.analysed(law) / law.sum()
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return (self.mixing @ _all_harmonics(self.degree).moments(series)) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:

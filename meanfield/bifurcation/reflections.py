@@ -21,13 +21,13 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting
 from ..models.generators import orthonormal
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
-from .bases import AXISYMMETRIC, NOTHING, Basis, basis_on
+from .bases import AXISYMMETRIC, NO_MOMENT, Basis, basis_on
 
-SYMMETRIC = 1e-11  # entries of L*, relative to the largest, that are rounding
+GENERATOR_ROUNDING = 1e-11  # entries of L*, relative to the largest, that are rounding
 FORWARD = np.array([1.0, 0.618, 0.287])  # a direction in which no two images are as far
-PLACES = 5  # at which parities are seen
+PARITY_POINTS = 5  # at which parities are seen
 
 
 class AllHarmonics:
@@ -41,7 +41,7 @@ class AllHarmonics:
         Whether they are odd in each coordinate.
     """
 
-    def __init__(self, space: Geometry, noise: Noise):
+    def __init__(self, space: Space, noise: Noise):
         self.space, self.noise = space, noise
         live, self._factors = orthonormal(space)
         degrees = np.repeat(space.degrees, 2)[live]
@@ -86,21 +86,21 @@ class AllHarmonics:
 
     @cached_property
     def parities(self) -> np.ndarray:
-        """By values at a few places, and where one coordinate has the other sign."""
+        """Parities by values at a few points, and where one coordinate has the other sign."""
         rng = np.random.default_rng(0)
-        x = rng.standard_normal((PLACES, self.space.dimension))
+        x = rng.standard_normal((PARITY_POINTS, self.space.dimension))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         series = self.series(np.eye(self.degrees.size), 0.0)
         here = self.space.at(series, x)
-        found = []
+        odd = []
         for k in range(self.space.dimension):
             there = self.space.at(series, x * np.where(np.arange(x.shape[1]) == k, -1, 1))
-            found.append((here * there).sum(axis=1) < 0)
-        return np.array(found).T
+            odd.append((here * there).sum(axis=1) < 0)
+        return np.array(odd).T
 
     @cached_property
     def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
-        """What L* makes of the harmonics (N, N), and of the uniform density, (N,)."""
+        """L* on the harmonics, (N, N), and on the uniform density, (N,)."""
         matrix = self.noise.generator(self.space)
         if matrix is None:
             laplacian = -self.degrees * (self.degrees + self.space.dimension - 2.0)
@@ -111,21 +111,21 @@ class AllHarmonics:
 
     @cached_property
     def reflections(self) -> tuple[int, ...]:
-        """Those that the noise does not see, as numbers with a bit for each sign that changes."""
+        """Reflections that keep the noise, as numbers with a bit for each sign that changes."""
         if self.noise.is_absent:  # of which a file has states
             return tuple(range(2**self.space.dimension))
         matrix, uniform = self.diffusion
-        coupled = np.abs(matrix) > SYMMETRIC * np.abs(matrix).max()
-        drawn = np.abs(uniform) > SYMMETRIC * np.abs(matrix).max()
-        found = []
+        coupled = np.abs(matrix) > GENERATOR_ROUNDING * np.abs(matrix).max()
+        drawn = np.abs(uniform) > GENERATOR_ROUNDING * np.abs(matrix).max()
+        kept = []
         for reflection in range(2**self.space.dimension):
             odd = self.odd(reflection)
             if not (coupled & (odd[:, None] != odd)).any() and not (drawn & odd).any():
-                found.append(reflection)
-        return tuple(found)
+                kept.append(reflection)
+        return tuple(kept)
 
     def odd(self, reflection: int) -> np.ndarray:
-        """Which of the functions a reflection changes the sign of, (N,)."""
+        """A mask (N,) of the functions whose sign a reflection changes."""
         signs = [k for k in range(self.space.dimension) if reflection >> k & 1]
         return self.parities[:, signs].sum(axis=1) % 2 == 1
 
@@ -144,22 +144,22 @@ class AllHarmonics:
             values, gradients = self.table(members, np.arange(weights.size))
             for mine, way in zip(blocks, ways, strict=True):
                 mine.append((values * weights) @ np.einsum("cnm,cm->nm", gradients, way).T)
-        found, rounding = [], SYMMETRIC * np.abs(matrix).max()
+        generators, rounding = [], GENERATOR_ROUNDING * np.abs(matrix).max()
         for mine in blocks:
             turning = block_diag([*map(csr_array, mine)], format="csr")
             mixed = np.abs(matrix @ turning - turning @ matrix).max()
             if max(mixed, np.abs(turning @ uniform).max()) <= rounding:
-                found.append(turning)
-        return found
+                generators.append(turning)
+        return generators
 
 
 @lru_cache(maxsize=8)
-def harmonics(space: Geometry, noise: "_Same") -> AllHarmonics:
+def harmonics(space: Space, noise: "_NoiseKey") -> AllHarmonics:
     """The last few are kept."""
     return AllHarmonics(space, noise.noise)
 
 
-class _Same:
+class _NoiseKey:
     """A noise as a key: the same object is the same noise."""
 
     def __init__(self, noise: Noise):
@@ -169,10 +169,10 @@ class _Same:
         return id(self.noise)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.noise is self.noise
+        return isinstance(other, _NoiseKey) and other.noise is self.noise
 
 
-class Part:
+class HarmonicsOfOrder:
     """The harmonics of one order, on the nodes.
 
     Attributes
@@ -190,7 +190,7 @@ class Part:
         self.values, self.gradients = basis.all.table(self.members, basis.nodes)
 
     def rotations(self, m: np.ndarray) -> int:
-        """In how many directions rotations that the noise does not see turn the state m."""
+        """The number of directions in which rotations that keep the noise turn the state m."""
         turned = [(matrix @ m)[self.members] for matrix in self._all.rotations]
         if not turned or not self.members.size:
             return 0
@@ -205,7 +205,7 @@ class Reflected(Basis):
 
     Parameters
     ----------
-    space : Geometry
+    space : Space
     noise : Noise
     kept : tuple of int, optional
         The reflections: by default all that the noise has. See `AllHarmonics`.
@@ -218,11 +218,11 @@ class Reflected(Basis):
         3: (12, 40, 1e-10),
     }  # least, most, unresolved, by dimension
 
-    def __init__(self, space: Geometry, noise: Noise, kept: tuple[int, ...] | None = None):
+    def __init__(self, space: Space, noise: Noise, kept: tuple[int, ...] | None = None):
         self.space, self.noise = space, noise
         self.dimension, self.degree = space.dimension, space.degree
         self.least, self.most, self.unresolved = self.bounds[space.dimension]
-        self.all = harmonics(space, _Same(noise))
+        self.all = harmonics(space, _NoiseKey(noise))
         self.degrees = self.all.degrees
         self.kept = self.all.reflections if kept is None else kept
         self.nodes, self.weights = self.all.nodes(self.kept)
@@ -233,42 +233,42 @@ class Reflected(Basis):
         return 3 * self.degree // 2
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> Self:
+    def on(cls, space: Any, name: str) -> Self:
         raise NotImplementedError("see `under`")
 
     @classmethod
-    def under(cls, geometry: Geometry, noise: Noise) -> Self:
+    def under(cls, space: Space, noise: Noise) -> Self:
         """The functions up to the degree at which states are sought on a space."""
         if not noise.is_absent:
-            noise.check_densities(geometry)
-        least = cls.bounds[geometry.dimension][0]
-        return cls(geometry.with_degree(max(least, geometry.degree)), noise)
+            noise.check_densities(space)
+        least = cls.bounds[space.dimension][0]
+        return cls(space.with_degree(max(least, space.degree)), noise)
 
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.noise, self.kept)
 
     def keeping(self, reflections: tuple[int, ...]) -> Self:
-        """The same functions for states with these reflections."""
+        """These functions for states with some reflections."""
         return type(self)(self.space, self.noise, reflections)
 
     def fitted(self, m: np.ndarray) -> tuple[Self, np.ndarray]:
         """The functions for states with the reflections that m has to rounding, and m with them."""
-        found = self.keeping(self._reflections_of(m))
-        return found, np.where(found.orders_of_functions == 0, m, 0.0)
+        basis = self.keeping(self._reflections_of(m))
+        return basis, np.where(basis.orders_of_functions == 0, m, 0.0)
 
     def _reflections_of(self, m: np.ndarray) -> tuple[int, ...]:
-        seen = np.abs(m) > NOTHING
+        seen = np.abs(m) > NO_MOMENT
         return tuple(r for r in self.all.reflections if not seen[self.all.odd(r)].any())
 
     @cached_property
     def _generators(self) -> list[int]:
-        """Of the reflections kept; changes of one sign first."""
-        found, reached = [], {0}
+        """Generators of the reflections kept; changes of one sign first."""
+        generators, reached = [], {0}
         for reflection in sorted(self.kept, key=lambda r: (r.bit_count(), r)):
             if reflection not in reached:
-                found.append(reflection)
+                generators.append(reflection)
                 reached |= {reflection ^ r for r in reached}
-        return found
+        return generators
 
     @cached_property
     def orders_of_functions(self) -> np.ndarray:
@@ -277,7 +277,7 @@ class Reflected(Basis):
         return sum((part.astype(int) << i for i, part in enumerate(odd)), 0 * self.degrees)
 
     def without(self, order: int) -> Self:
-        """The same functions for states that a perturbation of an order has changed."""
+        """These functions for states that a perturbation of an order has changed."""
         kept = tuple(r for r in self.kept if not self._odd_order(order, r))
         return self.keeping(kept)
 
@@ -292,12 +292,12 @@ class Reflected(Basis):
         raise KeyError(reflection)
 
     @cached_property
-    def even(self) -> Part:
+    def even(self) -> HarmonicsOfOrder:
         """The functions of order 0."""
-        return Part(self, 0)
+        return HarmonicsOfOrder(self, 0)
 
-    def of_order(self, order: int) -> Part:  # type: ignore[override]
-        return Part(self, order) if order else self.even
+    def of_order(self, order: int) -> HarmonicsOfOrder:  # type: ignore[override]
+        return HarmonicsOfOrder(self, order) if order else self.even
 
     def padded(self, m: np.ndarray) -> np.ndarray:
         """Moments in these functions of a state in fewer, or more, functions."""
@@ -305,7 +305,7 @@ class Reflected(Basis):
         return np.pad(kept, (0, len(self.degrees) - len(kept)))
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return self.all.moments(series) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
@@ -315,12 +315,12 @@ class Reflected(Basis):
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         """The signs of the moments of the images under the other reflections of the noise."""
-        kept, found = self._reflections_of(m), {}
+        kept, images = self._reflections_of(m), {}
         others = (r for r in self.all.reflections if r not in kept)
         for reflection in others:  # those that differ by one that is kept have the same image
             image = min(reflection ^ r for r in kept)
-            found[image] = np.where(self.all.odd(image), -1.0, 1.0)
-        return list(found.values())
+            images[image] = np.where(self.all.odd(image), -1.0, 1.0)
+        return list(images.values())
 
     def symmetrised(self, m: np.ndarray) -> np.ndarray:
         """The mean of a state and of its images."""
@@ -334,7 +334,7 @@ class Reflected(Basis):
         return self.keeping(tuple(sorted({*self.kept, *(reflection ^ r for r in self.kept)})))
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
-        """Those of the stationary density of the noise, times exp(p_i) and exp(-p_i)."""
+        """Moments of the stationary density of the noise, times exp(p_i) and exp(-p_i)."""
         matrix, uniform = self.all.diffusion
         density = self.space.to_values(self.all.series(np.linalg.solve(matrix, -uniform)))
         for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
@@ -348,7 +348,7 @@ class Reflected(Basis):
         return m
 
 
-def basis_under(geometry: Any, symmetry: Any, noise: Noise) -> Any:
+def basis_under(space: Any, symmetry: Any, noise: Noise) -> Any:
     """The functions in which states under a noise are sought first; as `basis_on` if isotropic.
 
     Raises
@@ -356,10 +356,10 @@ def basis_under(geometry: Any, symmetry: Any, noise: Noise) -> Any:
     TypeError, ValueError, MeanfieldError
         As `basis_on`; for a symmetry, and for spaces, that the noise does not keep.
     """
-    basis = basis_on(geometry, symmetry)
+    basis = basis_on(space, symmetry)
     if noise.laplacian:
         return basis
     wanted = f"left out under {noise!r}, which keeps no symmetry but reflections"
     axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
     fitting("symmetry", symmetry, wanted, axisymmetric)
-    return Reflected.under(geometry, noise)
+    return Reflected.under(space, noise)

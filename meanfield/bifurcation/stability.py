@@ -16,8 +16,9 @@ from ..core.checks import whole_number
 from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
 
-FELT = 1e-18  # kappa w_l that count
-REAL = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
+COUNTED_ATTRACTION = 1e-18  # kappa W_l that count in moments, which are at most 1
+GROWING_RATE = 1e-9  # smaller growth rates are rounding
+REAL_SPECTRUM = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
 
 
 class Stability(NamedTuple):
@@ -65,19 +66,19 @@ class Stability(NamedTuple):
 def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stability:
     """The `count` eigenvalues of largest real part, of all orders."""
     count = whole_number("count", count)
-    found: list[tuple[complex, int, bool, np.ndarray]] = []
+    leading: list[tuple[complex, int, bool, np.ndarray]] = []
     kept = count + 3  # up to three may be rotations, and the gap is that of another
     for order in range(equation.basis.orders):
         with one_blas_thread():
             here = _of_order(equation, m, kappa, order, kept)
-        found = sorted([*found, *here], key=lambda entry: -entry[0].real)[:kept]
-        silent = here and all(entry[1] != order for entry in found)
+        leading = sorted([*leading, *here], key=lambda entry: -entry[0].real)[:kept]
+        silent = here and all(entry[1] != order for entry in leading)
         if silent and order >= max(2, equation.basis.damped_from(equation.most_attracted)):
             break  # diffusion damps higher orders even more
-    gap = -max(value.real for value, _, neutral, _ in found if not neutral)
-    values, orders, neutral, modes = (list(column) for column in zip(*found[:count], strict=True))
+    gap = -max(value.real for value, _, neutral, _ in leading if not neutral)
+    values, orders, neutral, modes = (list(column) for column in zip(*leading[:count], strict=True))
     eigenvalues = np.array(values)
-    if np.all(np.abs(eigenvalues.imag) <= REAL * equation.basis.eigenvalues[-1] / kappa):
+    if np.all(np.abs(eigenvalues.imag) <= REAL_SPECTRUM * equation.basis.eigenvalues[-1] / kappa):
         eigenvalues = eigenvalues.real
     return Stability(eigenvalues, np.array(orders), np.array(neutral), modes, float(gap))
 
@@ -100,7 +101,7 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
     for order in range(equation.basis.orders):
         basis = equation.basis.of_order(order)
         w = equation.multipliers(basis)
-        felt = np.flatnonzero(kappa * np.abs(w) > FELT)
+        felt = np.flatnonzero(kappa * np.abs(w) > COUNTED_ATTRACTION)
         if not felt.size:
             return True  # as in all higher orders
         p, w = basis.values[felt], w[felt]
@@ -125,7 +126,7 @@ def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int
 
 
 def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
-    """Which eigenvalues are those of rotations of the state: 0."""
+    """Numbers of the eigenvalues that are those of rotations of the state: 0."""
     return np.argsort(np.abs(values))[: basis.rotations(m)]
 
 

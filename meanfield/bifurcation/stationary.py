@@ -1,4 +1,4 @@
-"""Stationary states: found by Newton's method and by deflation, and what is known of them."""
+"""Stationary states by Newton's method and by deflation, with their stability."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
-from .bases import AXISYMMETRIC, UNIFORM, Basis, basis_on
+from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
 from .derivatives import StationaryDerivative, state_derivative
 from .equation import equation_of
@@ -25,14 +25,14 @@ from .point_groups import NO_SYMMETRY
 from .reflections import basis_under
 from .stability import Stability, is_stable, stability_of
 
-TAIL = 1e-13  # of the last moments
+RESOLVED_TAIL = 1e-13  # of the last moments
 FINEST, COARSEST = 1e-15, 1e-3  # tolerances
 STATIONARY = 1e-8  # residual of a density whose stability is asked for
 ASYMMETRIC = 1e-5  # part of a guess, in L^2, that may lack the symmetry asked for
-SAME = 1e-5  # in L^2: how near states of different degrees are the same
-GUESSES = 6  # functions along which states are looked for
-STEPS = 30
-ROUGH = 1e-4  # last moments of a guess
+SAME_STATE = 1e-5  # in L^2: how near states of different degrees are the same
+GUESSED_FUNCTIONS = 6  # functions along which states are looked for
+SETTLING_STEPS = 30
+GUESS_TAIL = 1e-4  # last moments of a guess
 FAILED = (
     "Newton's method ended at the residual {residual:.1e} ({status}): start nearer to the state, "
     "for instance from the end of a run, or follow a branch."
@@ -46,7 +46,7 @@ MESSAGES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StationaryState:
-    """A stationary density mu = exp(kappa g[mu]) / int exp(kappa g[mu]), and how it was found.
+    """A stationary density mu = exp(kappa g[mu]) / int exp(kappa g[mu]).
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ def stationary(
         "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), which have the
         reflections of these polyhedra.
     apart_from : sequence of StationaryState
-        Known ones that are not to be found again. Newton's method is applied to the residual times
+        States that are not to be found again. Newton's method is applied to the residual times
         1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation).
     tolerance : float
         Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
@@ -229,22 +229,22 @@ def stationary(
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
-    basis = basis_under(guess.geometry, symmetry, model.noise)
+    basis = basis_under(guess.space, symmetry, model.noise)
     most = _checked_accuracy(tolerance, max_degree, basis)
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
-    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.geometry)
+    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
-        found = _solved(equation, kappa, m, tolerance, _places(known, basis))
-        while found.converged and not equation.resolves(found.x, kappa, TAIL):
+        iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
+        while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
             if basis.next_degree > most:
-                found = found._replace(status="unresolved")
+                iteration = iteration._replace(status="unresolved")
                 break
             equation = equation.finer(basis.next_degree)
             basis = equation.basis
-            found = _solved(equation, kappa, equation.basis.padded(found.x), tolerance, [])
-    m, status, residuals, basis = found.x, found.status, found.residuals, equation.basis
+            iteration = _solved(equation, kappa, equation.basis.padded(iteration.x), tolerance, [])
+    m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
     if any(_same(basis, place, m) for place in _places(known, basis)):
         status = "known"
     text = MESSAGES.get(status, FAILED).format(
@@ -256,7 +256,7 @@ def stationary(
 @checked_call()
 def stationary_states(
     model: Transformer,
-    geometry: Geometry,
+    space: Space,
     *,
     symmetry: str | np.ndarray = AXISYMMETRIC,
     most: Natural = 20,
@@ -265,13 +265,13 @@ def stationary_states(
 
     The guesses are exp(p_l) and exp(-p_l), normalised, for the first six functions p_l of the
     symmetry, and what they become by 30 steps mu <- exp(kappa g[mu])/const, which lower the free
-    energy where W is positive. From each of them further states are looked for until none is found.
+    energy where W is positive. From each of them further states are looked for until there is none.
 
     Parameters
     ----------
     model : Transformer
         As for `stationary`.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
     symmetry : str
         As for `stationary`.
     most : int
@@ -288,17 +288,17 @@ def stationary_states(
     TypeError, ValueError, MeanfieldError
         As `stationary`.
     """
-    uniform = geometry.uniform()
-    found = [stationary(model, uniform, symmetry=symmetry)]
+    uniform = space.uniform()
+    states = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, basis_under(geometry, symmetry, model.noise)):
-            while len(found) < most:
-                new = stationary(model, guess, symmetry=symmetry, apart_from=found)
+        for guess in _guesses(model, basis_under(space, symmetry, model.noise)):
+            while len(states) < most:
+                new = stationary(model, guess, symmetry=symmetry, apart_from=states)
                 if not new.converged:
                     break
-                found.append(new)
-    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in found]
-    return [found[i] for i in np.argsort(energies, kind="stable")]
+                states.append(new)
+    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
+    return [states[i] for i in np.argsort(energies, kind="stable")]
 
 
 @checked_call()
@@ -324,9 +324,9 @@ def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> 
         For other arguments, ensembles, and symmetries that the space lacks.
     """
     fitting("density.shape", density.shape, "(), one density", density.shape == ())
-    basis = basis_on(density.geometry, symmetry)
-    if density.geometry.degree > basis.degree:
-        basis = basis.finer(density.geometry.degree)
+    basis = basis_on(density.space, symmetry)
+    if density.space.degree > basis.degree:
+        basis = basis.finer(density.space.degree)
     return basis.density(*basis.moments(density))
 
 
@@ -360,9 +360,9 @@ def stability(
         For other arguments, and for densities that are not stationary.
     """
     drift = _checked(model, density)
-    basis = basis_under(density.geometry, symmetry, model.noise)
-    if density.geometry.degree > basis.degree:
-        basis = basis.finer(min(density.geometry.degree, basis.most))
+    basis = basis_under(density.space, symmetry, model.noise)
+    if density.space.degree > basis.degree:
+        basis = basis.finer(min(density.space.degree, basis.most))
     m, axis = basis.moments(density)
     _check_symmetry("density", basis, symmetry, density, m, axis)
     basis, m = basis.fitted(m)
@@ -412,20 +412,20 @@ def _check_symmetry(
 
 def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> float:
     """The part of a density that its moments (m, axis) leave out, relative to its order, in L^2."""
-    space = density.geometry
+    space = density.space
     degree = min(space.degree, basis.degree)
     kept = basis.density(m, axis)
     here = space.resample(density.coefficients, degree)
-    lost = here - kept.geometry.resample(kept.coefficients, degree)
+    lost = here - kept.space.resample(kept.coefficients, degree)
     square = space.with_degree(degree).parseval
     order = float((square * np.abs(here) ** 2)[1:].sum())
     missing = float((square * np.abs(lost) ** 2)[1:].sum())
-    return float(np.sqrt(missing / order)) if order > UNIFORM**2 else 0.0
+    return float(np.sqrt(missing / order)) if order > UNIFORM_MOMENT**2 else 0.0
 
 
 def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two states are the same, but for a rotation that keeps the symmetry."""
-    return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME)
+    return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME_STATE)
 
 
 def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
@@ -436,13 +436,13 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     return whole_number("max_degree", most, least=basis.degree)
 
 
-def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
+def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     known = all(isinstance(state, StationaryState) for state in states)
     fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
-    for space in (state.density.geometry for state in states):
-        if space.with_degree(geometry.degree) != geometry:
-            raise ValueError(f"apart_from has states on {space!r}; the guess is on {geometry!r}.")
+    for other in (state.density.space for state in states):
+        if other.with_degree(space.degree) != space:
+            raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
 
@@ -465,15 +465,15 @@ def _solved(
     if not known:
         return newton(system, m, tolerance)
     further = deflated(system, known, equation.basis.sizes)
-    found = newton(further, m, tolerance, shortened=False)
-    if not found.converged:
-        return found
-    last = newton(system, found.x, tolerance)
-    return last._replace(residuals=[*found.residuals, *last.residuals[1:]])
+    iteration = newton(further, m, tolerance, shortened=False)
+    if not iteration.converged:
+        return iteration
+    last = newton(system, iteration.x, tolerance)
+    return last._replace(residuals=[*iteration.residuals, *last.residuals[1:]])
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
-    for m in basis.guesses(GUESSES):
+    for m in basis.guesses(GUESSED_FUNCTIONS):
         yield basis.density(m, basis.axis)
         if basis.laplacian:  # else the iteration need not settle
             end, finer = settled(equation_of(model.zonal, basis), m, float(model.kappa))
@@ -482,12 +482,12 @@ def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
 
 
 def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:
-    """After some steps mu <- exp(kappa g[mu])/const, in as many functions as they need."""
+    """Moments after steps mu <- exp(kappa g[mu])/const, and the equation in functions enough."""
     while True:
-        for _ in range(STEPS):
+        for _ in range(SETTLING_STEPS):
             m = equation.mean(m, kappa).moments
         degree = 2 * equation.degree
-        if np.abs(m[-2:]).max() <= ROUGH or degree > equation.basis.most:
+        if np.abs(m[-2:]).max() <= GUESS_TAIL or degree > equation.basis.most:
             return m, equation
         equation = equation.finer(degree)
         m = equation.basis.padded(m)

@@ -160,7 +160,7 @@ class Study(Result):
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         one = isinstance(name, str) and name in names
         final: Any = self.law.final
-        measurements = measurements_on(final.geometry)
+        measurements = measurements_on(final.space)
         others = measurements.distances if measurements is not None else {}
         advice = nearest(name, names, "'{}'").removeprefix("; ").capitalize()
         if isinstance(name, str) and name in others:

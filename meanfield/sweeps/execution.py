@@ -120,7 +120,7 @@ class _SweepRun:
             self._done += self._costs[key]
             self._count += 1
 
-    def _enter(self, job: Job, future: Future, failures: list[MeanfieldError]) -> list[Job]:
+    def _enter(self, job: Job, future: Future[Any], failures: list[MeanfieldError]) -> list[Job]:
         """Store the outcomes of a batch; return the jobs to run in its place."""
         try:
             payload = future.result()
@@ -150,7 +150,7 @@ class _SweepRun:
             there = self._store.path
             advice = (
                 "A worker or the scheduler was lost, perhaps for lack of memory, or because it "
-                f"could not import {supplied}: write them in a module, or in a script that runs under "
+                f"could not import {supplied}: write them in a module, or in a script with "
                 "if __name__ == '__main__'. The same call resumes"
             )
             advice += f" from {there}." if there else " only with store=."

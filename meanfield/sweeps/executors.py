@@ -170,7 +170,7 @@ def _of_client(client: Any) -> Iterator[Executor]:
             workers.shutdown(wait=False)  # cancels pending jobs
 
 
-def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
+def _submitted(executor: Executor, function: Callable[..., Any], argument: Any) -> Future[Any]:
     """The future of a job; a failed one if the executor is broken or closed."""
     try:
         return executor.submit(function, argument)
@@ -178,9 +178,9 @@ def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
         return _failed(error)
 
 
-def _failed(error: BaseException) -> Future:
+def _failed(error: BaseException) -> Future[Any]:
     """A future that failed with an error."""
-    future: Future = Future()
+    future: Future[Any] = Future()
     future.set_exception(error)
     return future
 
@@ -188,14 +188,14 @@ def _failed(error: BaseException) -> Future:
 WORKERS_LOST = (CancelledError, BrokenExecutor)  # errors after the loss of workers or scheduler
 
 
-def error_of(future: Future) -> BaseException | None:
+def error_of(future: Future[Any]) -> BaseException | None:
     """The error of a finished job; a `CancelledError` if its executor cancelled it."""
     if future.cancelled():
         return CancelledError("its executor cancelled it")
     return future.exception()
 
 
-def was_lost(future: Future) -> bool:
+def was_lost(future: Future[Any]) -> bool:
     """Whether a job ended because its worker or scheduler was lost."""
     return isinstance(error_of(future), WORKERS_LOST)
 
@@ -206,8 +206,8 @@ def was_killed(error: BaseException) -> bool:
 
 
 def completed(
-    executor: Executor, jobs: Iterable[tuple[Callable, Any]], stop: Callable[[], bool]
-) -> Iterator[tuple[Any, Future]]:
+    executor: Executor, jobs: Iterable[tuple[Callable[..., Any], Any]], stop: Callable[[], bool]
+) -> Iterator[tuple[Any, Future[Any]]]:
     """Run jobs, and yield the argument and future of each as it ends, in any order.
 
     Parameters
@@ -222,8 +222,8 @@ def completed(
     SlowWarning
         If no job ends because a scheduler has no workers yet.
     """
-    ended: SimpleQueue[Future] = SimpleQueue()
-    running: dict[Future, Any] = {}
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    running: dict[Future[Any], Any] = {}
     most, left = (1 if isinstance(executor, InThisThread) else MAX_PENDING), iter(jobs)
     check_at = time.monotonic() + IDLE_TIME
     try:

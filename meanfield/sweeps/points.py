@@ -134,13 +134,13 @@ def _listed(name: str, values: Any) -> list[Any]:
     except OverflowError:  # of a range
         count = sys.maxsize
     _check_count(name, count)
-    points: list[Any] = []
+    listed: list[Any] = []
     for value in values:
-        points.append(value.item() if isinstance(value, np.generic) else value)
-        if len(points) % VALUES_PER_CHECK == 0:  # an iterator may have no end
-            _check_count(name, len(points))
-    fitting(f"parameters of {name}", values, "at least one value", points)
-    numbers = [value for value in points if isinstance(value, Number)]
+        listed.append(value.item() if isinstance(value, np.generic) else value)
+        if len(listed) % VALUES_PER_CHECK == 0:  # an iterator may have no end
+            _check_count(name, len(listed))
+    fitting(f"parameters of {name}", values, "at least one value", listed)
+    numbers = [value for value in listed if isinstance(value, Number)]
     for number in numbers:
         try:
             repr(number), hash(number)
@@ -148,7 +148,7 @@ def _listed(name: str, values: Any) -> list[Any]:
             raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
     wanted = "values that differ: replicas= repeats points, with other random numbers"
     fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
-    return points
+    return listed
 
 
 def _check_count(name: str, count: int) -> None:
@@ -167,15 +167,15 @@ def _digests(name: str, values: Iterable[Any]) -> list[str]:
         If a value has no digest, or occurs twice.
     """
     try:
-        points = list(map(digest, values))
+        digests = list(map(digest, values))
     except (TypeError, ValueError) as error:
         raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
-    if len(set(points)) < len(points):
+    if len(set(digests)) < len(digests):
         raise ValueError(
             f"parameters of {name} must be different values; one occurs twice. replicas= repeats "
             "points with other random numbers."
         )
-    return points
+    return digests
 
 
 def generator_of(seed: int, point: SweepPoint) -> np.random.Generator:
@@ -256,7 +256,7 @@ def _copied(value: Any) -> Any:
 class Function(Work):
     """A function of the parameters, and of a generator if it has an argument `rng`."""
 
-    f: Callable
+    f: Callable[..., Any]
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
@@ -286,13 +286,13 @@ class Function(Work):
             ) from None
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
-        points = []
+        results = []
         for point in points:
             supplied = {name: _copied(value) for name, value in point.parameters.items()}
             if seed is not None and self.takes_rng:
                 supplied = {RNG: generator_of(seed, point)} | supplied
-            points.append(self.f(**supplied))
-        return points
+            results.append(self.f(**supplied))
+        return results
 
     def __getstate__(self) -> dict[str, Any]:
         return {"f": self.f}

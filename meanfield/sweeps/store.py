@@ -145,7 +145,7 @@ class Store:
             os.close(self._file)
             self._file = -1
             _warn(
-                f"{path} was replaced by another file during the sweep; results are no longer stored"
+                f"{path} was replaced by another file during the sweep; no more results are stored"
             )
         elif there is None or current.st_size < self._size:
             what = "removed" if there is None else "cut short"

@@ -17,7 +17,7 @@ from .points import RNG, Function, Grid, Work
 
 @checked_call("f", "parameters", "store", "executor")
 def sweep(
-    f: Callable | Mapping[str, Any] | Work,
+    f: Callable[..., Any] | Mapping[str, Any] | Work,
     parameters: Mapping[str, Any],
     *,
     replicas: Natural | None = None,

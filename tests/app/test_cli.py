@@ -597,7 +597,7 @@ def test_phase_diagrams_of_a_file_are_those_of_python(folder):
     by_hand = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 3.5), degrees=(1,))
     for name in ("critical", "fold", "transition"):
         assert usa.kappa(name, 3.0) == by_hand.kappa(name, 3.0)
-    assert usa.doubts == sa.doubts == [] and sa.loci == {} and err == ""
+    assert usa.warnings == sa.warnings == [] and sa.loci == {} and err == ""
     assert "tricritical point of degree 1: beta = 2.446918311" in out
     assert "wrote plane_USA.nc, plane_SA.nc and plane.png" in out
     assert (folder / "plane.png").stat().st_size > 10_000
@@ -657,9 +657,9 @@ def test_ctrl_c_keeps_the_curves_that_were_found(folder, monkeypatch, number):
     after(number, monkeypatch)
     _, err = meanfield("phase-diagram", "plane.toml", code=1)
     assert "USA: fold was interrupted" in err or "USA: transition was interrupted" in err
-    assert not (folder / "plane_SA.nc").exists() and mf.load("plane_USA.nc").doubts
+    assert not (folder / "plane_SA.nc").exists() and mf.load("plane_USA.nc").warnings
     meanfield("phase-diagram", "plane.toml", "--resume", "-q")
-    assert not mf.load("plane_USA.nc").doubts and mf.load("plane_SA.nc").data.sizes["point"] > 80
+    assert not mf.load("plane_USA.nc").warnings and mf.load("plane_SA.nc").data.sizes["point"] > 80
     assert not list(folder.glob("*.checkpoint"))
 
 
@@ -687,7 +687,7 @@ def test_a_drift_whose_phase_diagram_is_finished_is_not_followed_again(folder, m
     }  # fmt: skip
     only_of("SA")
     meanfield("phase-diagram", "plane.toml", "--resume", "-q")
-    assert not list(folder.glob("*.checkpoint")) and not mf.load("plane_USA.nc").doubts
+    assert not list(folder.glob("*.checkpoint")) and not mf.load("plane_USA.nc").warnings
 
 
 def test_diagrams_are_not_overwritten(folder):

@@ -15,7 +15,7 @@ def test_a_polar_branch_leaves_the_nematic_one():
     drift = mf.Interaction.chebyshev([0, 1, 1.5])
     found = mf.branches(drift, CIRCLE, (1.0, 3.0))
     (leaves,) = found.special("bifurcation", 1)
-    assert not found.doubts and len(found.ends) == 3
+    assert not found.warnings and len(found.ends) == 3
     assert np.abs(leaves.state.stability(3).eigenvalues).min() < 1e-9
     assert len(found.special("fold", 3)) == 1
     polar = dict(found.states_at(1.6))[3]
@@ -50,6 +50,6 @@ def test_steps_do_not_shrink_with_the_dimension():
     space, options = mf.Zonal(10, 32), {"stability": False, "secondary": False, "degrees": [1]}
     found = mf.branches(mf.USA(6.0), space, (0.25, 3.0), **options)
     (fold,) = found.special("fold")
-    assert not found.doubts and (found.data.branch == 1).sum() < 150
+    assert not found.warnings and (found.data.branch == 1).sum() < 150
     assert fold.status == "converged" and fold.state.residual < 1e-12
     assert np.abs(fold.state.stability(3).eigenvalues).min() < 1e-6

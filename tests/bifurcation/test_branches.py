@@ -7,9 +7,9 @@ import pytest
 from scipy.special import iv, ive
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Harmonics
+from meanfield.bifurcation.bases import AxialHarmonics
 from meanfield.bifurcation.continuation import curve_of
-from meanfield.bifurcation.equation import Equation
+from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.normal_forms import normal_form
 
 CIRCLE = mf.Circle(16)
@@ -121,7 +121,7 @@ def test_the_pitchfork_of_kuramoto(d):
 def test_tricritical_points(d, exact):
     """Where the quadratic term of the normal form vanishes."""
     low, high = (
-        normal_form(Equation(mf.USA(b), Harmonics(d, 0, 8)), 1)
+        normal_form(MomentEquation(mf.USA(b), AxialHarmonics(d, 0, 8)), 1)
         for b in (exact - 1e-8, exact + 1e-8)
     )
     assert low.quadratic > 0 > high.quadratic
@@ -131,7 +131,7 @@ def test_tricritical_points(d, exact):
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_normal_forms_on_the_circle(beta, n):
     """kappa/kappa_n = 1 + (1/2)(1 - 2 l)/(1 - l) m_n^2 with l = I_2n/I_n."""
-    form = normal_form(Equation(mf.USA(beta), Harmonics(2, 0, 32)), n)
+    form = normal_form(MomentEquation(mf.USA(beta), AxialHarmonics(2, 0, 32)), n)
     ratio = iv(2 * n, beta) / iv(n, beta)
     assert 2 * form.quadratic == pytest.approx((1 - 2 * ratio) / (1 - ratio) / 2, rel=1e-10)
     assert abs(form.linear) < 1e-13
@@ -140,7 +140,9 @@ def test_normal_forms_on_the_circle(beta, n):
 def test_two_degrees_with_one_multiplier_have_a_degenerate_normal_form():
     """W = cos + cos 2 theta: degree 1 excites degree 2, which has its multiplier."""
     resonant = mf.CosineSeries([0.0, 1.0, 1.0])
-    first, second = (normal_form(Equation(resonant, Harmonics(2, 0, 8)), n) for n in (1, 2))
+    first, second = (
+        normal_form(MomentEquation(resonant, AxialHarmonics(2, 0, 8)), n) for n in (1, 2)
+    )
     assert first.kind == "degenerate" and np.isnan(first.quadratic)
     assert np.isfinite(first.second).all()
     assert second.kind == "supercritical"
@@ -153,7 +155,7 @@ def test_two_degrees_with_one_multiplier_have_a_degenerate_normal_form():
 @pytest.mark.parametrize(("d", "degree"), [(2, 1), (2, 2), (3, 1), (3, 2), (5, 2)])
 def test_branches_begin_as_their_normal_form_says(drift, d, degree):
     """kappa = kappa_c (1 + c_1 a + c_2 a^2) up to the third order of the amplitude a."""
-    equation = Equation(drift, Harmonics(d, 0, 48))
+    equation = MomentEquation(drift, AxialHarmonics(d, 0, 48))
     form = normal_form(equation, degree)
     errors = []
     for amplitude in (0.02, 0.01):
@@ -190,7 +192,7 @@ def test_softmax_has_no_first_order_onset():
     for d in (2, 3, 8):
         for beta in (0.5, 2, 8, 30, 60):
             degree = 96 if beta > 10 else 48
-            form = normal_form(Equation(mf.SA(beta), Harmonics(d, 0, degree)), 1)
+            form = normal_form(MomentEquation(mf.SA(beta), AxialHarmonics(d, 0, degree)), 1)
             l = mf.SA(beta).normaliser(2, d)
             criterion = (d - 1) * (1 - l[1]) * l[2] / (l[1] - l[2]) < d * l[1] + 1
             assert criterion and form.kind == "supercritical"
@@ -268,7 +270,7 @@ def test_observables_and_figures(tmp_path):
     [
         ({"drift": CIRCLE}, TypeError, "branches needs a zonal drift"),
         ({"drift": mf.Attention()}, mf.MeanfieldError, "inner products"),
-        ({"geometry": mf.Tokens}, TypeError, "geometry must be one of Circle"),
+        ({"space": mf.Tokens}, TypeError, "space must be one of Circle"),
         ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),
         ({"kappa": (2, 1)}, ValueError, "a range"),
         ({"kappa": (0, 1)}, ValueError, "a range"),
@@ -281,4 +283,4 @@ def test_observables_and_figures(tmp_path):
 )
 def test_bad_input(changes, error, match):
     with pytest.raises(error, match=match):
-        mf.branches(**({"drift": mf.USA(1.0), "geometry": CIRCLE, "kappa": (1.0, 2.0)} | changes))
+        mf.branches(**({"drift": mf.USA(1.0), "space": CIRCLE, "kappa": (1.0, 2.0)} | changes))

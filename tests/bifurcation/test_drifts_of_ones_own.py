@@ -5,8 +5,8 @@ import pytest
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Harmonics
-from meanfield.bifurcation.equation import Equation, Family
+from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.equation import EquationFamily, MomentEquation
 from meanfield.models import ZonalDrift
 from meanfield.spaces.kernels import exponential_multipliers
 
@@ -89,14 +89,14 @@ def test_branches_in_kappa_begin_where_the_multipliers_say():
     found = mf.branches(Sink(1.5), CIRCLE, (2.0, 8.0))
     onset = found.special("bifurcation", 0)[0]
     assert onset.kappa == pytest.approx(2 * (1.5 + iv(0, 2)) / iv(1, 2), rel=1e-12)
-    assert not found.doubts and all(s.residual < 1e-12 for _, s in found.states_at(7.0))
+    assert not found.warnings and all(s.residual < 1e-12 for _, s in found.states_at(7.0))
 
 
 @pytest.mark.long
 def test_branches_in_a_parameter_of_ones_own(tmp_path):
     """kappa b/8 = 1 at the onset of degree 2, of a drift that makes no ensembles."""
     found = mf.branches(Linear(b=1.0), CIRCLE, kappa=4.0, vary={"b": (-1, 3)}, save_at=[2.5])
-    assert found.parameter == "b" and found.kappa == 4.0 and not found.doubts
+    assert found.parameter == "b" and found.kappa == 4.0 and not found.warnings
     (onset,) = found.special("bifurcation", 0)
     assert onset.value == pytest.approx(2.0, abs=1e-12) and onset.degree == 2
     assert found.data["b"].values.min() <= -0.99
@@ -115,7 +115,7 @@ def test_branches_in_a_parameter_of_ones_own(tmp_path):
 def test_branches_in_a_parameter_cross_zero():
     """The branch of degree 1 is there for every b: at b = 0 it is Kuramoto's."""
     found = mf.branches(Linear(b=1.0), CIRCLE, kappa=2.5, vary={"b": (-1, 3)}, stability=False)
-    assert not found.doubts and found.ends == ["range"]
+    assert not found.warnings and found.ends == ["range"]
     (_, (_, state)) = found.states_at(0.0)
     exact = mf.stationary(mf.Transformer(mf.Kuramoto(), 2.5), CIRCLE.von_mises(0.0, 2.0))
     np.testing.assert_allclose(state.legendre_moments, exact.legendre_moments, atol=1e-12)
@@ -127,7 +127,7 @@ def test_derivatives_do_not_look_beyond_the_range():
     found = mf.branches(Sink(1.0), CIRCLE, kappa, vary={"a": (-0.1, 1.0)}, stability=False)
     onset = found.special("bifurcation", 0)[0]
     assert onset.value == pytest.approx(kappa * iv(1, 2) / 2 - iv(0, 2), abs=1e-12)
-    assert onset.degree == 1 and not found.doubts and found.ends == ["range"]
+    assert onset.degree == 1 and not found.warnings and found.ends == ["range"]
 
 
 @pytest.mark.long
@@ -151,7 +151,7 @@ def test_beta_is_one_of_the_parameters():
 @pytest.mark.parametrize("beta", [0.5, 1.0, 4.0, 9.0])
 def test_derivatives_by_differences_are_exact_to_rounding(drift, d, beta):
     """d exp(beta t)/dbeta = t exp(beta t), by recurrence; one-sided at the end of the range."""
-    family = Family(drift, "beta", (0.5, 9.0), Harmonics(d, 0, 32))
+    family = EquationFamily(drift, "beta", (0.5, 9.0), AxialHarmonics(d, 0, 32))
     l, scaled = np.arange(1, 33), exponential_multipliers(beta, 33, d)
     changes = (l * scaled[l - 1] + (l + d - 2) * scaled[l + 1]) / (2 * l + d - 2)
     if drift is mf.SA:
@@ -167,12 +167,12 @@ def test_derivatives_by_differences_are_exact_to_rounding(drift, d, beta):
 @pytest.mark.parametrize("beta", [-0.5, 0.0, 1e-7, 1e-4, 0.3])
 def test_equations_are_smooth_where_softmax_becomes_kuramoto(beta):
     """dR/dbeta of SA by its formula and by differences of R, through beta = 0."""
-    family = Family(mf.SA, "beta", (-1.0, 1.0), Harmonics(3, 0, 16))
+    family = EquationFamily(mf.SA, "beta", (-1.0, 1.0), AxialHarmonics(3, 0, 16))
     m = 0.3 * 0.5 ** np.arange(16)
     member, h = family.at(beta), 1e-4
     mean = member.mean(m, 6.0)
     slope = member.along(mean, member.potential_change(m, mean))
-    ends = [Equation(mf.SA(beta + s * h), family.basis).mean(m, 6.0).moments for s in (1, -1)]
+    ends = [MomentEquation(mf.SA(beta + s * h), family.basis).mean(m, 6.0).moments for s in (1, -1)]
     np.testing.assert_allclose(slope, (ends[1] - ends[0]) / (2 * h), atol=1e-7)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.equation import Family
-from meanfield.bifurcation.noise_lines import Line
+from meanfield.bifurcation.equation import EquationFamily
+from meanfield.bifurcation.noise_lines import NeutralLine
 from meanfield.bifurcation.reflections import Reflected
 
 CIRCLE = mf.Circle(32)
@@ -36,7 +36,7 @@ def scaled():
 
 
 def test_onsets_are_those_of_the_closed_form(scaled):
-    assert list(scaled.loci) == ["onset 1", "onset 2"] and not scaled.doubts
+    assert list(scaled.loci) == ["onset 1", "onset 2"] and not scaled.warnings
     for beta in (1.0, 1.07, 1.2):
         assert scaled.kappa("onset 1", beta) * beta == pytest.approx(1.785096547, abs=1e-8)
         assert scaled.kappa("onset 2", beta) * beta == pytest.approx(2.084202557, abs=1e-8)
@@ -76,9 +76,9 @@ def test_round_trip_and_figure(scaled, tmp_path):
 def test_gradients_are_those_of_differences(drift, kind, order):
     noise = mf.noise.MultiplicativeStratonovich(lambda x: 1 + 0.1 * x[..., 0])
     basis, rng = Reflected(mf.Circle(8), noise), np.random.default_rng(0)
-    family, part = Family(drift, "beta", (1.0, 3.0), basis), basis.of_order(order)
+    family, part = EquationFamily(drift, "beta", (1.0, 3.0), basis), basis.of_order(order)
     borders = rng.standard_normal((2, len(part.members)))
-    line = Line(family, kind, order, borders, 0.2)
+    line = NeutralLine(family, kind, order, borders, 0.2)
     m = np.zeros(len(basis.degrees))
     m[basis.even.members] = 0.05 * rng.standard_normal(len(basis.even.members))
     z = np.concatenate([m, [0.3] * (kind == "Hopf"), [np.log(2.0), 1.7]])
@@ -113,7 +113,7 @@ def test_a_killed_diagram_is_resumed_to_the_same_bits(scaled, tmp_path, monkeypa
     path, span = tmp_path / "p.checkpoint", (1.0, 1.2)
     options = {"noise": UNEVEN, "places": 1, "checkpoint": path, "checkpoint_every": 1e-9}
     with monkeypatch.context() as patches:
-        patches.setattr(Line, "tricritical", killed)
+        patches.setattr(NeutralLine, "tricritical", killed)
         with pytest.raises(Killed):
             mf.phase_diagram(ScaledKuramoto, CIRCLE, span, **options)
     resumed = mf.phase_diagram(ScaledKuramoto, CIRCLE, span, resume=True, **options)

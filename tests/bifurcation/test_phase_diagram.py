@@ -7,8 +7,8 @@ import pytest
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Harmonics
-from meanfield.bifurcation.equation import Family
+from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.equation import EquationFamily
 from meanfield.bifurcation.phase_diagram import Folds, Transitions, tricritical_points
 from meanfield.plotting import phases
 
@@ -66,7 +66,9 @@ def test_curves_on_the_sphere(beta):
 )
 def test_tricritical_points_of_every_dimension(d, exact):
     found = list(
-        tricritical_points(Family(mf.USA, "beta", (0.5 * exact, 2 * exact), Harmonics(d, 0, 24)), 1)
+        tricritical_points(
+            EquationFamily(mf.USA, "beta", (0.5 * exact, 2 * exact), AxialHarmonics(d, 0, 24)), 1
+        )
     )
     assert [point.degree for point in found] == [1]
     assert found[0].beta == pytest.approx(exact, abs=1e-10)
@@ -97,7 +99,7 @@ def test_first_order_lines_at_small_kappa():
     """kappa = 7e-4, where a free energy is of size 10^4: the line ends with its range."""
     space = mf.Zonal(8, 32)
     plane = mf.phase_diagram(mf.USA, space, (13.3, 13.5), degrees=[1], progress=False)
-    assert not plane.doubts
+    assert not plane.warnings
     kappa = plane.kappa("transition", 13.4)
     found = mf.branches(mf.USA(13.4), space, (kappa / 1.01, kappa * 1.01), stability=False)
     assert found.special("transition")[0].value == pytest.approx(kappa, rel=1e-9)
@@ -117,7 +119,7 @@ def test_gradients_are_those_of_differences(drift, d):
     rng = np.random.default_rng(d)
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
-    family = Family(drift, "beta", (1.0, 3.0), Harmonics(d, 0, 16))
+    family = EquationFamily(drift, "beta", (1.0, 3.0), AxialHarmonics(d, 0, 16))
     locus = Folds(family, 0.2, rng.standard_normal(16))
     z[:16] /= family.basis.sizes
     exact = locus.jacobian(z)
@@ -129,7 +131,7 @@ def test_gradients_are_those_of_differences(drift, d):
 
 def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
-    family, size = Family(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
+    family, size = EquationFamily(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
     locus, z = (
         Transitions(family, 0.2, np.zeros(0)),
         np.append(state.legendre_moments, [np.log(0.76), 3.0]),
@@ -157,7 +159,7 @@ def test_figures(tmp_path):
     [
         (("USA", mf.Circle(8), (1, 2)), TypeError, "drift must be a zonal drift"),
         ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
-        ((mf.USA, 2, (1, 2)), TypeError, "geometry must be one of Circle"),
+        ((mf.USA, 2, (1, 2)), TypeError, "space must be one of Circle"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),
         ((mf.USA, mf.Circle(8), (0, 1)), ValueError, "a range"),
     ],
@@ -200,7 +202,7 @@ def discontinuous(span, **given):
 def test_an_onset_that_is_discontinuous_on_both_sides_has_two_folds():
     both = discontinuous((-2.0, 1.9))
     assert [point.beta for point in both.tricritical] == pytest.approx([-(2**0.5), 2**0.5])
-    assert set(both.ends) == {"fold", "transition", "fold 2", "transition 2"} and not both.doubts
+    assert set(both.ends) == {"fold", "transition", "fold 2", "transition 2"} and not both.warnings
     for name in ("fold", "transition"):
         for p in (1.42, 1.5, 1.9):
             assert both.kappa(name, p) == pytest.approx(both.kappa(name, -p), rel=1e-12)
@@ -228,7 +230,7 @@ def test_folds_are_found_on_the_side_of_small_parameters(span):
             assert arch.kappa(name, q) == pytest.approx(
                 bent.kappa(name, (3 - q**2) ** 0.5), rel=1e-11
             )
-    assert not arch.doubts and np.isnan(arch.kappa("fold", span[0] if span[0] else 3.0))
+    assert not arch.warnings and np.isnan(arch.kappa("fold", span[0] if span[0] else 3.0))
 
 
 def test_a_range_that_ends_next_to_a_pole_of_the_drift():

@@ -1,4 +1,4 @@
-"""What is said and kept while curves are followed: progress, Ctrl-C, doubts."""
+"""What is said and kept while curves are followed: progress, Ctrl-C, warnings."""
 
 from types import SimpleNamespace
 
@@ -36,7 +36,7 @@ def test_progress_of_branches_and_of_phase_diagrams(capsys):
 
 def test_nothing_is_missing_from_a_complete_diagram():
     found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.6), degrees=[1], stability=False)
-    assert found.ends == ["range"] and found.doubts == []
+    assert found.ends == ["range"] and found.warnings == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_doubts_of_branches(end, text):
     last = int(np.flatnonzero(found.data.branch.values == 1)[-1])
     found.data.kappa.values[last] = 2.0
     found.ends[0] = end
-    assert len(found.doubts) == 1 and text in found.doubts[0]
+    assert len(found.warnings) == 1 and text in found.warnings[0]
 
 
 def test_a_point_that_was_not_located_is_a_doubt():
@@ -60,7 +60,7 @@ def test_a_point_that_was_not_located_is_a_doubt():
     (fold,) = found.special("fold")
     lost = SimpleNamespace(**{**vars(fold), "status": "not located", "interval": (0.39, 0.38)})
     found.special_points.append(lost)
-    assert found.doubts == [
+    assert found.warnings == [
         "fold of branch 1 was not located between kappa = 0.38 and 0.39: take a smaller max_step."
     ]
     found.plot().canvas.draw()  # in the colour of warnings
@@ -69,10 +69,10 @@ def test_a_point_that_was_not_located_is_a_doubt():
 def test_doubts_of_curves():
     found = mf.phase_diagram(mf.USA, CIRCLE, (2.0, 3.0), degrees=(1,))
     assert found.ends == {"fold": ("tricritical", "range"), "transition": ("tricritical", "range")}
-    assert found.doubts == []
+    assert found.warnings == []
     found.ends["fold"] = ("tricritical", "not continued")
     found.ends["third"] = ("not located", "not located")
-    first, second = found.doubts
+    first, second = found.warnings
     assert first == "fold was not continued beyond beta = 3: take a smaller max_step."
     assert second.startswith("third was not found")
 

@@ -6,7 +6,7 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.bases import basis_on
-from meanfield.bifurcation.equation import Equation
+from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.newton import Coupled
 
 SPACES = [mf.Circle(32), mf.Sphere(24), mf.Zonal(6, 24)]
@@ -54,16 +54,16 @@ def test_both_verdicts_occur():
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 @pytest.mark.parametrize("drift", [mf.USA(2.0), mf.SA(2.0)], ids=repr)
 def test_a_step_by_few_columns_is_that_of_the_whole_matrix(space, drift):
-    equation = Equation(drift, basis_on(space).finer(96))
+    equation = MomentEquation(drift, basis_on(space).finer(96))
     m = 0.4 ** np.arange(1, len(equation.degrees) + 1)
     mean = equation.mean(m, 5.0)
     small, whole = equation.coupled(mean), equation.jacobian(mean)
-    assert isinstance(small, Coupled) and small.places.size < 48
+    assert isinstance(small, Coupled) and small.indices.size < 48
     right = np.random.default_rng(0).standard_normal(len(m))
     np.testing.assert_allclose(small.solve(right), np.linalg.solve(whole, right), atol=1e-12)
 
 
 def test_where_all_degrees_attract_the_matrix_is_whole():
-    equation = Equation(mf.USA(300.0), basis_on(mf.Circle(32)))
+    equation = MomentEquation(mf.USA(300.0), basis_on(mf.Circle(32)))
     mean = equation.mean(np.zeros(len(equation.degrees)), 1.0)
     assert isinstance(equation.coupled(mean), np.ndarray)

@@ -23,7 +23,7 @@ def shapes(states) -> set:
 
 def states_of(drift, space, span, value, range_of_beta=None):
     found = mf.branches(drift, space, span, beta=range_of_beta)
-    assert not found.doubts
+    assert not found.warnings
     return [state for _, state in found.states_at(value)]
 
 
@@ -31,7 +31,7 @@ def states_of(drift, space, span, value, range_of_beta=None):
 @pytest.mark.parametrize("span", [(0.393, 0.405), (0.3995, 0.4005), (0.2, 0.8), (0.4, 0.42)])
 def test_a_subcritical_branch_comes_down_into_the_range(span):
     found = mf.branches(mf.USA(4.0), CIRCLE, span, stability=False)
-    assert not found.doubts and len(found.states_at(0.4)) == 3
+    assert not found.warnings and len(found.states_at(0.4)) == 3
     assert found.ground_state(0.4).free_energy == pytest.approx(-0.0377935680936, abs=1e-12)
     assert found.special("fold")[0].value == pytest.approx(0.387068995952, abs=1e-11)
 
@@ -46,8 +46,8 @@ def test_a_branch_that_is_lost_on_its_way_down_is_missed():
     )
     found = mf.branches(drift, CIRCLE, (430.0, 440.0), stability=False)
     assert len(found.states_at(435.0)) == 1
-    (doubt,) = [d for d in found.doubts if "degree 1 that comes down from above" in d]
-    assert doubt.endswith("take a range up to there.")
+    (warning,) = [d for d in found.warnings if "degree 1 that comes down from above" in d]
+    assert warning.endswith("take a range up to there.")
 
 
 def test_a_branch_comes_in_after_it_has_turned_twice():
@@ -55,7 +55,7 @@ def test_a_branch_comes_in_after_it_has_turned_twice():
     found = mf.branches(MEETS, mf.Zonal(5, 24), (4.1, 4.3), stability=False)
     wide = mf.branches(MEETS, mf.Zonal(5, 24), (0.5, 8.0), stability=False)
     states, others = ([s for _, s in d.states_at(4.2)] for d in (found, wide))
-    assert not found.doubts and len(states) == 4 and shapes(states) == shapes(others)
+    assert not found.warnings and len(states) == 4 and shapes(states) == shapes(others)
 
 
 def test_a_branch_comes_up_into_the_range():
@@ -90,14 +90,14 @@ def test_a_branch_that_turns_within_a_range_of_beta_enters_at_its_upper_end():
     states = states_of(mf.USA, CIRCLE, 0.402, 4.0, range_of_beta=(3.9, 4.01))
     wide = states_of(mf.USA, CIRCLE, 0.402, 4.0, range_of_beta=(3.9, 4.1))
     assert shapes(states) == shapes(wide) and len(states) == 3
-    assert not mf.branches(mf.USA, CIRCLE, 0.402, beta=(3.9, 3.94), stability=False).doubts
+    assert not mf.branches(mf.USA, CIRCLE, 0.402, beta=(3.9, 3.94), stability=False).warnings
 
 
 def test_a_branch_between_two_onsets_is_followed_once():
     """SA attracts degree 2 most at a medium beta: its branch begins and ends there."""
     found = mf.branches(mf.SA, CIRCLE, 12.0, beta=(0.5, 12.0), degrees=[2], stability=False)
     assert [s.degree for s in found.special("bifurcation", 0)] == [2, 2]
-    assert found.ends == ["uniform"] and not found.doubts
+    assert found.ends == ["uniform"] and not found.warnings
     states = found.states_at(4.0)
     assert len(states) == 2 and states[1][1].legendre_moments[1] > 0.1
 
@@ -115,7 +115,7 @@ def test_narrow_ranges_have_the_states_of_wide_ones(drift, kappa):
 
 def test_a_branch_ends_where_it_meets_one_of_more_symmetry():
     found = mf.branches(MEETS, mf.Zonal(5, 24), (0.5, 8.0), stability=False)
-    assert not found.doubts and found.ends == ["bifurcation", "range", "range"]
+    assert not found.warnings and found.ends == ["bifurcation", "range", "range"]
     (polar,), (nematic,) = (found.special("bifurcation", branch) for branch in (1, 2))
     assert polar.value == pytest.approx(nematic.value, abs=1e-10)
     one, other = (s.state.legendre_moments[:24] for s in (polar, nematic))
@@ -168,7 +168,7 @@ ABOVE = [
 @pytest.mark.parametrize("c, space, span, kappa, energy", ABOVE)
 def test_a_branch_that_was_above_the_range_comes_back(c, space, span, kappa, energy):
     found = mf.branches(mf.Interaction.chebyshev(c), space, span, stability=False)
-    assert not found.doubts
+    assert not found.warnings
     assert found.ground_state(kappa).free_energy == pytest.approx(energy, abs=1e-11)
 
 
@@ -183,7 +183,7 @@ def test_a_transition_by_a_fold_beyond_the_range():
 def test_a_range_may_end_just_below_an_onset(below):
     onset = 0.409858525749
     found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, onset * (1 - below)), stability=False)
-    assert not found.doubts and len(found.states_at(onset * (1 - below))) == 3
+    assert not found.warnings and len(found.states_at(onset * (1 - below))) == 3
     values = found.data.kappa.values[found.data.branch.values > 0]
     assert values[1:-1].max() <= onset
 
@@ -195,7 +195,7 @@ def test_a_step_that_leads_to_another_curve_is_taken_again():
     one, other = (d.states_at(4.0)[1][1].legendre_moments[:12] for d in (found, finer))
     np.testing.assert_allclose(one, other, atol=1e-10)
     (breaking,) = found.special("symmetry breaking")
-    assert not found.doubts and breaking.value == pytest.approx(3.28097413953, abs=1e-9)
+    assert not found.warnings and breaking.value == pytest.approx(3.28097413953, abs=1e-9)
     assert not found.special("bifurcation", 1)
 
 
@@ -231,4 +231,4 @@ def test_ctrl_c_in_a_diagram_in_beta(monkeypatch, after):
     monkeypatch.setattr(Following, "stopped", property(lambda self: len(calls) > after))
     found = mf.branches(mf.USA, CIRCLE, 1.0, beta=(5.0, 6.5), progress=False)
     assert len(calls) < after + 20
-    assert any("interrupted" in doubt for doubt in found.doubts)
+    assert any("interrupted" in warning for warning in found.warnings)

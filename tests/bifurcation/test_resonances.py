@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.bases import Harmonics
-from meanfield.bifurcation.equation import Equation
+from meanfield.bifurcation.bases import AxialHarmonics
+from meanfield.bifurcation.branch_switching import BranchSearch
+from meanfield.bifurcation.equation import MomentEquation
 from meanfield.bifurcation.normal_forms import normal_form, rays, weak_transition
 
 
@@ -46,7 +47,7 @@ def test_first_order_transitions_next_to_a_resonance(m, kappa, fold):
     """Wrong before: continuous for 1 < m < 1.02, where a step passed the secondary bifurcation."""
     found = diagram(m)
     transition = found.transition()
-    assert transition.order == "discontinuous" and not found.doubts
+    assert transition.order == "discontinuous" and not found.warnings
     assert transition.kappa == pytest.approx(kappa, abs=2e-10)
     assert transition.hysteresis == pytest.approx((fold, min(2, 2 / m)), abs=2e-10)
     state = min(found.special("transition"), key=lambda s: s.value).state
@@ -75,7 +76,7 @@ def test_far_from_the_resonance_the_transition_is_continuous(m):
 
 def test_rays_of_two_amplitudes():
     """At m = 1: r ~ (2 sqrt 2, 2), kappa = 2 (1 -+ t/sqrt 6), by the terms a^2 b."""
-    equation = Equation(cosines(1.0), Harmonics(2, 0, 8))
+    equation = MomentEquation(cosines(1.0), AxialHarmonics(2, 0, 8))
     for one, other in ((1, 2), (2, 1)):
         found = rays(equation, one, other)
         assert [abs(ray.linear) for ray in found] == pytest.approx([6**-0.5] * 2)
@@ -98,7 +99,7 @@ def test_three_onsets_at_one_place():
 def test_what_is_closer_than_can_be_told_is_said():
     found = mf.branches(cosines(1 + 1e-7), mf.Circle(16), (1.2, 2.4), stability=False)
     assert found.transition().kappa == pytest.approx(1.7564236222, abs=1e-9)
-    assert any("degrees 1 and 2 differ by 1.0e-07" in doubt for doubt in found.doubts)
+    assert any("degrees 1 and 2 differ by 1.0e-07" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("options", [{"degrees": (2,)}, {}], ids=str)
@@ -106,12 +107,12 @@ def test_a_state_on_no_branch_forbids_a_continuous_transition(options):
     """Of lower free energy at the onset, where it was not to be followed."""
     found = diagram(1.05, stability=False, secondary=False, **options)
     assert found.transition().order == "discontinuous" and np.isnan(found.transition().kappa)
-    assert any("lies on no branch" in doubt for doubt in found.doubts)
+    assert any("lies on no branch" in warning for warning in found.warnings)
 
 
 def test_states_apart_from_the_others_are_followed(monkeypatch):
     """Should the branch of mixed states be missed, clustered densities lead to it."""
-    monkeypatch.setattr("meanfield.bifurcation.branch_switching.Growth._crossed", lambda *_: [])
+    monkeypatch.setattr(BranchSearch, "_crossed", lambda *_: [])
     found = mf.branches(cosines(1.05), mf.Circle(16), (1.2, 2.4), stability=False)
     order, kappa, *_ = found.transition()
     assert (order, kappa) == ("discontinuous", pytest.approx(1.7233285902, abs=2e-10))
@@ -122,7 +123,7 @@ def test_a_tricritical_onset_is_decided_by_the_next_order():
     found = diagram(0.5)
     assert found.special("bifurcation", 0)[0].character == "degenerate"
     assert found.transition() == ("continuous", 2.0, 2.0, 0.0, None)
-    form = normal_form(Equation(cosines(0.5), Harmonics(2, 0, 16)), 1)
+    form = normal_form(MomentEquation(cosines(0.5), AxialHarmonics(2, 0, 16)), 1)
     state = next(s for _, s in found.states_at(2.01)[1:])
     t = np.sqrt(2) * state.order_parameter
     assert 2 * (1 + form.quartic * t**4) == pytest.approx(2.01, abs=0.01 * t**2)
@@ -130,7 +131,7 @@ def test_a_tricritical_onset_is_decided_by_the_next_order():
 
 @pytest.mark.parametrize("m", [0.5005, 0.501])
 def test_weak_first_order_transitions_are_those_of_the_normal_form(m):
-    form = normal_form(Equation(cosines(m), Harmonics(2, 0, 16)), 1)
+    form = normal_form(MomentEquation(cosines(m), AxialHarmonics(2, 0, 16)), 1)
     transition, (kappa, t) = diagram(m).transition(), weak_transition(form)
     square = -3 * form.quadratic / (4 * form.quartic)
     predicted = 2 - 3 * form.quadratic**2 / (8 * form.quartic)
@@ -156,7 +157,7 @@ def test_other_pairs_of_degrees():
             mf.CosineSeries([0.0, 1.0, 0.0, m]), mf.Circle(16), (1.8, 2.1), stability=False
         )
         assert odd.transition()[:2] == ("continuous", pytest.approx(2 / m, rel=1e-14))
-        assert not odd.doubts
+        assert not odd.warnings
 
 
 @pytest.mark.parametrize("d", [3, 5])
@@ -171,7 +172,7 @@ def test_resonances_on_spheres(d):
         onsets = [s.value for s in found.special("bifurcation", 0)]
         assert sorted(onsets) == pytest.approx(sorted([1, 1 / ratio]), rel=1e-12)
         values.append(found.transition().kappa)
-        assert all("count as one" in doubt for doubt in found.doubts)
+        assert all("count as one" in warning for warning in found.warnings)
     assert values == pytest.approx([values[0]] * 4, rel=1e-3)
     assert 2 * values[0] == pytest.approx(values[2] + values[3], abs=1e-6)
 
@@ -195,9 +196,9 @@ def plane(low):
 
 @pytest.mark.parametrize("low", [0.4, 1.1])
 def test_a_phase_diagram_across_the_resonance(low):
-    """No line before, and no doubt: degree 2 is attracted most beyond m = 1, continuously."""
+    """No line before, and no warning: degree 2 is attracted most beyond m = 1, continuously."""
     found = plane(low)
-    assert not found.doubts
+    assert not found.warnings
     for m, kappa, fold in FIRST_ORDER:
         if m > low:
             assert found.kappa("transition", m) == pytest.approx(kappa, abs=2e-10)

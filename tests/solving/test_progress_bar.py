@@ -87,4 +87,4 @@ def test_what_runs_in_a_thread_is_stopped_by_whoever_it_works_for():
     assert other.status == "finished"
     with stopped_when(lambda: True):
         found = mf.branches(mf.USA(4.0), circle, kappa=(0.3, 0.6), progress=False)
-    assert "interrupted" in " ".join(found.doubts).lower()
+    assert "interrupted" in " ".join(found.warnings).lower()

@@ -142,7 +142,7 @@ class Cancelling(ThreadPoolExecutor):
 
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_jobs_that_an_executor_cancels_end_the_sweep_with_what_is_kept(number, tmp_path):
-    with pytest.raises(mf.MeanfieldError, match=r"worker or the scheduler was lost.* with what"):
+    with pytest.raises(mf.MeanfieldError, match=r"scheduler was lost"):
         mf.sweep(
             slow, {"i": range(5)}, rng=3, executor=Cancelling(number), store=tmp_path / "store"
         )
@@ -179,7 +179,7 @@ def test_a_client_that_has_lost_its_scheduler_is_not_waited_for(status):
 
 
 def test_a_scheduler_without_workers_is_told_of_and_ctrl_c_ends_the_wait(monkeypatch):
-    monkeypatch.setattr(executors, "IDLE", 0.0)
+    monkeypatch.setattr(executors, "IDLE_TIME", 0.0)
     timer = Timer(0.5, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
     timer.start()
     with pytest.warns(mf.SlowWarning, match="at tcp://nowhere:1 has no workers") as told:
@@ -240,7 +240,7 @@ def test_a_point_that_kills_its_workers_is_one_that_fails():
         assert found["error"].values[1].startswith("KilledWorker")
         with pytest.raises(mf.MeanfieldError, match="point i = 2 failed: KilledWorker"):
             mf.sweep(lambda i: i, {"i": [1, 2, 3]}, executor=workers)
-    with pytest.raises(mf.MeanfieldError, match="executor has to be one that still runs"):
+    with pytest.raises(mf.MeanfieldError, match="executor must still"):
         mf.sweep(lambda i: i, {"i": [1, 2, 3]}, executor=workers)
 
 

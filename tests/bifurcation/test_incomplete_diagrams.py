@@ -37,7 +37,7 @@ def test_the_axis_of_a_state_is_not_that_of_its_noise():
     k = np.arange(len(state.density.coefficients))
     series = state.density.coefficients * np.exp(-0.7j * k)
     series[1] += 1e-10
-    turned = mf.Density(state.density.geometry, series)
+    turned = mf.Density(state.density.space, series)
     assert mf.stationary(model, turned).free_energy == pytest.approx(state.free_energy, abs=1e-9)
     assert mf.stability(model, turned).gap == pytest.approx(state.stability().gap, abs=1e-6)
 
@@ -54,15 +54,15 @@ def test_two_onsets_at_one_place():
     drift = mf.Interaction(np.polynomial.Polynomial([0, 1, 2]), name="resonant")
     found = mf.branches(drift, CIRCLE, (1.0, 4.0), stability=False)
     followed = {s.degree for s in found.special("bifurcation", 0) if s.status == "exact"}
-    doubted = [doubt for doubt in found.doubts if "no branch was found" in doubt]
-    assert len(followed) + len(doubted) == 2
+    lost = [warning for warning in found.warnings if "no branch was found" in warning]
+    assert len(followed) + len(lost) == 2
 
 
 def test_onsets_that_were_not_reached_before_ctrl_c_are_no_failures(monkeypatch):
     monkeypatch.setattr(Following, "at", lambda *_: True)
     found = mf.branches(mf.USA(4.0), CIRCLE, (0.3, 0.7), stability=False)
     assert [s.status for s in found.special("bifurcation", 0)] == ["exact", "not followed"]
-    assert len(found.doubts) == 1 and "was interrupted" in found.doubts[0]
+    assert len(found.warnings) == 1 and "was interrupted" in found.warnings[0]
 
 
 @pytest.mark.parametrize("name", ["kappa", "branch", "a/b", 1])
@@ -101,10 +101,10 @@ def test_counts_are_whole_numbers():
 def test_high_onsets_are_followed_when_they_are_asked_for():
     drift = mf.Interaction(lambda t: np.cos(14 * np.arccos(np.clip(t, -1, 1))), name="T_14")
     found = mf.branches(drift, CIRCLE, (1.0, 4.0), stability=False)
-    assert not found.ends and "degrees above 12" in found.doubts[0]
+    assert not found.ends and "degrees above 12" in found.warnings[0]
     asked = mf.branches(drift, CIRCLE, (1.0, 4.0), degrees=[14], stability=False)
     plain = mf.branches(mf.Kuramoto(), CIRCLE, (1.0, 4.0), stability=False)
-    assert not asked.doubts and asked.special_points[0].value == pytest.approx(2.0, abs=1e-12)
+    assert not asked.warnings and asked.special_points[0].value == pytest.approx(2.0, abs=1e-12)
     high, low = (d.states_at(3.0)[1][1] for d in (asked, plain))
     assert high.legendre_moments[13] == pytest.approx(low.order_parameter, abs=1e-12)
 
@@ -119,8 +119,8 @@ def test_a_branch_that_is_not_begun_is_missing(monkeypatch, tmp_path):
     )  # fmt: skip
     legendre = mf.Interaction(np.polynomial.legendre.Legendre.basis(2), name="P_2")
     found = mf.branches(legendre, mf.Sphere(16), (4.0, 6.0), stability=False, max_points=3)
-    assert "a branch that leaves the onset of degree 2" in found.doubts[0]
-    assert mf.Diagram.load(found.save(tmp_path / "found.nc")).doubts == found.doubts
+    assert "a branch that leaves the onset of degree 2" in found.warnings[0]
+    assert mf.Diagram.load(found.save(tmp_path / "found.nc")).warnings == found.warnings
 
 
 @pytest.mark.parametrize(
