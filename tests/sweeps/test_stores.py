@@ -14,7 +14,7 @@ import pytest
 from swept import drawn, slow
 
 import meanfield as mf
-from meanfield.sweeps.store import RECORD_HEAD, STORE_MAGIC, RECORD_MARK, Store, _records
+from meanfield.sweeps.store import RECORD_HEAD, RECORD_MARK, STORE_MAGIC, Store, _records
 
 HERE = Path(__file__).parent
 AT = {"beta": [1.0, 2.0, 3.0]}
@@ -38,7 +38,8 @@ def test_a_store_cut_short_anywhere_gives_the_same_numbers(tmp_path):
     swept(path)
     content = path.read_bytes()
     first, second = places(content)[:2]
-    assert content.startswith(STORE_MAGIC) and first == len(STORE_MAGIC) and len(places(content)) == 7
+    whole = content.startswith(STORE_MAGIC) and first == len(STORE_MAGIC)
+    assert whole and len(places(content)) == 7
     for size in random.Random(1).sample(range(second, len(content)), 12):
         path.write_bytes(content[:size])
         assert swept(path).identical(WHOLE)
