@@ -395,7 +395,7 @@ class Density(State):
             )
         return self
 
-    def warn_if_unresolved(self, tolerance: float = NOT_SMALL, *, missed: float = 0.0) -> "Density":
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL, *, missed: float = 0.0) -> Self:
         """This density; warns if the spectral tail exceeds `tolerance`.
 
         `missed` is the root mean square of the part of a function that its series lacks, which may
