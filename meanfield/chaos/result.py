@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import fitting, real
+from ..core.provided import FIGURES
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
@@ -136,10 +137,8 @@ class Study(Result):
 
         Of other kinds a figure of the densities, `law`.
         """
-        from ..plotting import rates
-
         rated = isinstance(kind, str) and kind == "rates"
-        return rates(self, **options) if rated else self.law.plot(kind, **options)
+        return FIGURES["rates"](self, **options) if rated else self.law.plot(kind, **options)
 
     def contents(self) -> Contents:
         """What is kept: the tables, and the densities in a group."""
