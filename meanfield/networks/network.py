@@ -104,11 +104,11 @@ class Network(ABC):
     @classmethod
     def check_size(cls, key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
         """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
+        wanted = f"a whole number >= {least} and below {bound}"
+        if value is None:
+            raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
         if type(value) is not int or not least <= value < bound:
-            raise ConfigError(
-                f"config.json: {key} must be a whole number >= {least} and below {bound}, found "
-                f"{as_given(value)}."
-            )
+            raise ConfigError(f"config.json: {key} must be {wanted}, found {as_given(value)}.")
 
     @classmethod
     def check_number(cls, key: str, value: Any) -> None:

@@ -31,6 +31,7 @@ from .findings import (
     of_heads,
     of_layers,
     of_nulls,
+    of_order,
     of_outliers,
     of_parts,
 )
@@ -201,7 +202,7 @@ def report(
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
-        findings = of_layers(changes) + of_parts(changes)
+        findings = of_order(trace) + of_layers(changes) + of_parts(changes)
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
@@ -243,7 +244,7 @@ def report(
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
     return Report(
-        title or "What of the mean-field theory is in these layers",
+        title or "Hidden states and the mean-field theory",
         facts, tuple(findings), layers, parts, null, clusters, result, changes,
         states.shape[1], trace.named_by,
     )  # fmt: skip

@@ -258,7 +258,7 @@ def test_tokens_that_gather_and_that_spread_are_told_apart():
     rng = np.random.default_rng(0)
     h = np.array([rng.standard_normal((60, 4)) + k * np.eye(4)[0] for k in (0.0, 1.0, 2.0)])
     for states, wanted in ((h, HOLDS), (h[::-1], FAILS)):
-        gather, energy = report(states, fit=False, progress=False).findings[:2]
+        _, gather, energy = report(states, fit=False, progress=False).findings[:3]
         assert gather.verdict == energy.verdict == wanted
 
 
@@ -341,8 +341,29 @@ def test_the_command_draws_the_cosines_of_pairs_of_any_albert(tmp_path):
         assert f"mean {mean:.3f}" in ax.get_title()
         area = sum(bar.get_height() * bar.get_width() for bar in ax.patches)
         assert area == pytest.approx(1.0)
-    again = CliRunner().invoke(main, [*given, "--force", "--cosines", str(tmp_path / "a.nope")])
-    assert again.exit_code == 2 and "nope" in again.output
+
+
+@pytest.mark.parametrize("option", ["--out", "--cosines"])
+def test_names_of_files_are_refused_before_the_work(option, tmp_path):
+    """The page is not left behind either, so that the corrected call may write it."""
+    np.save(tmp_path / "states.npy", np.random.default_rng(0).standard_normal((3, 8, 4)))
+    page = tmp_path / "page.html"
+    given = ["probe", str(tmp_path / "states.npy"), "--out", str(page), "--no-fit"]
+    done = CliRunner().invoke(main, [*given, option, str(tmp_path / "a.foo")])
+    assert done.exit_code == 2 and option in done.output and "a.foo" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["states.npy"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_an_array_with_tokens_before_layers_is_named(share):
+    """Layers of a stream are closer to each other than the tokens of a text."""
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal((5, 20, 16))
+    h = np.sqrt(share) * steps[0] + np.sqrt(1 - share) * steps
+    found = report(h, fit=False, progress=False)
+    assert not any("unrelated" in one.topic for one in found.findings)
+    turned = report(h.swapaxes(0, 1), fit=False, progress=False)
+    assert "unrelated" in turned.findings[0].topic and "swapaxes(0, 1)" in turned.findings[0].text
 
 
 def test_the_command_says_what_is_not_there(tmp_path, monkeypatch):
