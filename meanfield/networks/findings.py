@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.arrays import shown
+from meanfield.extending import shown
+
 from .nulls import NULLS_IN_WORDS
 from .quantities import directions
 from .resampling import interval, means_over_pairs, rank_correlation
@@ -25,6 +26,7 @@ OUTLIER_DEVIATIONS, OUTLIER_GAP = (
 )  # standard deviations, by the median deviation, and the least difference
 OUTLIERS_NAMED = 5  # outliers of a text that are named
 UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
+LAYERS_LISTED = 13  # layers of which each number is written out
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 

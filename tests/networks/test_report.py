@@ -11,6 +11,7 @@ from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
+from meanfield.networks.clustering import clusters_of
 from meanfield.networks.findings import (
     FAILS,
     HOLDS,
@@ -24,8 +25,9 @@ from meanfield.networks.findings import (
     of_outliers,
     of_parts,
 )
+from meanfield.networks.page import clusters_section, row_in_words
 from meanfield.networks.probe_pictures import of_cosines
-from meanfield.networks.report import _of_clusters, _row, clusters_of, report
+from meanfield.networks.report import report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
@@ -152,8 +154,8 @@ def ends(part):
 
 
 def test_numbers_of_many_layers_are_told_by_the_ends_and_the_extremes():
-    assert _row(np.arange(4.0)) == "0, 1, 2, 3"
-    said = _row(np.sin(np.arange(33.0)))
+    assert row_in_words(np.arange(4.0)) == "0, 1, 2, 3"
+    said = row_in_words(np.sin(np.arange(33.0)))
     assert "0 in layer 0, 0.551 in layer 32" in said
     assert "from -1 (layer 11) to 0.991 (layer 14)" in said
 
@@ -188,11 +190,11 @@ def gathered(**named):
 
 
 def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text():
-    page = _of_clusters(gathered())
-    assert "Which tokens gather" in page and "by their places in the text" in page
+    page = clusters_section(gathered())
+    assert "Clusters of tokens" in page and "by their position in the text" in page
     assert "0, 2, 4, 6, 8, 10, 12, 14, 16" in page and "Which words gather" not in page
     ids = np.array([5, 7] * 12)
-    page = _of_clusters(gathered(words=[list(map(str, ids))], ids=[ids]))
+    page = clusters_section(gathered(words=[list(map(str, ids))], ids=[ids]))
     assert "by their ids" in page and "5 ×12" in page
 
 
@@ -217,7 +219,7 @@ def test_one_cloud_is_told_from_clusters():
     places = np.eye(8)[np.repeat([0, 1, 2], [20, 5, 5])] + 0.1 * rng.standard_normal((30, 8))
     found = report(np.stack([places] * 2), fit=False, progress=False)
     assert [len(words) for words in found.clusters[1]] == [20, 5, 5] and found.tokens == 30
-    assert "holds 20 of 30 tokens" in found.html and "one cloud" in found.html
+    assert "20 of 30 tokens" in found.html and "one cloud" in found.html
 
 
 def test_energies_with_intervals_are_those_of_the_table(found):
