@@ -26,7 +26,7 @@ from .core.forms import Index, Leaf
 from .core.kinds import Kind, parameters_of
 from .core.public_names import with_hint
 from .lowlevel.blas import one_blas_thread
-from .solving.progress import Progress, stopped_when
+from .lowlevel.progress import Progress, stopped_when
 
 __all__ = [
     "ArrayFile",
