@@ -67,7 +67,7 @@ def task(metavar: str, what: str, *more: Decorator) -> Decorator:
 
     `what` names the result; `more` are further options, passed to the configuration.
     """
-    options = (
+    options: tuple[Decorator, ...] = (
         click.argument("config", metavar="CONFIG.toml", type=FILE_NAME),
         click.option(
             "--out",
