@@ -17,7 +17,7 @@ from ..lowlevel.records import Record, numbers_at
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
-NEGLIGIBLE = 2.0**-60
+NEGLIGIBLE_LEGENDRE = 2.0**-60
 
 
 class Latitudes:
@@ -87,18 +87,18 @@ class Latitudes:
         return squares, start
 
     def rules(self, start: np.ndarray | None = None) -> Record:
-        """The record that `synthesise` and `analyse` take, with scratch memory of its own.
+        """The record that `synthesise` and `analyse` take, with scratch memory of its start_values.
 
         `start` are other functions than p_m to begin with, (orders + 1, latitudes).
         """
-        squares, own = self._padded
+        squares, start_values = self._padded
         if start is not None:
-            own = aligned(*own.shape)
-            own[: len(start), : start.shape[1]] = start
+            start_values = aligned(*start_values.shape)
+            start_values[: len(start), : start.shape[1]] = start
         return RULES.filled(
             width=squares.size,
             squares=squares,
-            start=own,
+            start=start_values,
             ladder=self.ladder,
             steps=self.ladder.shape[1],
             first=self.first,
@@ -126,9 +126,9 @@ class Latitudes:
         sums = np.zeros((len(series), self.nodes.size, columns), dtype=complex)
         rules = self.rules()
         shape = self.first.size, self.degree, rules.width
-        for coefficients, found in zip(series, sums, strict=True):
+        for coefficients, target in zip(series, sums, strict=True):
             parts = np.array(coefficients, dtype=complex).view(float)  # one type: not read-only
-            _synthesise_all(self.x, rules.address, shape, parts, found)
+            _synthesise_all(self.x, rules.address, shape, parts, target)
         return sums
 
     def analysis(self, functions: np.ndarray) -> np.ndarray:
@@ -137,8 +137,8 @@ class Latitudes:
         series = np.empty((len(functions), modes), dtype=complex)
         rules, weights = self.rules(), self.node_weights[:, None]
         shape = self.degree, rules.width
-        for function, found in zip(functions, series, strict=True):
-            _analyse_all(self.x, rules.address, shape, function * weights, found)
+        for function, target in zip(functions, series, strict=True):
+            _analyse_all(self.x, rules.address, shape, function * weights, target)
         return series
 
     def _first_seen(self) -> np.ndarray:
@@ -156,7 +156,7 @@ class Latitudes:
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:
-    """The same array of floats, with memory as in `aligned`."""
+    """A copy of an array of floats, with memory as in `aligned`."""
     copy = aligned(*array.shape)
     copy[...] = array
     return copy
@@ -167,10 +167,10 @@ def _back_to(at, x, start, e):
     """The first latitude before `at` from which on some |p_l| is more than negligible."""
     for j in range(at - 1, -1, -1):
         before, p, i = 0.0, start[j], 0
-        while abs(p) <= NEGLIGIBLE and i < e.size - 2:
+        while abs(p) <= NEGLIGIBLE_LEGENDRE and i < e.size - 2:
             before, p = p, (x[j] * p - e[i] * before) / e[i + 1]
             i += 1
-        if abs(p) <= NEGLIGIBLE:
+        if abs(p) <= NEGLIGIBLE_LEGENDRE:
             return j + 1
     return 0
 

@@ -73,7 +73,7 @@ class SphereTransport(Transport):
         latitudes, length, steps = self.latitudes, self.length, self.latitudes.pairs(0)
         weights = latitudes.weights / (2 * length * np.sqrt(latitudes.sines_squared))
         factors = radices(length)
-        record = TRANSPORT.filled(
+        record = SPHERE.filled(
             apart=self._apart,
             degree=degree,
             band=self.band,
@@ -104,7 +104,7 @@ class SphereTransport(Transport):
         self._enter(_transport, record)
 
 
-TRANSPORT = Layout(
+SPHERE = Layout(
     "SphereTransport",
     dict.fromkeys(
         (
@@ -125,7 +125,7 @@ TRANSPORT = Layout(
         int,
     ),
 )
-_transport_at = TRANSPORT.at
+_transport_at = SPHERE.at
 
 
 def _slopes(degree: int) -> np.ndarray:

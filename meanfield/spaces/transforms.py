@@ -22,7 +22,7 @@ from .sphere_transport import PAIRS, _join, _part, _project, _slopes, _sum_poten
 from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_divergence
 
 
-class Transforms:
+class GridTransforms:
     """Four functions for compiled code, ``void f(context, number, source, target)``.
 
     They take the coefficients of one real function, as floats, or values at the points.
@@ -62,7 +62,7 @@ class Transforms:
 
 
 FUNCTIONS = Layout(
-    "Transforms",
+    "GridTransforms",
     dict.fromkeys(("values", "gradient", "analysis", "divergence", "context"), int),
 )
 
@@ -70,7 +70,7 @@ FUNCTIONS = Layout(
 # The circle ------------------------------------------------------------------------------------
 
 
-CIRCLE_GRID = Layout("CircleTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
+CIRCLE_GRID = Layout("CircleGridTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
 _circle_at = CIRCLE_GRID.at
 
 
@@ -130,8 +130,8 @@ def _divergence_on_circle(context, number, source, target):
     minus_derivative(record.fft.spectrum[0], record.length, result)
 
 
-class CircleTransforms(Transforms):
-    """Transforms of Fourier series, by FFTW."""
+class CircleGridTransforms(GridTransforms):
+    """GridTransforms of Fourier series, by FFTW."""
 
     compiled = (
         _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
@@ -148,7 +148,7 @@ class CircleTransforms(Transforms):
 
 
 AXIS_GRID = Layout(
-    "ZonalTransforms",
+    "ZonalGridTransforms",
     {
         **AXIS,
         **dict.fromkeys(("weights", "divided_weights", "sines"), floats("half")),
@@ -211,8 +211,8 @@ def _divergence_on_axis(context, number, source, target):
     weak_divergence(record, float_array(target, (record.modes,)))
 
 
-class ZonalTransforms(Transforms):
-    """Transforms of Gegenbauer series: see `zonal_transport`."""
+class ZonalGridTransforms(GridTransforms):
+    """GridTransforms of Gegenbauer series: see `zonal_transport`."""
 
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
@@ -233,8 +233,8 @@ class ZonalTransforms(Transforms):
 # S^2 -------------------------------------------------------------------------------------------
 
 
-SPHERE = Layout(
-    "SphereTransforms",
+SPHERE_GRID = Layout(
+    "SphereGridTransforms",
     dict.fromkeys(
         (
             *("degree", "half", "length", "pairs"),
@@ -249,12 +249,12 @@ SPHERE = Layout(
         int,
     ),
 )
-_sphere_at = SPHERE.at
+_sphere_at = SPHERE_GRID.at
 
 
 @njit(**INNER)
 def _sphere(context):
-    """The arrays of `SphereTransforms`."""
+    """The arrays of `SphereGridTransforms`."""
     own = _sphere_at(context)
     degree, half, pairs = own.degree, own.half, own.pairs
     modes = (degree + 1) * (degree + 2) // 2
@@ -353,8 +353,8 @@ def _divergence_on_sphere(context, number, source, target):
         begin += degree + 1 - m
 
 
-class SphereTransforms(Transforms):
-    """Transforms of spherical harmonics: see `sphere_transport`."""
+class SphereGridTransforms(GridTransforms):
+    """GridTransforms of spherical harmonics: see `sphere_transport`."""
 
     components = 2
     compiled = (
@@ -367,7 +367,7 @@ class SphereTransforms(Transforms):
         self.size, pairs, factors = 2 * half * length, latitudes.pairs(0), radices(length)
         sines, weights = np.sqrt(latitudes.sines_squared), latitudes.weights / (2 * length)
         both = np.stack([weights, weights * latitudes.x])
-        record = SPHERE.filled(
+        record = SPHERE_GRID.filled(
             degree=degree,
             half=half,
             length=length,
