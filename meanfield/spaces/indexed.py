@@ -230,9 +230,18 @@ class Indexed(Density):
                 f"{what} is called with the index (P, 1) and arguments (N,), and must return their "
                 f"common shape {shape}; got {values.shape}. Write it with numpy functions."
             ) from None
-        densities = cls(product, product.joined(normalised(space, values, what)))
-        densities.warn_if_unresolved()
-        return densities
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass = values @ space.weights
+        if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
+            raise ValueError(
+                "Densities need finite values >= 0, not all zero for any index; "
+                f"{what} has minimum {np.min(values)} and "
+                f"{np.count_nonzero(~np.isfinite(values))} values that are not finite."
+            )
+        coefficients = space.to_coefficients(values / mass[:, None])
+        coefficients[:, 0] = 1
+        missed = space.missed_by_grid(f, coefficients, mass[:, None], nodes)
+        return cls(product, coefficients.ravel()).warn_if_unresolved(missed=missed)
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
