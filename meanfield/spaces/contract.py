@@ -26,7 +26,7 @@ from ..states.points import UNIT, function_values
 from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
-from .validity import normalised
+from .validity import expanded
 
 if TYPE_CHECKING:
     from .chart import NodeChart
@@ -308,47 +308,8 @@ class Space(Kind, family=True):
                 f"{what} must have the shape of its arguments, {self.weights.shape}; got "
                 f"{values.shape}. Write it with numpy functions of arrays."
             )
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = values @ self.weights
-        if not (values >= 0).all() or not 0 < mass < np.inf:
-            raise ValueError(
-                f"A density needs finite values >= 0, not all zero; {what} has minimum "
-                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
-                "not finite."
-            )
-        coefficients = self.to_coefficients(values / mass)
-        coefficients[0] = 1
-        density = Density(self, coefficients)
-        return density.warn_if_unresolved(missed=self.missed_by_grid(f, coefficients, mass))
-
-    def missed_by_grid(
-        self,
-        f: Callable[..., np.ndarray],
-        coefficients: np.ndarray,
-        mass: Any,
-        *leading: np.ndarray,
-    ) -> float:
-        """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
-
-        Harmonics of f between the degree and the number of grid points leave no trace in the
-        coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
-        points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
-        same lower degree.
-        """
-        missed, finer = 0.0, self
-        for _ in range(2):
-            size = finer.weights.size
-            while finer.weights.size == size:
-                finer = finer.with_degree(finer.next_degree)
-            copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
-            series = finer.to_values(self.resample(coefficients, finer.degree))
-            try:
-                values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
-            except (TypeError, ValueError):  # f is a table of values on one grid
-                return 0.0
-            squares = (values / mass - series) ** 2 @ finer.weights
-            missed = max(missed, float(np.sqrt(np.max(squares))))
-        return missed
+        coefficients, missed = expanded(self, f, values, what)
+        return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
         """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.

@@ -21,7 +21,7 @@ from ..states.tokens import Tokens
 from .contract import Space, read_only
 from .density import Density
 from .index import Index
-from .validity import NEGATIVE_SHARE, normalised
+from .validity import NEGATIVE_SHARE, expanded
 
 PROPOSAL_ROUNDS = 1000  # of proposals until all tokens are drawn
 RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
@@ -230,18 +230,8 @@ class Indexed(Density):
                 f"{what} is called with the index (P, 1) and arguments (N,), and must return their "
                 f"common shape {shape}; got {values.shape}. Write it with numpy functions."
             ) from None
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = values @ space.weights
-        if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
-            raise ValueError(
-                "Densities need finite values >= 0, not all zero for any index; "
-                f"{what} has minimum {np.min(values)} and "
-                f"{np.count_nonzero(~np.isfinite(values))} values that are not finite."
-            )
-        coefficients = space.to_coefficients(values / mass[:, None])
-        coefficients[:, 0] = 1
-        missed = space.missed_by_grid(f, coefficients, mass[:, None], nodes)
-        return cls(product, coefficients.ravel()).warn_if_unresolved(missed=missed)
+        coefficients, missed = expanded(space, f, values, what, nodes)
+        return cls(product, product.joined(coefficients)).warn_if_unresolved(missed=missed)
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":

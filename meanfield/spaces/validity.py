@@ -1,6 +1,7 @@
 """Checks of densities: positive, of mass 1, real, and resolved by their harmonics."""
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,22 +48,66 @@ def check_coefficients(space: "Space", coefficients: np.ndarray) -> None:
         )
 
 
-def normalised(space: "Space", values: np.ndarray, what: str) -> np.ndarray:
-    """Coefficients (..., modes) of the densities proportional to values (..., N) of `what`.
+def expanded(
+    space: "Space",
+    f: Callable[..., np.ndarray],
+    values: np.ndarray,
+    what: str,
+    *leading: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Coefficients (..., modes) of densities proportional to f, and the part their series lack.
 
-    Raises ValueError for values that are negative or not finite, or all 0.
+    The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N) of f on
+    the grid that are negative or not finite, or all 0.
+
+    Parameters
+    ----------
+    f : callable
+        Called with the leading arguments, and those of functions that `Space.density` takes.
+    what : str
+        Its name in messages.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        mass = values @ space.weights
+        mass = (values @ space.weights)[..., None]
     if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
         raise ValueError(
             f"A density needs finite values >= 0, not all zero; {what} has minimum "
             f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are not "
             "finite."
         )
-    coefficients = space.to_coefficients(values / mass[..., None])
+    coefficients = space.to_coefficients(values / mass)
     coefficients[..., 0] = 1
-    return coefficients
+    return coefficients, _missed_by_grid(space, f, coefficients, mass, *leading)
+
+
+def _missed_by_grid(
+    space: "Space",
+    f: Callable[..., np.ndarray],
+    coefficients: np.ndarray,
+    mass: np.ndarray,
+    *leading: np.ndarray,
+) -> float:
+    """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
+
+    Harmonics of f between the degree and the number of grid points leave no trace in the
+    coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
+    points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
+    same lower degree.
+    """
+    missed, finer = 0.0, space
+    for _ in range(2):
+        size = finer.weights.size
+        while finer.weights.size == size:
+            finer = finer.with_degree(finer.next_degree)
+        copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
+        series = finer.to_values(space.resample(coefficients, finer.degree))
+        try:
+            values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
+        except (TypeError, ValueError):  # f is a table of values on one grid
+            return 0.0
+        squares = (values / mass - series) ** 2 @ finer.weights
+        missed = max(missed, float(np.sqrt(np.max(squares))))
+    return missed
 
 
 def check_positive(density: "Density", tolerance: Any) -> None:
@@ -78,14 +123,21 @@ def check_positive(density: "Density", tolerance: Any) -> None:
         )
 
 
-def warn_if_unresolved(density: "Density", tolerance: Any) -> None:
-    """Warn, where a user made the density, if its spectral tail exceeds `tolerance`."""
+def warn_if_unresolved(density: "Density", tolerance: Any, missed: float) -> None:
+    """Warn, where a user made the density, if it is unresolved: see its method of this name."""
     real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
-    tail = float(density.spectral_tail.max())
+    tail, degree = float(density.spectral_tail.max()), density.space.degree
     if tail > tolerance:
-        warnings.warn(
-            f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
-            f"<= {tolerance:.0e}. Use a degree above {density.space.degree}.",
-            UnresolvedWarning,
-            stacklevel=4,
+        why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
+    elif missed > 10 * tolerance:
+        why = (
+            "between the points of the grid it differs from the function by "
+            f"{missed:.1e} in root mean square"
         )
+    else:
+        return
+    warnings.warn(
+        f"The density is not resolved: {why}. Use a degree above {degree}.",
+        UnresolvedWarning,
+        stacklevel=4,
+    )
