@@ -40,7 +40,8 @@ KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # made by `S
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """The array, which many share, so that none of them can change it."""
-    array.setflags(write=False)
+    if isinstance(array, np.ndarray):  # others have tangents, and are not shared
+        array.setflags(write=False)
     return array
 
 
