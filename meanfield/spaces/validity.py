@@ -57,8 +57,8 @@ def expanded(
 ) -> tuple[np.ndarray, float]:
     """Coefficients (..., modes) of densities proportional to f, and the part their series lack.
 
-    The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N) of f on
-    the grid that are negative or not finite, or all 0.
+    The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N)
+    of f on the grid that are negative or not finite, or all 0.
 
     Parameters
     ----------
