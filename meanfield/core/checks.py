@@ -64,6 +64,12 @@ def plain_array(what: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RecursionError, OverflowError):
+        if hasattr(values, "__array__") and hasattr(values, "dtype"):
+            raise TypeError(
+                f"{what} has numbers of {values.dtype}, which numpy does not know; give it as "
+                "float32, with .float(), or .detach().cpu().float() of a tensor that a GPU or a "
+                "gradient holds."
+            ) from None
         raise ValueError(
             f"{what} must have rows of equal length; got {as_given(values)}."
         ) from None
