@@ -386,7 +386,9 @@ def test_velocities_that_are_kept_need_not_be_taken_again(engine, n, d, monkeypa
 def test_modes_of_stages_are_taken_once(kind, monkeypatch):
     """Tangents add up modes of the masses where they start, and no others."""
     counted, moments = [], ScatteredTransforms.moments
-    monkeypatch.setattr(ScatteredTransforms, "moments", lambda self, m: counted.append(1) or moments(self, m))
+    monkeypatch.setattr(
+        ScatteredTransforms, "moments", lambda self, m: counted.append(1) or moments(self, m)
+    )
     x = points(60, 3)
     given = {"t_eval": [1.0], "tangents": [tangential(x), "beta"], "engine": mf.engines.Modes()}
     run = mf.solve(mf.Transformer(kind(beta=2.0)), mf.Tokens(x), (0, 1), **given)
