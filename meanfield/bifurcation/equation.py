@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import absent, build
 from ..models import Drift, ZonalDrift
 from .bases import Basis
 from .fokker_planck import FokkerPlanck, Product, multipliers, summed
