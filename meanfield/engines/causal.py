@@ -20,8 +20,9 @@ from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
 from .contract import ALONE, Engine, ThreadPool
-from .direct import FEW_PAIRS, FUNCTION, LOWEST_LEVEL, projected, within_one
-from .exponential_pairs import BLOCK, columns_of, more_than_three, seen_sums
+from .direct import FEW_PAIRS, FUNCTION, LOWEST_LEVEL, projected
+from .gram_pairs import within_one
+from .pairs import BLOCK, columns_of, earlier_sums, more_than_three
 
 PAIR = 0.75e-3  # microseconds of a pair, with an exponential kernel
 ENTRIES = 1 << 17  # inner products of a block of rows
@@ -144,7 +145,7 @@ class CausalSums(CausalEngine):
         pulls = np.zeros_like(columns)
         tasks = len(columns) * -(-columns.shape[2] // BLOCK)
         threads = self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else ALONE
-        work = partial(seen_sums, columns, beta, pulls, more_than_three(columns))
+        work = partial(earlier_sums, columns, beta, pulls[:, None], more_than_three(columns))
         threads.share(work, tasks)
         if not self.drift.normalised:
             pulls *= np.exp(abs(beta))

@@ -17,8 +17,8 @@ from ..models.influence import Causal
 from ..spaces.contract import dimension_of_harmonics
 from .causal import PAIR, CausalEngine, CausalSums, seen_masses
 from .direct import FUNCTION, projected
-from .exponential_pairs import columns_of
 from .harmonics import HarmonicEngine
+from .pairs import columns_of
 
 SIZES = 2 ** np.arange(6, 14)  # of blocks
 TOKEN = 0.08  # microseconds of a token beside harmonics and pairs

@@ -1,15 +1,10 @@
 """Sums over all pairs of tokens; where the kernel is constant they are a mean.
 
-Systems and sums are arrays of columns, as in `exponential_pairs`. Kernels that are not summed there
-are evaluated on blocks of Gram matrices, where
-
-    D_i = sum_{j != i} m_j w_ij u_j - u_i sum_{j != i} m_j w_ij
-
-so that a token does not pull itself. The rounding of tokens at the same place, 1e-16 of their
-weight, hides forces that are smaller still.
+Systems and sums are arrays of columns, as in `pairs`. Kernels that are not summed there are
+evaluated on blocks of Gram matrices, see `gram_pairs`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
 from typing import Any, Self
@@ -20,20 +15,10 @@ from ..core.cached import cached_property
 from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
-from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
 from .contract import ALONE, Engine, ThreadPool
-from .exponential_pairs import (
-    BLOCK,
-    block_pair,
-    columns_of,
-    more_than_three,
-    pairs_in_blocks,
-    pairs_of_blocks,
-    rounds_of,
-    single_sums,
-    sums_of,
-)
+from .gram_pairs import Workspace, exponentials, gram_sums, weights_of, within_one
+from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
 SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
@@ -74,7 +59,7 @@ class DirectSums(Engine):
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
         super().__init__(drift)
-        self._threads = ThreadPool(threads)
+        self._threads, self._workspace = ThreadPool(threads), Workspace()
         if drift.exponent is None:
             self._members[0].slope(np.zeros(1))  # refuses potentials that have none
 
@@ -164,19 +149,16 @@ class DirectSums(Engine):
 
     def _exponential_sums(self, columns, beta, d):
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
-            kernels = [exponential_kernel(b) for b in beta]
+            kernels = [partial(exponentials, b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
-        sums, threads = np.zeros_like(columns), self._threads_for(columns)
-        more = more_than_three(columns)
+        sums, threads = np.zeros_like(columns)[:, None], self._threads_for(columns)
         if columns.shape[2] <= SMALL:
-            threads.share(partial(sums_of, columns, beta, sums, more), len(columns))
-            return sums
-        blocks = -(-columns.shape[2] // BLOCK)
-        for system in zip(columns, beta, sums, strict=True):
-            threads.share(partial(pairs_in_blocks, *system, more), blocks)
-            for turn in range(rounds_of(blocks)):
-                threads.share(partial(pairs_of_blocks, *system, turn, more), (blocks + 1) // 2)
-        return sums
+            work = partial(sums_of, columns, beta, sums, more_than_three(columns))
+            threads.share(work, len(columns))
+        else:
+            for r, one in enumerate(columns):
+                add_pairs(one, None, beta[r], None, sums[r], threads)
+        return sums[:, 0]
 
     def _renew_faint(self, columns, beta, sums):
         """Replace sums of tokens so far from all others that their weights underflow."""
@@ -185,21 +167,23 @@ class DirectSums(Engine):
             sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
 
     def _single_sums(self, columns, beta, tokens):
-        sums = np.zeros((len(columns), tokens.size))
-        self._threads.share(partial(single_sums, columns, beta, tokens, sums), tokens.size)
-        return sums
+        sums = np.zeros((1, len(columns), tokens.size))
+        work = partial(single_sums, columns, None, beta, None, tokens, sums)
+        self._threads.share(work, tokens.size)
+        return sums[0]
 
     def _symmetric_sums(self, columns, functions):
         """Sums with the weights function(t), one function for all systems or for each."""
-        kernels = [partial(_evaluate, function) for function in functions]
-        own = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
-        return self._gram_sums(columns, kernels, own)
+        itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
+        return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
 
-    def _gram_sums(self, columns, kernels, own):
-        sums, threads = np.empty_like(columns), self._threads_for(columns)
+    def _gram_sums(self, columns, kernels, itself):
+        sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
+        pool = self._threads_for(columns), self._workspace
+        systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
         with one_blas_thread():
-            for system in zip(columns, cycle(kernels), cycle(own), sums, strict=False):
-                gram_sums(*system, threads)
+            for one, weigh, own, total in systems:
+                gram_sums(one, no_changes, weigh, own, total[None], *pool)
         return sums
 
     def _row_pulls(self, columns, drift, tokens, threads):
@@ -259,81 +243,6 @@ def _project(columns, pulls, d):
             along, pull = columns[r, c], pulls[r, c]
             for i in range(n):
                 pull[i] -= radial[i] * along[i]
-
-
-# Any kernel, by blocks of the Gram matrix ----------------------------------------------------
-
-
-def gram_sums(
-    columns: np.ndarray,
-    weigh: Callable[[np.ndarray], None],
-    own: float,
-    sums: np.ndarray,
-    threads: ThreadPool,
-) -> None:
-    """Fill the sums (rows + 1, n) of one system; weigh(gram) makes weights of inner products.
-
-    It does so in place. `own` is the weight of a token for itself, with which it counts in its
-    level.
-    """
-    directions, pulling, n = columns[:-1], columns * columns[-1], columns.shape[1]
-    pulling[-1], blocks = columns[-1], -(-n // BLOCK)
-
-    def weights(x, y, scratch):
-        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
-        weigh(np.matmul(x.T, y, out=gram))
-        return gram
-
-    def within(first, last):
-        """Pairs within some blocks of tokens."""
-        scratch = np.empty(BLOCK**2)
-        for block in range(first, last):
-            inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            copy = directions[:, inside].copy()  # for the same one numpy takes slower paths
-            found = weights(directions[:, inside], copy, scratch)
-            np.fill_diagonal(found, 0.0)
-            np.matmul(pulling[:, inside], found, out=sums[:, inside])
-
-    def between(turn, first, last):
-        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        scratch = np.empty(BLOCK**2)
-        for number in range(first, last):
-            one, other = block_pair(blocks, turn, number)
-            if one >= 0:
-                rows = slice(one * BLOCK, (one + 1) * BLOCK)
-                others = slice(other * BLOCK, (other + 1) * BLOCK)
-                found = weights(directions[:, rows], directions[:, others], scratch)
-                sums[:, rows] += pulling[:, others] @ found.T
-                sums[:, others] += pulling[:, rows] @ found
-
-    threads.share(within, blocks)
-    for turn in range(rounds_of(blocks)):
-        threads.share(partial(between, turn), (blocks + 1) // 2)
-    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
-    sums[-1] += columns[-1] * own
-
-
-def _evaluate(function, gram):
-    """function(t) of inner products, in place."""
-    gram[...] = function(within_one(gram))
-
-
-def within_one(t):
-    """Inner products that exceed +-1 by rounding are set to +-1, in place."""
-    return np.minimum(np.maximum(t, -1.0, out=t), 1.0, out=t)
-
-
-def exponential_kernel(beta: float) -> Callable[[np.ndarray], None]:
-    """t -> exp(beta t - |beta|), in place."""
-    return lambda gram: _exponentials(gram.ravel(), beta)
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentials(numbers, beta):
-    size = abs(beta)
-    for j in range(numbers.size):
-        exponent = beta * numbers[j] - size
-        numbers[j] = exponential(0.0 if exponent > 0.0 else exponent)
 
 
 # The constant kernel, by the mean ------------------------------------------------------------

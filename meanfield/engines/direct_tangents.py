@@ -8,7 +8,6 @@ make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tange
 masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,19 +17,16 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
-from ..lowlevel.reuse import Reused
-from ..lowlevel.simd import exponential
+from ..lowlevel.compilation import WITHIN, njit
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
 from ..models.zonal import INTERPOLANT_SIZES, ROUNDED_COEFFICIENT, SLOPE_ACCURACY
 from .contract import ThreadPool
 from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
-from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
-from .pair_tangents import tangent_sums, tangents_in_blocks, tangents_of_blocks
+from .gram_pairs import Workspace, exponential_weights, gram_sums
+from .pairs import add_pairs, columns_of, single_sums
 
 STRIP = 256  # tokens whose sums are divided at a time
-TILE = 16  # rows and columns that are transposed at a time
 
 
 class Sums(NamedTuple):
@@ -79,7 +75,7 @@ class DirectTangents:
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
-        self._memory = Reused()
+        self._workspace = Workspace()
         count = int(np.prod(drift.shape))
         self._members = [drift.member(r) for r in range(count)]
         if drift.exponent is None:
@@ -148,7 +144,11 @@ class DirectTangents:
         """Sums in memory that is lent."""
         replicas, n, d = x.shape
         shape, count = (replicas, max(d, 3) + 1, n), len(dx)
-        with self._memory.lent(shape, (count, *shape), (1 + count, *shape)) as (own, other, found):
+        with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (
+            own,
+            other,
+            found,
+        ):
             columns, changes = columns_of(x, masses, own), changes_of(x, dx, dm, other)
             yield Sums(columns, changes, found, self._summed(columns, changes, found, d, known))
 
@@ -171,25 +171,21 @@ class DirectTangents:
         return None
 
     def _by_pairs(self, columns, changes, betas, rates, found) -> None:
-        """With exponential kernels, exp(beta t - |beta|); without the factor that dbeta changes."""
-        n = columns.shape[2]
-        blocks = -(-n // BLOCK)
+        """With exponential kernels, exp(beta t - |beta|); without the change of their factor."""
         for r, beta in enumerate(betas):
-            moved, by = changes[:, r].copy(), rates[:, r].copy()
-            if not len(moved):  # compiled loops take sums beside those of the first tangent
-                moved, by = np.zeros((1, *columns[r].shape)), np.zeros(1)
-            given = columns[r], moved, beta, by
-            target = np.zeros((1 + len(moved), *columns[r].shape))
-            self.threads.share(partial(tangents_in_blocks, *given, target), blocks)
-            for turn in range(rounds_of(blocks)):
-                work = partial(tangents_of_blocks, *given, target, turn)
-                self.threads.share(work, (blocks + 1) // 2)
+            given = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
+            sums = np.zeros((len(found), *columns[r].shape))
+            add_pairs(*given, sums, self.threads)
             if self.drift.normalised:
-                self._renew_faint(given, target)
-            found[:, r] = target[: len(found)]
+                # Sums of tokens so far from all others that weights underflow: over the largest.
+                faint = np.flatnonzero(sums[0, -1] < LOWEST_LEVEL)
+                fresh = np.zeros((*sums.shape[:2], faint.size))
+                single_sums(*given, faint, fresh, 0, faint.size)
+                sums[:, :, faint] = fresh
+            found[:, r] = sums
 
     def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
-        """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
+        """`_by_pairs` by blocks of Gram matrices."""
 
         def pulls(r, levels):
             """Tangential parts of the pulls, from velocities."""
@@ -197,24 +193,10 @@ class DirectTangents:
 
         with one_blas_thread():
             for r, beta in enumerate(betas):
-                given = columns[r], changes[:, r], beta, rates[:, r]
-                own = None if known is None else partial(pulls, r)
-                gram_tangents(*given, found[:, r], self.threads, self._memory, own)
-
-    @staticmethod
-    def _renew_faint(given, target) -> None:
-        """Sum again for tokens so far from all others that weights underflow, relative to theirs.
-
-        Their offset is the logarithm of the largest weight, by which sums are divided.
-        """
-        columns, _, beta, _ = given
-        faint = np.flatnonzero(target[0, -1] < LOWEST_LEVEL)
-        if not faint.size:
-            return
-        u, some = columns[:-1], columns[-1] > 0
-        squares = ((u[:, faint, None] - u[:, None, some]) ** 2).sum(axis=0)
-        nearest = (-0.5 * beta * squares).max(axis=1)
-        tangent_sums(*given, -nearest, faint, target)
+                weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
+                given = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), found[:, r]
+                before = None if known is None else partial(pulls, r)
+                gram_sums(*given, self.threads, self._workspace, before)
 
     def _by_blocks(self, columns, changes, found) -> np.ndarray | None:
         """With kernels of any kind, by blocks of whole rows of Gram matrices; the levels."""
@@ -372,180 +354,6 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
 
     with one_blas_thread():
         threads.share(work, -(-n // size))
-
-
-def gram_tangents(
-    columns, changes, beta, rates, found, threads: ThreadPool, memory: Reused, known=None
-) -> None:
-    """Fill sums (1 + p, rows + 1, n) with exponential weights, and changes, as `tangent_sums`.
-
-    Each block of inner products serves the tokens of its rows and of its columns. Between two
-    blocks a tangent takes nine products of matrices, where the sums alone take three; and seven
-    where the pulls (rows, n) are `known`, but for their parts along u: those follow from
-
-        <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
-    """
-    n, count, d = columns.shape[1], len(changes), len(columns) - 1
-    summands, both = (1 + count, *columns.shape), (count, 3 * d, n)
-    with memory.lent(summands, both) as given:
-        _sum_blocks(columns, changes, beta, rates, found, threads, memory, known, *given)
-
-
-def _sum_blocks(
-    columns, changes, beta, rates, found, threads, memory, known, summands, both
-) -> None:
-    u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
-    du, first, d = changes[:, :-1], 0 if known is None else 1, len(u)
-    _weigh_by_masses(columns, changes, summands)
-    pulling, together = summands[0], summands[first:].reshape(-1, n)
-    both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
-    left, right = both[:, : 2 * d], both[:, d:]
-    size, blocks = len(pulling), -(-n // BLOCK)
-    summed, levels = found[first:], np.zeros((2, n))
-    scratches = ((1 + count) * BLOCK**2,), (len(together) * BLOCK,)  # of one thread
-
-    def block(number):
-        return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
-
-    def shaped(scratch, rows, others):
-        """Room for weights and their changes of a block of pairs."""
-        shape = 1 + count, rows.stop - rows.start, others.stop - others.start
-        return scratch[: math.prod(shape)].reshape(shape)
-
-    def add(target, others, place, scratch, *, transposed):
-        """Add to the sums of some tokens those with others."""
-        w, *by = (matrix.T if transposed else matrix for matrix in place)
-        width = target.stop - target.start
-        part = scratch[: len(together) * width].reshape(len(together), width)
-        np.matmul(together[:, others], w, out=part)
-        summed[..., target] += part.reshape(-1, size, width)
-        for a, dw in enumerate(by):
-            found[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[:size])
-
-    def within(first, last):
-        """Pairs within some blocks of tokens, whose matrices are symmetric."""
-        with memory.lent(*scratches) as (scratch, room):
-            for number in range(first, last):
-                inside = block(number)
-                place = shaped(scratch, inside, inside)
-                copy = u[:, inside].copy()  # for the same one numpy takes slower paths
-                np.matmul(u[:, inside].T, copy, out=place[0])
-                for a in range(count):
-                    _add_transposed(np.matmul(du[a][:, inside].T, copy, out=place[1 + a]))
-                _weigh(place, beta, rates, m, inside.start, inside.start, levels)
-                add(inside, inside, place, room, transposed=False)
-
-    def between(turn, first, last):
-        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        with memory.lent(*scratches) as (scratch, room):
-            for number in range(first, last):
-                one, other = block_pair(blocks, turn, number)
-                if one >= 0:
-                    rows, others = block(one), block(other)
-                    place = shaped(scratch, rows, others)
-                    np.matmul(u[:, rows].T, u[:, others], out=place[0])
-                    for a in range(count):
-                        np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
-                    _weigh(place, beta, rates, m, rows.start, others.start, levels)
-                    add(rows, others, place, room, transposed=True)
-                    add(others, rows, place, room, transposed=False)
-
-    found[:] = 0.0
-    threads.share(within, blocks)
-    for turn in range(rounds_of(blocks)):
-        threads.share(partial(between, turn), (blocks + 1) // 2)
-    if known is not None:
-        found[0, -1] = levels[0]
-    _relative(columns, changes, np.exp(beta - abs(beta)), first, found)
-    if known is not None:
-        found[0, :-1] = known(found[0, -1])
-        found[0, :-1] += u * levels[1]
-
-
-@njit(cache=True, nogil=True)
-def _weigh_by_masses(columns, changes, summands):
-    """m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
-    m, n = columns[-1], columns.shape[1]
-    summands[0, -1] = m
-    for c in range(len(columns) - 1):
-        for j in range(n):
-            summands[0, c, j] = m[j] * columns[c, j]
-    for a in range(len(changes)):
-        dm = changes[a, -1]
-        summands[1 + a, -1] = dm
-        for c in range(len(columns) - 1):
-            for j in range(n):
-                summands[1 + a, c, j] = m[j] * changes[a, c, j] + dm[j] * columns[c, j]
-
-
-@njit(cache=True, nogil=True)
-def _relative(columns, changes, itself, first, found):
-    """Sums of w_ij u_j into those of w_ij (u_j - u_i), and the token itself into the levels.
-
-    From the `first` of found (1 + p, rows + 1, n) on; all levels are there.
-    """
-    n, S = columns.shape[1], found[0, -1]
-    for a in range(first, len(found)):
-        level = found[a, -1]
-        for c in range(len(columns) - 1):
-            for i in range(n):
-                found[a, c, i] -= columns[c, i] * level[i]
-            for i in range(n if a > 0 else 0):
-                found[a, c, i] -= changes[a - 1, c, i] * S[i]
-        for i in range(n if a > 0 else 0):
-            level[i] += itself * changes[a - 1, -1, i]
-    for i in range(n):
-        S[i] += itself * columns[-1, i]
-
-
-@njit(cache=True, nogil=True)
-def _add_transposed(matrix):
-    """A + A^T in place, by tiles, so that columns are read from near memory."""
-    size = len(matrix)
-    for first in range(0, size, TILE):
-        for second in range(first, size, TILE):
-            for i in range(first, min(first + TILE, size)):
-                for j in range(max(second, i), min(second + TILE, size)):
-                    total = matrix[i, j] + matrix[j, i]
-                    matrix[i, j], matrix[j, i] = total, total
-
-
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def _weigh(blocks, beta, rates, masses, first, second, levels):
-    """Inner products (1 + p, rows, columns), and changes, into exp(beta t - |beta|) and its own.
-
-    But for what the factor exp(|beta|) changes, as in `tangent_sums`. `first` and `second` are the
-    numbers of the first tokens of rows and columns; where they are the same, weights of tokens with
-    themselves become 0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
-    """
-    size, (rows, width) = abs(beta), blocks.shape[1:]
-    m, below = masses[second : second + width], np.empty(width)
-    S, R = levels[0, second : second + width], levels[1, second : second + width]
-    for i in range(rows):
-        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
-        for a in range(rates.size):
-            change, rate = blocks[1 + a, i], rates[a]
-            for j in range(width):
-                change[j] = beta * change[j] + rate * (weights[j] - 1)
-        for j in range(width):
-            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
-            weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
-            below[j] *= weights[j]
-        if first == second:
-            weights[i], below[i] = 0.0, 0.0
-        for a in range(rates.size):
-            change = blocks[1 + a, i]
-            for j in range(width):
-                change[j] *= weights[j]
-        for j in range(width):
-            level += weights[j] * m[j]
-            inwards += below[j] * m[j]
-        if first != second:
-            for j in range(width):
-                S[j] += weights[j] * mass
-                R[j] += below[j] * mass
-        levels[0, first + i] += level
-        levels[1, first + i] += inwards
 
 
 class Kernel:
