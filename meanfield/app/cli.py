@@ -417,7 +417,7 @@ def probe(
 def _check_text(net: Any, path: Path) -> None:
     """MeanfieldError, by the file, for a text that is not there or that the network refuses."""
     from ..core.checks import counted
-    from ..networks.report import FEWEST
+    from ..networks.report import FEWEST_TOKENS
 
     if not path.is_file():
         raise MeanfieldError(
@@ -429,9 +429,9 @@ def _check_text(net: Any, path: Path) -> None:
         raise MeanfieldError(
             str(error) if str(path) in str(error) else f"{path}: {error}"
         ) from error
-    if len(ids) < FEWEST:
+    if len(ids) < FEWEST_TOKENS:
         raise MeanfieldError(
-            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST} or more."
+            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST_TOKENS} or more."
         )
 
 
@@ -498,10 +498,10 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
         raise MeanfieldError(
             "meanfield explore needs tornado, which is not installed: pip install tornado."
         ) from error
-    from ..explore.scene import Own
+    from ..explore.scene import UserFile
 
-    own = None if file is None else Own.of_file(file)
-    serve(own, host, port, browser=not no_browser, say=click.echo)
+    start = None if file is None else UserFile.of_file(file)
+    serve(start, host, port, browser=not no_browser, say=click.echo)
 
 
 @main.command()

@@ -10,7 +10,7 @@ from ..core.errors import MeanfieldError
 from ..engines.fields import fields_of
 from ..models.transformer import Transformer
 from ..spaces import Density, Space
-from ..spaces.linearised import Adjoint, Tables, Tangents
+from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
 from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import DensityJournal, Stretch
 from .parameters import changes_of, tables_of
@@ -387,14 +387,16 @@ def linearised_by_tables(
     names: Sequence[str | None],
     adjoint: bool,
     pairs: bool = False,
-) -> Tangents | Adjoint:
+) -> LinearisedTangents | LinearisedAdjoint:
     """N of a zonal drift, of tangents with these names of parameters, or transposed."""
     if adjoint:
         none = Tables(np.zeros(space.degree + 1), None)
-        return Adjoint(space, tables, [none if n is None else by[n] for n in names], pairs)
+        return LinearisedAdjoint(
+            space, tables, [none if n is None else by[n] for n in names], pairs
+        )
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
-    return Tangents(space, tables, [by[name] for name in known], which, pairs)
+    return LinearisedTangents(space, tables, [by[name] for name in known], which, pairs)
 
 
 def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.kinds import ancestor
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
-from ..spaces.indexed_linearised import IndexedAdjoint, IndexedTangents
+from ..spaces.indexed_transport import IndexedAdjoint, IndexedTangents
 from .densities import DifferentiatedRun, check_differentiable, linearised_by_tables
 from .fields import DifferentiableFields
 from .parameters import changes_of, tables_of

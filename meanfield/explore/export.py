@@ -1,4 +1,4 @@
-"""What a scene is written to: TOML, a Python script that does the same, and figures."""
+"""Export of a scene: configurations in TOML, an equivalent Python script, and figures."""
 
 import json
 import math
@@ -10,12 +10,12 @@ from typing import Any
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
 from ..states import Tokens
-from .scene import Own, Scene
+from .scene import Scene, UserFile
 
-TABLE_OF = {"density.toml": "density", "tokens.toml": "tokens"}
-FIGURES = {"density": "density", "tokens": "tokens"}
-FORMATS = {"png": "image/png", "svg": "image/svg+xml"}
-SCRIPT = '''"""What `meanfield explore` showed; its link was {link}."""
+TABLES_OF_FILES = {"density.toml": "density", "tokens.toml": "tokens"}
+FIGURE_LAYERS = {"density": "density", "tokens": "tokens"}
+FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
+SCRIPT_TEXT = '''"""What `meanfield explore` showed; its link was {link}."""
 
 {imports}
 
@@ -23,12 +23,15 @@ SCRIPT = '''"""What `meanfield explore` showed; its link was {link}."""
 
 
 def is_figure(name: str) -> bool:
-    """Whether a file is a figure, for which a run is computed; texts are written at once."""
-    return name.rpartition(".")[2] in FORMATS
+    """Return True for the name of a figure, which needs a run; texts are written at once."""
+    return name.rpartition(".")[2] in FIGURE_TYPES
 
 
 def exported(
-    scene: Scene, name: str, own: Own | None = None, stopped: Callable[[], bool] = lambda: False
+    scene: Scene,
+    name: str,
+    file: UserFile | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, bytes]:
     """The type and the content of a file of the scene.
 
@@ -37,37 +40,41 @@ def exported(
     scene : Scene
     name : str
         density.toml, tokens.toml, explored.py, or density or tokens with .png or .svg.
-    own : Own, optional
+    file : UserFile, optional
     stopped : callable
-        Asked after every step of the run of a figure: whether nobody wants the rest.
+        Called after every step of the run of a figure; True stops it.
 
     Raises
     ------
     MeanfieldError
-        If there is no such file, the scene has not what would be in it, or the run was stopped.
+        For another name, a layer that the scene lacks, and a run that was stopped.
     """
     stem, _, ending = name.partition(".")
-    known = (*TABLE_OF, "explored.py", *(f"{f}.{e}" for f in FIGURES for e in FORMATS))
-    fitting("name", name, f"one of {', '.join(known)}", name in known, MeanfieldError)
+    names = (
+        *TABLES_OF_FILES,
+        "explored.py",
+        *(f"{f}.{e}" for f in FIGURE_LAYERS for e in FIGURE_TYPES),
+    )
+    fitting("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
     if name == "explored.py":
-        return "text/x-python", script(scene, own).encode()
-    tables = scene.tables(own)
+        return "text/x-python", script(scene, file).encode()
+    tables = scene.tables(file)
     if stem not in tables:
         raise MeanfieldError(f"{name}: this scene has no {stem}; it has {' and '.join(tables)}.")
     if ending == "toml":
         return "application/toml", toml_text(tables[stem]).encode()
-    return FORMATS[ending], figure(scene, stem, ending, own, stopped)
+    return FIGURE_TYPES[ending], figure(scene, stem, ending, file, stopped)
 
 
 def figure(
-    scene: Scene, layer: str, ending: str, own: Own | None, stopped: Callable[[], bool]
+    scene: Scene, layer: str, ending: str, file: UserFile | None, stopped: Callable[[], bool]
 ) -> bytes:
     """The overview of the run of a layer, as `Solution.plot` draws it."""
 
     def look(*_: Any) -> bool:
         return stopped()
 
-    run = scene.configurations(own)[layer].run(out=None, progress=False, callback=look)
+    run = scene.configurations(file)[layer].run(out=None, progress=False, callback=look)
     if stopped():
         raise MeanfieldError(
             f"{layer}.{ending} was stopped at t = {run.t[-1]:g}: `meanfield solve {layer}.toml`, "
@@ -103,14 +110,14 @@ def _value(value: Any) -> str:
 # Python ------------------------------------------------------------------------------------------
 
 
-def script(scene: Scene, own: Own | None = None) -> str:
-    """A script with the runs of the scene, whose states have the same bits.
+def script(scene: Scene, file: UserFile | None = None) -> str:
+    """A script with the runs of the scene; their states have the bits of the page's.
 
     It calls the density ``density_run`` and the tokens ``token_run``.
     """
-    tables = scene.tables(own)
+    tables = scene.tables(file)
     imports = ["import numpy as np", "", "import meanfield as mf"]
-    law, model = scene.law(own), f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
+    law, model = scene.law(file), f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
     begin, needs = _start(scene, law)
     body = [
         f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
@@ -118,7 +125,7 @@ def script(scene: Scene, own: Own | None = None) -> str:
         f"t_end = {scene.t_end!r}",
         f"times = np.linspace(0.0, t_end, {tables.popitem()[1]['solve']['t_eval']['count']})",
     ]
-    for layer, table in scene.tables(own).items():
+    for layer, table in scene.tables(file).items():
         solve = {name: v for name, v in table["solve"].items() if name not in ("t_span", "t_eval")}
         options = ", ".join(f"{name}={value!r}" for name, value in solve.items())
         times = f"t_span=(0.0, t_end), t_eval=times, {options}"
@@ -133,15 +140,17 @@ def script(scene: Scene, own: Own | None = None) -> str:
             state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if drawn else "mu0"
             run = f"token_run = mf.solve({model}{moved}), {state}, {times})"
         body += ["", run]
-    first = "density_run" if "density" in scene.tables(own) else "token_run"
+    first = "density_run" if "density" in scene.tables(file) else "token_run"
     body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]
     link = "?" + "&".join(f"{name}={value}" for name, value in scene.link.items())
-    return SCRIPT.format(link=link, imports="\n".join([*imports, *needs]), body="\n".join(body))
+    return SCRIPT_TEXT.format(
+        link=link, imports="\n".join([*imports, *needs]), body="\n".join(body)
+    )
 
 
 def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The lines that make mu0, and the imports that they need."""
-    if scene.start == "own":
+    if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
         space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
         return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [

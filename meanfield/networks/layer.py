@@ -19,7 +19,7 @@ from ..models.positional import PositionalEncoding
 from ..models.transformer import Transformer
 from .sublayers import attend, by_heads, in_rows
 
-NAMES = {  # of activations in config.json, and here
+ACTIVATION_NAMES = {  # of activations in config.json, and here
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
@@ -43,9 +43,9 @@ class Affine(NamedTuple):
         return y if self.bias is None else y + self.bias
 
     def after(self, norm: "Gain | None") -> "Affine":
-        """The same for unit vectors, where a norm stands before; in double precision.
+        """This map of normalised hidden states as a map of unit vectors, in double precision.
 
-        That is sqrt(d) gain x + bias of unit vectors x.
+        A norm of h is sqrt(d) gain x + bias, x the unit vector of h; None for no norm.
         """
         matrix = self.matrix.astype(float)
         bias = None if self.bias is None else self.bias.astype(float)
@@ -69,7 +69,7 @@ class Gain(NamedTuple):
 
     @property
     def model(self) -> Norm:
-        """The same as a model, in double precision."""
+        """This norm as one of the package, in double precision."""
         if self.bias is None:
             return RMSNorm(self.gain, self.epsilon)
         return LayerNorm(self.gain, self.bias, self.epsilon)
@@ -114,7 +114,7 @@ class Layer:
     def steps(
         self, x: np.ndarray, attention: bool
     ) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
-        """The residual stream after each sublayer, from x (n, d), in its own precision.
+        """The residual stream after each sublayer, from x (n, d), in the precision of x.
 
         Yields its kind, the stream, and after attention its weights (heads, n, n), if they are
         asked for.
@@ -140,7 +140,7 @@ class Layer:
         return self.maps["output"](mixed), weights
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
-        inner, activation = self.maps["inner"](x), ACTIVATIONS[NAMES[self.activation]]
+        inner, activation = self.maps["inner"](x), ACTIVATIONS[ACTIVATION_NAMES[self.activation]]
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
         return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
@@ -161,17 +161,17 @@ class Layer:
         )
 
     def attention(self) -> Attention:
-        """Its attention as a drift, of what the sublayer sees.
+        """The attention of the layer as a drift on the input of its sublayer.
 
-        Where norms stand after sublayers, that are hidden states, ``Tokens(h, on_sphere=False)``.
-        Where they stand before, it is the unit vector of h, or for LayerNorm of h less the mean of
-        its coordinates: gain, bias and the factor sqrt(d) are in the matrices, and epsilon is left
-        out, a relative change of epsilon d/(2 |h|^2).
+        Where norms stand after sublayers, the inputs are hidden states,
+        ``Tokens(h, on_sphere=False)``. Where they stand before, the input is the unit vector of h,
+        or for LayerNorm of h less the mean of its coordinates: gain, bias and the factor sqrt(d)
+        are in the matrices, and epsilon is left out, a relative change of epsilon d/(2 |h|^2).
         """
         return self._attention(None if self.norms_after else self.norms[0])
 
     def feed_forward(self) -> FeedForward:
-        """Its feed-forward map, of what the sublayer sees: see `attention`."""
+        """The feed-forward map of the layer on the input of its sublayer: see `attention`."""
         return self._feed_forward(None if self.norms_after else self.norms[1])
 
     def _attention(self, norm: Gain | None) -> Attention:
@@ -194,7 +194,7 @@ class Layer:
         )
 
     def _by_heads(self, array: np.ndarray) -> np.ndarray:
-        """(heads * k, ...) as (heads, k, ...), those that are shared repeated."""
+        """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
         size = self.maps["query"].matrix.shape[0] // self.heads
         split = array.reshape(-1, size, *array.shape[1:])
         return np.repeat(split, self.heads // len(split), axis=0)
@@ -206,7 +206,7 @@ class Layer:
             inner.matrix,
             outer.matrix,
             inner.bias,
-            ACTIVATIONS[NAMES[self.activation]],
+            ACTIVATIONS[ACTIVATION_NAMES[self.activation]],
             outer_bias=outer.bias,
             gate=gate.matrix if gate.matrix.size else None,
             gate_bias=gate.bias,

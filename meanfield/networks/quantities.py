@@ -13,7 +13,7 @@ LARGEST_BETA = 500.0  # exp(beta) is a number of double precision
 
 
 class Quantity(ABC):
-    """A smooth function f of the hidden states h (n, d) of a layer; subclass it for your own."""
+    """A smooth function f of the hidden states h (n, d) of a layer, to be subclassed."""
 
     name: ClassVar[str]  # in words
 

@@ -17,10 +17,11 @@ from ..lowlevel.blas import one_blas_thread
 from ..models import SA
 from ..solving.progress import Progress
 from .attribution import attribute
+from .clustering import modes_of
 from .findings import (
-    ENERGY,
-    NOT,
-    OPEN,
+    ENERGY_BETA,
+    FAILS,
+    UNDECIDED,
     Changes,
     Finding,
     changes_of,
@@ -34,7 +35,6 @@ from .findings import (
     of_parts,
 )
 from .fitting import fit as fit_flow
-from .gatherings import modes_of
 from .network import Network
 from .nulls import nulls
 from .probe import as_trace, is_causal, probe
@@ -46,20 +46,24 @@ if TYPE_CHECKING:
 
     from .fitting import Fit
 
-TEMPLATE = Path(__file__).with_name("report.html")
-MANY = 64  # dimensions from which on a flow is fitted in the limit of many
-FEWEST = 5  # tokens of a text: of fewer a bootstrap draws no pairs too often
-LARGEST = 1e6  # n^2 d up to which one is fitted in fewer
-TRIED = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
-FLOW = "Layers are softmax attention of the theory (SA) with noise"
-LEAST, SHOWN, WORDS = 3, 8, 14  # tokens of a cluster; clusters; tokens of one that are shown
-LINE, NOTES = 40, 3  # characters of a word; texts that were cut and are named
-LISTED = 13  # layers of which each number is written out
+PAGE_TEMPLATE = Path(__file__).with_name("report.html")
+WIDE_FIT_DIMENSION = 64  # dimensions from which on a flow is fitted in the limit of many
+FEWEST_TOKENS = 5  # tokens of a text: of fewer a bootstrap draws no pairs too often
+LARGEST_FIT = 1e6  # n^2 d up to which one is fitted in fewer
+MEAN_SHIFT_BETAS = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # beta of mean-shift
+FLOW_TOPIC = "Layers are softmax attention of the theory (SA) with noise"
+SMALLEST_CLUSTER, CLUSTERS_SHOWN, WORDS_SHOWN = (
+    3,
+    8,
+    14,
+)  # tokens of a cluster; clusters; tokens of one that are shown
+WORD_LENGTH, NOTES_SHOWN = 40, 3  # characters of a word; texts that were cut and are named
+LAYERS_LISTED = 13  # layers of which each number is written out
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What a probe found: `findings`, `layers`, and a page; `report` makes one.
+    """Findings on a network, with numbers, figures and a page in HTML; made by `report`.
 
     Attributes
     ----------
@@ -73,7 +77,7 @@ class Report:
         Of `attribute`, by the name of the quantity; empty without sublayers.
     null : xarray.Dataset or None
         Of `nulls`; None without a network.
-    gathered : (float, list of list of str)
+    clusters : (float, list of list of str)
         beta, and the words of the largest clusters of the last layer by mean-shift.
     fit : Fit or None
     changes : Changes
@@ -90,7 +94,7 @@ class Report:
     layers: "xr.Dataset"
     parts: "dict[str, xr.Dataset]"
     null: "xr.Dataset | None"
-    gathered: tuple[float, list[list[str]]]
+    clusters: tuple[float, list[list[str]]]
     fit: "Fit | None"
     changes: Changes
     tokens: int
@@ -105,18 +109,18 @@ class Report:
         return str(self)
 
     def figures(self) -> dict[str, Any]:
-        """Its figures, by name."""
+        """The figures of the page, by name."""
         from . import probe_pictures as pictures
 
-        found = {
+        figures = {
             "layers": pictures.of_layers(self.layers, self.changes, self.null),
             "cosines": pictures.of_cosines(self.layers),
         }
         if self.parts:
-            found["parts"] = pictures.of_parts(self.parts, self.changes)
+            figures["parts"] = pictures.of_parts(self.parts, self.changes)
         if "head_slope" in self.layers and self.parts:
-            found["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
-        return found
+            figures["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
+        return figures
 
     def histograms(self) -> Any:
         """Figure 1 of the survey for this network: histograms of cosines of pairs by layer."""
@@ -127,7 +131,7 @@ class Report:
     @property
     def html(self) -> str:
         """The page: complete in itself, light and dark, with texts for its figures."""
-        page = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
+        page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
             title=escape(self.title), facts=escape(self.facts), sections="\n".join(_sections(self))
         )
         return page.encode("utf-8", "backslashreplace").decode("utf-8")  # words may be no Unicode
@@ -189,10 +193,10 @@ def report(
         bar.show(0.02, "replaying")
         trace = as_trace(source) if net is None else as_trace(net.trace(texts, attention=True))
         sizes = [h.shape[1] for h in trace.hidden]
-        if min(sizes) < FEWEST:
+        if min(sizes) < FEWEST_TOKENS:
             raise ValueError(
-                f"A report needs texts of {FEWEST} tokens or more; text {np.argmin(sizes)} has "
-                f"{counted(min(sizes), 'token')}."
+                f"A report needs texts of {FEWEST_TOKENS} tokens or more; text {np.argmin(sizes)} "
+                f"has {counted(min(sizes), 'token')}."
             )
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
@@ -201,7 +205,10 @@ def report(
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
-            split = {"mean cosine": MeanCosine(), f"energy at beta = {ENERGY:g}": Energy(ENERGY)}
+            split = {
+                "mean cosine": MeanCosine(),
+                f"energy at beta = {ENERGY_BETA:g}": Energy(ENERGY_BETA),
+            }
             parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
         null = None
         if net is not None:
@@ -212,26 +219,32 @@ def report(
             findings += of_nulls(changes, null)
         findings += of_distances(layers) + of_outliers(trace)
         bar.show(0.75, "clusters")
-        gathered = clusters_of(trace)
-        found = None
+        clusters = clusters_of(trace)
+        result = None
         if wanted:
             bar.show(0.8, "fitting")
-            found, finding = fitted(trace, random)
+            result, finding = fitted(trace, random)
             findings.append(finding)
     states = trace.hidden[0]
-    many = f"{min(sizes)} to {max(sizes)}" if len(sizes) > SHOWN else ", ".join(map(str, sizes))
-    more = f"So are {len(trace.notes) - NOTES} more. " if len(trace.notes) > NOTES else ""
+    many = (
+        f"{min(sizes)} to {max(sizes)}"
+        if len(sizes) > CLUSTERS_SHOWN
+        else ", ".join(map(str, sizes))
+    )
+    more = (
+        f"So are {len(trace.notes) - NOTES_SHOWN} more. " if len(trace.notes) > NOTES_SHOWN else ""
+    )
     facts = (
         f"{'Network ' + type(net).__name__ if net else 'Hidden states'}: "
         f"{counted(len(states) - 1, 'layer')} of {states.shape[2]} dimensions; "
         f"{counted(len(trace.hidden), 'text')} of {many} tokens. "
-        f"{''.join(f'{note} ' for note in trace.notes[:NOTES])}{more}"
+        f"{''.join(f'{note} ' for note in trace.notes[:NOTES_SHOWN])}{more}"
         f"Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(trace.hidden) >= 5 else ''}."
     )
     return Report(
         title or "What of the mean-field theory is in these layers",
-        facts, tuple(findings), layers, parts, null, gathered, found, changes,
+        facts, tuple(findings), layers, parts, null, clusters, result, changes,
         states.shape[1], trace.named_by,
     )  # fmt: skip
 
@@ -241,61 +254,63 @@ def _plain(trace: Trace, _net: Network) -> "xr.Dataset":
 
 
 def clusters_of(trace: Trace) -> tuple[float, list[list[str]]]:
-    """The words that gather in the last layer of the first text, by mean-shift.
+    """Clusters of words in the last layer of the first text, by mean-shift.
 
     At the inverse temperature, of those tried, at which clusters of three tokens or more hold most
     tokens but for those of the largest: at small ones all tokens are one cluster, at large ones
     each is alone.
     """
     x, _ = directions(trace.hidden[0][-1])
-    best: tuple[int, float, np.ndarray] = (-1, TRIED[0], np.zeros(len(x), dtype=int))
-    for beta in TRIED:
+    best: tuple[int, float, np.ndarray] = (-1, MEAN_SHIFT_BETAS[0], np.zeros(len(x), dtype=int))
+    for beta in MEAN_SHIFT_BETAS:
         labels = modes_of(x, beta)
         sizes = np.bincount(labels)
-        beside = int(sizes[1:][sizes[1:] >= LEAST].sum())  # the largest is the first
-        if beside > best[0]:
-            best = beside, beta, labels
+        others = int(sizes[1:][sizes[1:] >= SMALLEST_CLUSTER].sum())  # the largest is the first
+        if others > best[0]:
+            best = others, beta, labels
     _, beta, labels = best
     words = np.array(trace.words[0] if trace.words else [str(k) for k in range(len(x))], object)
     return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
-                  if (labels == k).sum() >= LEAST]  # fmt: skip
+                  if (labels == k).sum() >= SMALLEST_CLUSTER]  # fmt: skip
 
 
 def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding]":
     """A flow of SA with noise, fitted to all tokens of the first text, and what it says."""
     _, n, d = trace.hidden[0].shape
-    topic = FLOW
-    if d < MANY and n * n * d > LARGEST:
+    topic = FLOW_TOPIC
+    if d < WIDE_FIT_DIMENSION and n * n * d > LARGEST_FIT:
         said = f"It was not fitted: {n} tokens in {d} dimensions take too long."
-        return None, Finding(topic, OPEN, f"{said} `fit` does it.")
+        return None, Finding(topic, UNDECIDED, f"{said} `fit` does it.")
     try:
         with warnings.catch_warnings(), np.errstate(over="ignore"):  # far from any fit
             warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
-            return (_in_many_dimensions if d >= MANY else _in_few_dimensions)(trace, rng)
+            return (_in_many_dimensions if d >= WIDE_FIT_DIMENSION else _in_few_dimensions)(
+                trace, rng
+            )
     except (MeanfieldError, ValueError, np.linalg.LinAlgError) as error:
-        return None, Finding(topic, OPEN, f"It could not be fitted: {error}")
+        return None, Finding(topic, UNDECIDED, f"It could not be fitted: {error}")
 
 
 def _in_few_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     """SA with noise, and the test of fit."""
-    found = fit_flow(trace.hidden[0], SA, replicas=4, rng=rng, progress=False)
-    return found, Finding(
-        FLOW,
-        NOT if _denied(found) else OPEN,
-        f"Fitted to all {trace.hidden[0].shape[1]} tokens: {_numbers(found)}. {found.verdict}",
+    result = fit_flow(trace.hidden[0], SA, replicas=4, rng=rng, progress=False)
+    return result, Finding(
+        FLOW_TOPIC,
+        FAILS if _denied(result) else UNDECIDED,
+        f"Fitted to all {trace.hidden[0].shape[1]} tokens: {_numbers(result)}. {result.verdict}",
     )
 
 
 def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, Finding]":
     """A multiple of SA with noise, of either sign, and the test of fit."""
     h = trace.hidden[0]
-    found = _multiple_of_sa(h, rng)
-    disperses = found.status == "fitted" and found.interval(by="tokens")[0, 1] < 0
-    return found, Finding(
-        f"Layers are a multiple a > 0 of softmax attention (SA, beta = {ENERGY:g}) with noise",
-        NOT if disperses or _denied(found) else OPEN,
+    result = _multiple_of_sa(h, rng)
+    disperses = result.status == "fitted" and result.interval(by="tokens")[0, 1] < 0
+    return result, Finding(
+        f"Layers are a multiple a > 0 of softmax attention (SA, beta = {ENERGY_BETA:g}) with noise",
+        FAILS if disperses or _denied(result) else UNDECIDED,
         f"Fitted to all {h.shape[1]} tokens in all {h.shape[-1]} dimensions, a layer lasting the "
-        f"time 1, with intervals by tokens: {_numbers(found, 'tokens')}. {found.verdict}"
+        f"time 1, with intervals by tokens: {_numbers(result, 'tokens')}. {result.verdict}"
         f"{_by_layer(h, rng)}",
     )
 
@@ -303,32 +318,32 @@ def _in_many_dimensions(trace: Trace, rng: np.random.Generator) -> "tuple[Fit, F
 def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: Any) -> "Fit":
     """A multiple a of SA at beta = 4, of either sign, with noise, in the limit of many."""
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
-    return fit_flow(h, lambda a: a * SA(ENERGY), start=start, fixed={"time": 1.0}, wide=True,
+    return fit_flow(h, lambda a: a * SA(ENERGY_BETA), start=start, fixed={"time": 1.0}, wide=True,
                     test_replicas=16, rng=rng, progress=False, **options)  # fmt: skip
 
 
 def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
-    """The multiple a that fits each layer alone, and where its sign is told: a sentence."""
+    """A sentence on the multiple a fitted to each layer alone, and on its sign."""
     if len(h) < 3:
         return ""
-    told, up, down = [], [], []
+    listed, up, down = [], [], []
     values: dict[int, float] = {}
     for layer in range(1, len(h)):
         try:
-            found = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
+            result = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
         except (MeanfieldError, ValueError, np.linalg.LinAlgError):
-            told.append("none")
+            listed.append("none")
             continue
-        if found.status != "fitted":
-            told.append("none")
+        if result.status != "fitted":
+            listed.append("none")
             continue
-        low, high = found.interval(by="tokens")[0]
-        told.append(f"{found['a']:+.3g}")
-        values[layer] = found["a"]
+        low, high = result.interval(by="tokens")[0]
+        listed.append(f"{result['a']:+.3g}")
+        values[layer] = result["a"]
         up += [layer] * bool(low > 0)
         down += [layer] * bool(high < 0)
-    each = f"{', '.join(told)} in layers 1 to {len(h) - 1}"
-    if len(values) > LISTED:
+    each = f"{', '.join(listed)} in layers 1 to {len(h) - 1}"
+    if len(values) > LAYERS_LISTED:
         least, most = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
         each = f"{values[least]:+.3g} (layer {least}) to {values[most]:+.3g} (layer {most})"
     said = (
@@ -340,31 +355,31 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
     return f"{said}."
 
 
-def _denied(found: "Fit") -> bool:
-    """Whether the layers are no such flow, or it predicts worse than doing nothing."""
-    worse = any(one.over_nothing[0] > 1 for one in found.predictions)
-    return found.unrelated or (found.estimate.converged and bool(found.rejected or worse))
+def _denied(fit: "Fit") -> bool:
+    """Return True if the fit is rejected, or predicts worse than no change."""
+    worse = any(one.over_nothing[0] > 1 for one in fit.predictions)
+    return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or worse))
 
 
-def _numbers(found: "Fit", by: str = "model") -> str:
+def _numbers(fit: "Fit", by: str = "model") -> str:
     """Parameters with their intervals."""
-    values = found.family.values(found.estimate.point)
-    if found.status == "not converged":
+    values = fit.family.values(fit.estimate.point)
+    if fit.status == "not converged":
         return "the search found no values that fit"
-    names = zip(found.family.labels, values, found.interval(by=by), strict=True)
+    names = zip(fit.family.labels, values, fit.interval(by=by), strict=True)
     return "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
 
 
 # The page ----------------------------------------------------------------------------------------
 
 
-def _sections(found: Report) -> list[str]:
-    parts = ["<h2>What was found</h2>", *(_of_finding(one) for one in found.findings)]
+def _sections(report: Report) -> list[str]:
+    parts = ["<h2>What was found</h2>", *(_of_finding(one) for one in report.findings)]
     titles = {
-        "layers": ("Quantities by layer", _words_of_layers(found)),
+        "layers": ("Quantities by layer", _words_of_layers(report)),
         "cosines": ("Cosines of pairs", "The law of the cosines of all pairs of tokens, layer by "
-                    "layer: mean " + _row(found.layers.mean_cosine.mean("text").values) + "."),
-        "parts": ("What changes them", _words_of_parts(found)),
+                    "layer: mean " + _row(report.layers.mean_cosine.mean("text").values) + "."),
+        "parts": ("What changes them", _words_of_parts(report)),
         "heads": ("Heads", "Left: the part of each head in the change of the mean cosine. Middle: "
                   "that part against the trace of output V. Right: the share of the variance of "
                   "logits that cosines of tokens explain, against the inverse temperature times "
@@ -372,7 +387,7 @@ def _sections(found: Report) -> list[str]:
     }  # fmt: skip
     from .probe_pictures import svg
 
-    for name, page in found.figures().items():
+    for name, page in report.figures().items():
         heading, words = titles[name]
         parts += [
             f"<h2>{heading}</h2>",
@@ -380,21 +395,20 @@ def _sections(found: Report) -> list[str]:
             f"<figcaption>{escape(words)}</figcaption></figure>",
         ]
         if name == "layers":
-            parts.append(_table_of_layers(found))
+            parts.append(_table_of_layers(report))
         if name == "parts":
-            parts += [_table_of_parts(*item) for item in found.parts.items()]
-    return [*parts, _of_clusters(found), _notes(found)]
+            parts += [_table_of_parts(*item) for item in report.parts.items()]
+    return [*parts, _of_clusters(report), _notes(report)]
 
 
 def _of_finding(one: Finding) -> str:
-    kind = one.verdict.replace(" ", "-")
-    verdict = f': <span class="verdict {kind}">{one.verdict}</span>' if one.verdict else ""
+    verdict = f': <span class="verdict {one.verdict}">{one.verdict}</span>' if one.verdict else ""
     return f"<h3>{escape(one.topic)}{verdict}</h3>\n<p>{escape(one.text)}</p>"
 
 
 def _row(values: np.ndarray) -> str:
     """Numbers of layers 0, 1, ...; of many the first, the last, the least and the largest."""
-    if len(values) <= LISTED:
+    if len(values) <= LAYERS_LISTED:
         return ", ".join(f"{value:.3g}" for value in values)
     low, high = int(values.argmin()), int(values.argmax())
     return (
@@ -403,28 +417,28 @@ def _row(values: np.ndarray) -> str:
     )
 
 
-def _words_of_layers(found: Report) -> str:
+def _words_of_layers(report: Report) -> str:
     words = (
         "Mean over texts. Mean cosine: "
-        + _row(found.changes.cosine[:, 0])
+        + _row(report.changes.cosine[:, 0])
         + "; the band is its 95 % interval"
     )
-    if found.null is not None:
+    if report.null is not None:
         words += "; other lines are null models, with the range of their draws"
     return words + ". Lengths: bars are one standard deviation of tokens."
 
 
-def _words_of_parts(found: Report) -> str:
+def _words_of_parts(report: Report) -> str:
     words = "Parts of the sublayers in the change over each layer"
-    for name, parts in found.parts.items():
+    for name, parts in report.parts.items():
         total = parts.part.mean("text").sum("block")
         each = ", ".join(f"{k} {float(total.sel(sublayer=k)):+.3g}" for k in total.sublayer.values)
         words += f"; {name}, over all layers: {each}"
     return words + ". Diamonds are the whole change."
 
 
-def _table_of_layers(found: Report) -> str:
-    layers = found.layers.mean("text")
+def _table_of_layers(report: Report) -> str:
+    layers = report.layers.mean("text")
     rows = {
         "mean cosine": layers.mean_cosine.values,
         "effective rank": layers.effective_rank.values,
@@ -467,21 +481,25 @@ def _table(corner: str, columns: list[str], rows: dict[str, np.ndarray], caption
     )
 
 
-def _of_clusters(found: Report) -> str:
-    beta, clusters = found.gathered
+def _of_clusters(report: Report) -> str:
+    beta, clusters = report.clusters
     rows = "".join(
         f'<tr><th scope="row">{len(words)}</th><td class="words">'
-        f"{escape(_some(words, found.named_by))}</td></tr>"
-        for words in clusters[:SHOWN]
+        f"{escape(_some(words, report.named_by))}</td></tr>"
+        for words in clusters[:CLUSTERS_SHOWN]
     )
-    left = f" {len(clusters) - SHOWN} more are not shown." if len(clusters) > SHOWN else ""
+    left = (
+        f" {len(clusters) - CLUSTERS_SHOWN} more are not shown."
+        if len(clusters) > CLUSTERS_SHOWN
+        else ""
+    )
     kind = {"words": "words", "ids": "tokens, by their ids"}.get(
-        found.named_by, "tokens, by their places in the text, from 0"
+        report.named_by, "tokens, by their places in the text, from 0"
     )
-    what = "words" if found.named_by == "words" else "tokens"
+    what = "words" if report.named_by == "words" else "tokens"
     return (
         f"<h2>Which {what} gather</h2>"
-        f"<p>{_shares(found)} Clusters are those of mean-shift at beta = {beta:g}: of the numbers "
+        f"<p>{_shares(report)} Clusters are those of mean-shift at beta = {beta:g}: of the numbers "
         f"tried the one with most tokens in clusters beside the largest.{left}</p>"
         '<div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
         '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
@@ -489,50 +507,56 @@ def _of_clusters(found: Report) -> str:
     )
 
 
-def _shares(found: Report) -> str:
-    """How many of the tokens are in the largest cluster, and in others of three and more."""
-    sizes = [len(words) for words in found.gathered[1]]
+def _shares(report: Report) -> str:
+    """A sentence on the sizes of the largest cluster, and of the others."""
+    sizes = [len(words) for words in report.clusters[1]]
     first, others = (sizes[0], sum(sizes[1:])) if sizes else (0, 0)
     said = (
         f"In the last layer of the first text the largest cluster holds {first} of "
-        f"{found.tokens} tokens, {len(sizes[1:])} others of three tokens and more hold {others}."
+        f"{report.tokens} tokens, {len(sizes[1:])} others of three tokens and more hold {others}."
     )
-    if 2 * first > found.tokens:
+    if 2 * first > report.tokens:
         said += " That is one cloud rather than several clusters: the list says little."
     return said
 
 
 def _some(words: list[str], named_by: str) -> str:
-    """Distinct words, the most frequent first, with how often; places in the order of the text."""
+    """Distinct words, the most frequent first, with counts; positions in the order of the text."""
     if named_by == "numbers":
-        told = in_ranges(sorted(map(int, words)))
+        words_shown = in_ranges(sorted(map(int, words)))
     else:
-        known = list(map(int, words)) if named_by == "ids" else words
-        counts = sorted(Counter(known).items(), key=lambda item: (-item[1], item[0]))
-        told = [f"{_cut(word)}" + (f" ×{count}" if count > 1 else "") for word, count in counts]
-    return ", ".join(told[:WORDS]) + (", ..." if len(told) > WORDS else "")
+        names = list(map(int, words)) if named_by == "ids" else words
+        counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
+        words_shown = [
+            f"{_cut(word)}" + (f" ×{count}" if count > 1 else "") for word, count in counts
+        ]
+    return ", ".join(words_shown[:WORDS_SHOWN]) + (
+        ", ..." if len(words_shown) > WORDS_SHOWN else ""
+    )
 
 
 def _cut(word: Any) -> str:
     """A word as it can be shown: without marks that are not printed, and not longer than a line."""
-    plain = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in str(word)[:LINE])
-    return plain + ("..." if len(str(word)) > LINE else "")
+    plain = "".join(
+        mark if mark.isprintable() else ascii(mark)[1:-1] for mark in str(word)[:WORD_LENGTH]
+    )
+    return plain + ("..." if len(str(word)) > WORD_LENGTH else "")
 
 
-def _notes(found: Report) -> str:
+def _notes(report: Report) -> str:
     notes = [
         "Directions of hidden states are compared, x = h/|h|. Tokens that networks add, as [CLS], "
         "are among them.",
         "Intervals treat tokens as drawn independently: words of one text are not, and another "
         "text has other numbers.",
     ]
-    if found.parts:
+    if report.parts:
         notes.append(
             "Parts are integrals of gradients along what sublayers add, in the order of the "
             "network. For a quantity that is not linear no split is unique: other paths have other "
             "parts with the same sum."
         )
-    if found.null is not None:
+    if report.null is not None:
         notes.append(
             "Null models are the network with something taken away. Random weights of the trained "
             "sizes and shuffled weights keep how large training made each tensor, and no more: "

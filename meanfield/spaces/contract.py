@@ -20,6 +20,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..lowlevel.callbacks import CompiledFunction, PythonFunction
 from ..lowlevel.records import Record
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -75,14 +76,14 @@ class Transport:
         The time of the velocities that are asked for, where they depend on it.
     """
 
-    compiled: Any
+    compiled: CompiledFunction | PythonFunction
     dtype: Any = complex
     pairs: bool = False
 
     def __init__(
         self,
-        attraction: Any,
-        normaliser: Any,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
         members: int,
         modes: int,
         pairs: bool = False,
@@ -91,8 +92,8 @@ class Transport:
         self.degree = attraction.shape[1] - 1
         self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
-        given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
-        self.tables = [1.0 * np.array(table, order="C") for table in given]
+        below = np.zeros(attraction.shape) if normaliser is None else normaliser
+        self.tables = [1.0 * np.array(table, order="C") for table in (attraction, below)]
         self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
         self._of_pairs(pairs)
 
@@ -101,15 +102,8 @@ class Transport:
         self.pairs = pairs
         self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
 
-    def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
-        """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
-        self.compiled, self._buffers = compiled, buffers
-        addresses = [buffer.ctypes.data for buffer in buffers]
-        self._context = np.array([*numbers, *addresses], dtype=np.int64)
-        self.address, self.context = compiled.address, self._context.ctypes.data
-
-    def _enter_record(self, compiled: Any, record: Record) -> None:
-        """Let compiled code find numbers and arrays in a record."""
+    def _enter(self, compiled: CompiledFunction, record: Record) -> None:
+        """Have this function called with a record, in which it finds numbers and arrays."""
         self.compiled, self._record = compiled, record
         self.address, self.context = compiled.address, record.address
 

@@ -12,8 +12,8 @@ from test_networks import ALBERT, BERT, spread
 import meanfield as mf
 from meanfield.app.cli import main
 from meanfield.networks.findings import (
-    NOT,
-    THERE,
+    FAILS,
+    HOLDS,
     Changes,
     changes_of,
     in_layers,
@@ -81,8 +81,10 @@ def test_sentences_name_the_layers_that_they_speak_of():
     part = {"attention": certain([[0.5, -0.1, 0.3]] * 2), "mlp": certain([[-0.4, -0.1, 0.2]] * 2)}
     changes = Changes(certain([0.1, 0.2, 0.0, 0.5]), certain([1.0, 3.0, 2.5, 2.0]), part)
     gather, energy = of_layers(changes)
-    assert gather.verdict == THERE and "+0.4 [+0.4, +0.4], from 0.1" in gather.text
-    assert energy.verdict == NOT and "rises in layer 1, and falls in layers 2 and 3" in energy.text
+    assert gather.verdict == HOLDS and "+0.4 [+0.4, +0.4], from 0.1" in gather.text
+    assert (
+        energy.verdict == FAILS and "rises in layer 1, and falls in layers 2 and 3" in energy.text
+    )
     assert "the largest fall of these is -0.5 [-0.5, -0.5], in layer" in energy.text
     unsure = changes.energy.copy()
     unsure[3, :] += np.linspace(-0.4, 1, 9)  # most of all falls are in layer 3, or it is none
@@ -90,7 +92,7 @@ def test_sentences_name_the_layers_that_they_speak_of():
     assert "falls in layer 2, of 3 (undecided, as the interval holds 0, in layer 3)" in text
     assert text.count("in layer 2") == 2
     attention, mlp = of_parts(changes)
-    assert attention.verdict == THERE and mlp.verdict == ""
+    assert attention.verdict == HOLDS and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
     assert "The feed-forward map spreads tokens" in mlp.text and "-0.3 [" in mlp.text
 
@@ -124,8 +126,8 @@ def test_heads_are_named_by_layer_and_number_and_compared_by_the_trace_of_output
     assert "5 of 8 heads raise" in sign.text
     assert "most of all head 1 of layer 2 (+0.5), least head 2 of layer 2 (-0.4)" in sign.text
     assert "looks at to what it adds, is 1.00 [1.00, 1.00]" in sign.text
-    assert sign.verdict == THERE and "agree in 100 %" in sign.text
-    assert logits.verdict == NOT and "explain 10.0 % [10.0, 10.0]" in logits.text
+    assert sign.verdict == HOLDS and "agree in 100 %" in sign.text
+    assert logits.verdict == FAILS and "explain 10.0 % [10.0, 10.0]" in logits.text
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_one_cloud_is_told_from_clusters():
     rng = np.random.default_rng(0)
     places = np.eye(8)[np.repeat([0, 1, 2], [20, 5, 5])] + 0.1 * rng.standard_normal((30, 8))
     found = report(np.stack([places] * 2), fit=False, progress=False)
-    assert [len(words) for words in found.gathered[1]] == [20, 5, 5] and found.tokens == 30
+    assert [len(words) for words in found.clusters[1]] == [20, 5, 5] and found.tokens == 30
     assert "holds 20 of 30 tokens" in found.html and "one cloud" in found.html
 
 
@@ -255,7 +257,7 @@ def test_parts_of_changes_sum_to_the_whole_in_every_draw():
 def test_tokens_that_gather_and_that_spread_are_told_apart():
     rng = np.random.default_rng(0)
     h = np.array([rng.standard_normal((60, 4)) + k * np.eye(4)[0] for k in (0.0, 1.0, 2.0)])
-    for states, wanted in ((h, THERE), (h[::-1], NOT)):
+    for states, wanted in ((h, HOLDS), (h[::-1], FAILS)):
         gather, energy = report(states, fit=False, progress=False).findings[:2]
         assert gather.verdict == energy.verdict == wanted
 

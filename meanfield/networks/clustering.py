@@ -1,12 +1,12 @@
-"""How tokens of a layer gather: modes by mean-shift, and Renyi centres of sequences."""
+"""Clusters of the tokens of a layer: modes by mean-shift, and Renyi centres of sequences."""
 
 import numpy as np
 
 from ..states.clusters import labels_of_inner_products
 
-AT_REST, SAME = 1e-7, 0.01  # in bandwidths
-MERGED = 1e-5  # radians: paths that are so close have one limit
-STEPS, BETWEEN = 2000, 10
+REST_STEP, SAME_MODE = 1e-7, 0.01  # in bandwidths
+MERGED_PATHS = 1e-5  # radians: paths that are so close have one limit
+MEAN_SHIFT_STEPS, STEPS_BETWEEN_MERGERS = 2000, 10
 
 
 def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
@@ -25,22 +25,22 @@ def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
         Modes are numbered by the tokens that reach them, the most first.
     """
     width = beta**-0.5
-    y, place = x.copy(), np.arange(len(x))  # the place in y of every token
+    y, path = x.copy(), np.arange(len(x))  # the row of y that a token follows
     moving = np.arange(len(y))
-    for step in range(STEPS):
+    for step in range(MEAN_SHIFT_STEPS):
         new = np.exp(beta * (y[moving] @ x.T - 1)) @ x
         new /= np.linalg.norm(new, axis=1, keepdims=True)
         moves = np.linalg.norm(new - y[moving], axis=1)
         y[moving] = new
-        moving = moving[moves > AT_REST * width]
+        moving = moving[moves > REST_STEP * width]
         if not len(moving):
             break
-        if step % BETWEEN == BETWEEN - 1:
-            same = labels_of_inner_products(y @ y.T, min(MERGED, SAME * width))
+        if step % STEPS_BETWEEN_MERGERS == STEPS_BETWEEN_MERGERS - 1:
+            same = labels_of_inner_products(y @ y.T, min(MERGED_PATHS, SAME_MODE * width))
             first = np.unique(same, return_index=True)[1]
-            y, place = y[first], same[place]
+            y, path = y[first], same[path]
             moving = np.unique(same[moving])
-    apart = labels_of_inner_products(y @ y.T, SAME * width)[place]
+    apart = labels_of_inner_products(y @ y.T, SAME_MODE * width)[path]
     sizes = np.bincount(apart)
     return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[apart]
 
