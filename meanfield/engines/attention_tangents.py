@@ -12,10 +12,12 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, heads
-from .attention import ENTRIES, UNSEEN, Head, of_head, times
-from .contract import ALONE, ThreadPool
+from .attention import LOGIT_ENTRIES, NO_MASS_BIAS, Head, of_head, times
+from .contract import SINGLE_THREAD, ThreadPool
 
-HIGHEST = 300.0  # logarithm of weights of tokens without mass, relative to the largest of others
+HIGHEST_LOGIT = (
+    300.0  # logarithm of weights of tokens without mass, relative to the largest of others
+)
 
 
 class AttentionTangents:
@@ -109,7 +111,7 @@ class HeadTangents:
     by_values: np.ndarray
     by_masses: np.ndarray
     by_beta: np.ndarray
-    threads: ThreadPool = ALONE
+    threads: ThreadPool = SINGLE_THREAD
     bias: np.ndarray | None = None
     by_bias: np.ndarray | None = None
     causal: bool = False
@@ -149,11 +151,13 @@ class HeadTangents:
         def weigh(chunk, rows, logits, seen):
             if seen is not None:
                 np.copyto(logits, -np.inf, where=~seen)
-            among = logits if unseen is None else np.where(unseen[chunk, None], UNSEEN, logits)
-            top = np.maximum(among.max(axis=-1, keepdims=True), UNSEEN)
+            among = (
+                logits if unseen is None else np.where(unseen[chunk, None], NO_MASS_BIAS, logits)
+            )
+            top = np.maximum(among.max(axis=-1, keepdims=True), NO_MASS_BIAS)
             np.subtract(logits, top, out=logits)
             if unseen is not None:  # they may be more than those that count
-                np.minimum(logits, HIGHEST, out=logits)
+                np.minimum(logits, HIGHEST_LOGIT, out=logits)
             k = np.exp(logits, out=logits)
 
             def change(a, dl):
@@ -279,8 +283,8 @@ class HeadTangents:
                 moved = change(a, dl) @ u[chunk]
                 changed[a, chunk, rows] = moved + k @ du[a, chunk]
 
-        rows = max(1, min(n, ENTRIES // n))
-        chunk = max(1, ENTRIES // (rows * n)) if rows == n else 1
+        rows = max(1, min(n, LOGIT_ENTRIES // n))
+        chunk = max(1, LOGIT_ENTRIES // (rows * n)) if rows == n else 1
         blocks = [
             (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
             for c in range(0, replicas, chunk)

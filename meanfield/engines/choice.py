@@ -1,4 +1,4 @@
-"""Which engine computes the velocities: by the drift, the caller, or an estimate of the cost."""
+"""Choice of the engine that computes velocities: by the drift, the caller, or the cost."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -20,22 +20,22 @@ from .circle import CircleModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
-from .harmonics import FINEST, ROUNDING, HarmonicEngine
-from .kernels import FINEST as FINEST_KERNEL
+from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING, HarmonicEngine
+from .kernels import FINEST_DEGREE
 from .sphere import SphereModes
 
-MODES: dict[int, type[HarmonicEngine]] = {
+MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
 }
 
-FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
-NODES = 65  # of inner products at which Z is looked at
-OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
-MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
+FEWEST_FOR_MODES = 256  # below, all pairs take 60 us at most, and no error at all
+LEVEL_NODE_COUNT = 65  # of inner products at which Z is looked at
+FIELD_ACCURACY = 1e-12  # accuracy of velocities in a field that was solved
+FINEST_MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
 
 
 class Summation(Kind, family=True):
-    """How velocities of tokens are summed: it builds an engine.
+    """A way to sum the velocities of tokens: it builds an engine.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Summation(Kind, family=True):
 
     @abstractmethod
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before."""
+        """The engine for systems of n tokens in R^d, which attend to earlier ones where `causal`."""
 
     @abstractmethod
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
@@ -98,7 +98,7 @@ class Modes(Summation):
     threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before.
+        """The engine for systems of n tokens in R^d, which attend to earlier ones where `causal`.
 
         Raises
         ------
@@ -107,11 +107,11 @@ class Modes(Summation):
         MeanfieldError
             If the harmonics of the drift do not decay.
         """
-        if d not in MODES:
+        if d not in MODES_BY_DIMENSION:
             raise ValueError(
                 f"Modes are those of the circle and of S^2, d = 2 or 3; got d = {d}. Use Direct()."
             )
-        engine = MODES[d](drift, self.tolerance, self.threads)
+        engine = MODES_BY_DIMENSION[d](drift, self.tolerance, self.threads)
         if causal is None:
             return engine
         if not causal.plain:
@@ -123,7 +123,7 @@ class Modes(Summation):
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
         """Raises ValueError for causal attention, or points that are not on the circle or S^2."""
-        if d not in MODES or not on_sphere or drift.causal:
+        if d not in MODES_BY_DIMENSION or not on_sphere or drift.causal:
             what = (
                 "causal attention" if drift.causal else "on the sphere" if on_sphere else "in R^d"
             )
@@ -158,7 +158,7 @@ class Automatic(Summation):
             return pairs.build(drift, n, d, causal)
         if drift.exponent is not None and not np.any(drift.exponent):
             return MeanDirection(drift) if causal is None else CausalMean(drift, causal)
-        if d in MODES and n >= FEWEST and _accurate(drift, self.tolerance):
+        if d in MODES_BY_DIMENSION and n >= FEWEST_FOR_MODES and _accurate(drift, self.tolerance):
             try:
                 engine: Any = Modes(self.tolerance, self.threads).build(drift, n, d, causal)
             except MeanfieldError:  # its harmonics do not decay
@@ -168,21 +168,21 @@ class Automatic(Summation):
         return pairs.build(drift, n, d, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
-        possible = on_sphere and self.tolerance >= MODES_OF_ATTENTION
+        possible = on_sphere and self.tolerance >= FINEST_MODES_OF_ATTENTION
         if possible and AttentionModes.pays(drift, n, d):
             return AttentionModes(drift, self.tolerance, self.threads)
         return AttentionSums(drift, self.threads)
 
 
 def _accurate(drift, tolerance):
-    """Whether modes are as accurate as that, also where tokens repel and gather.
+    """True if modes are accurate to the tolerance, also where tokens repel and cluster.
 
     The level at a point mass is Z(1), known to rounding of the largest Z.
     """
-    t = np.broadcast_to(np.linspace(1, -1, NODES), (*drift.shape, NODES))
+    t = np.broadcast_to(np.linspace(1, -1, LEVEL_NODE_COUNT), (*drift.shape, LEVEL_NODE_COUNT))
     weights = np.abs(drift.weight(t))
     lowest = (weights[..., 0] / weights.max(axis=-1)).min()
-    return tolerance >= 10 * FINEST and tolerance * lowest >= ROUNDING
+    return tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING
 
 
 class FieldSums:
@@ -218,11 +218,11 @@ class FieldSums:
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
         """The output of attention (R, n, d) at time t; tangential under zonal drifts."""
         coefficients = self.drift.coefficients(t)
-        found = [factor * part(t, x, coefficients) for factor, part in self._parts]
-        return sum(found[1:], found[0])
+        outputs = [factor * part(t, x, coefficients) for factor, part in self._parts]
+        return sum(outputs[1:], outputs[0])
 
     def with_tangents(self, names: Any) -> Any:
-        """Not known: MeanfieldError."""
+        """Raise MeanfieldError: derivatives in the field of densities are not known."""
         raise MeanfieldError(
             "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
             "Leave tangents out, or solve for interacting tokens."
@@ -241,13 +241,16 @@ class ZonalModes:
     """Velocities at tokens under a zonal drift, from the coefficients of a density."""
 
     def __init__(self, drift: ZonalDrift, space: Any, threads: int):
-        self._space, self._sums = space, MODES[space.dimension](drift, OF_FIELDS, threads)
+        self._space, self._sums = (
+            space,
+            MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads),
+        )
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         kept = self._space.resample(coefficients, self._sums.degree)
         modes = self._sums.of_density(kept)
         modes = np.broadcast_to(modes, (len(x), modes.size))
-        return self._sums.fields(x, self._sums.places(x), modes)[0]
+        return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
 
 
 class ZonalPoints:
@@ -259,8 +262,8 @@ class ZonalPoints:
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         points, masses = masses_of(self._space, coefficients, len(x))
         masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
-        found = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
-        return found[:, : x.shape[1]]
+        output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
+        return output[:, : x.shape[1]]
 
 
 def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
@@ -279,7 +282,7 @@ class AttentionPoints:
 
     def __init__(self, drift: Attention, space: Any, threads: int):
         self._coarse, self._pairs = space, AttentionSums(drift, threads)
-        self._fine = space.with_degree(max(space.degree, FINEST_KERNEL))
+        self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
         self._sums = AttentionModes(drift, threads=threads, strict=True)
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -307,7 +310,7 @@ def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any,
     return points, np.broadcast_to(masses, (replicas, masses.size))
 
 
-SUMS: dict[Any, Callable[..., Any]] = {
+ENGINE_OF_DRIFT: dict[Any, Callable[..., Any]] = {
     Hardmax: AttentionSums,
     MeanField: FieldSums,
     Pointwise: PointValues,
@@ -315,12 +318,12 @@ SUMS: dict[Any, Callable[..., Any]] = {
 
 
 def _kind_of(drift: Drift) -> type[Drift]:
-    """The class by which it is known how a drift is summed."""
-    known: list[Any] = [ZonalDrift, Attention, *SUMS]
-    kind: type[Drift] | None = ancestor(type(drift), known)
+    """The class whose engine sums a drift."""
+    kinds: list[Any] = [ZonalDrift, Attention, *ENGINE_OF_DRIFT]
+    kind: type[Drift] | None = ancestor(type(drift), kinds)
     if kind is not None:
         return kind
-    names = ", ".join(each.__name__ for each in known)
+    names = ", ".join(each.__name__ for each in kinds)
     raise MeanfieldError(
         f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
         "classes derived from them."
@@ -337,29 +340,29 @@ def engine_for(
     on_sphere: bool = True,
     causal: Causal | None = None,
 ) -> Any:
-    """What sums over n tokens in R^d, or replicas of them, under a drift.
+    """The engine of sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
     ----------
     drift : Drift
         Its parameters are numbers, or one for each replica.
     asked : Summation or None
-        What the caller asks for.
+        The choice of the caller.
     whole_for : str
-        What needs more than tangential velocities, for an error message; empty if nothing does.
+        The feature that needs more than tangential velocities, for an error message; empty if nothing does.
     on_sphere : bool
         Whether tokens are unit vectors.
     causal : Causal, optional
-        Whether tokens see only what comes before, and how much of it.
+        How tokens attend to earlier ones, where they attend to no others.
 
     Raises
     ------
     TypeError
-        For what is no Summation.
+        For an engine of another type.
     ValueError
         For one that does not fit.
     MeanfieldError
-        For a drift that nothing is known to sum.
+        For a drift without an engine.
     """
     if asked is not None and not isinstance(asked, Summation):
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
@@ -367,16 +370,18 @@ def engine_for(
     asked = Automatic() if asked is None else asked
     factors, parts = zip(*drift.terms, strict=True)
     if parts != (drift,):
-        some_choose = not all(_kind_of(part) in SUMS for part in parts)
+        some_choose = not all(_kind_of(part) in ENGINE_OF_DRIFT for part in parts)
         others = Automatic(threads=asked.threads) if some_choose else asked
         options: Any = {"whole_for": whole_for, "on_sphere": on_sphere, "causal": causal}
         engines = [
-            engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, **options)
+            engine_for(
+                part, others if _kind_of(part) in ENGINE_OF_DRIFT else asked, n, d, **options
+            )
             for part in parts
         ]
         return CombinedSums(factors, engines, whole=bool(whole_for))
     kind, name = _kind_of(drift), type(drift).__name__
-    if kind in SUMS:
+    if kind in ENGINE_OF_DRIFT:
         if not asked.leaves_open:
             raise ValueError(
                 f"{name} has one way to sum over tokens; leave out engine = {asked!r}, or give "
@@ -384,7 +389,7 @@ def engine_for(
             )
         if kind is MeanField:
             return FieldSums(drift, asked.threads, whole=bool(whole_for))
-        return SUMS[kind](drift, threads=asked.threads)
+        return ENGINE_OF_DRIFT[kind](drift, threads=asked.threads)
     if kind is Attention and causal is not None:
         if not asked.whole:
             raise ValueError(
@@ -408,8 +413,10 @@ def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Eng
 
     Sums over pairs take any members together; harmonics those whose parameters are the same.
     """
-    found = np.stack([np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1)
-    kinds, kind_of = np.unique(found, axis=0, return_inverse=True)
+    parameters = np.stack(
+        [np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1
+    )
+    kinds, kind_of = np.unique(parameters, axis=0, return_inverse=True)
     groups: dict[Any, Any] = {}
     for kind in range(len(kinds)):
         members = np.flatnonzero(kind_of == kind)

@@ -67,7 +67,7 @@ class Engine(ABC):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """What gives the velocities and their derivatives, see `DirectTangents`: from all pairs.
+        """Sums over all pairs for the velocities and their derivatives: see `DirectTangents`.
 
         A tangent has the name of the parameter of the drift that changes along it, or None.
         """
@@ -101,4 +101,4 @@ class ThreadPool:
             done.result()
 
 
-ALONE = ThreadPool(1)
+SINGLE_THREAD = ThreadPool(1)

@@ -16,16 +16,16 @@ from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from .contract import ALONE, Engine, ThreadPool
+from .contract import SINGLE_THREAD, Engine, ThreadPool
 from .gram_pairs import Workspace, exponentials, gram_sums, weights_of, within_one
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
-SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
+SMALL_SYSTEM = 1000  # tokens of a system that no threads share: the last bits depend on it
 FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
-ENTRIES = 1 << 15  # inner products of a block of whole rows
-PAIR, FUNCTION = 0.5e-3, 20e-3  # microseconds of a pair, with an exponential kernel or another
+ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
+PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds of an exponential, of another kernel
 MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
 
 
@@ -78,7 +78,7 @@ class DirectSums(Engine):
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
-        return (FUNCTION if drift.exponent is None else PAIR) * n**2
+        return (FUNCTION_COST if drift.exponent is None else PAIR_COST) * n**2
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         columns, d = columns_of(x, masses), x.shape[2]
@@ -152,7 +152,7 @@ class DirectSums(Engine):
             kernels = [partial(exponentials, b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
         sums, threads = np.zeros_like(columns)[:, None], self._threads_for(columns)
-        if columns.shape[2] <= SMALL:
+        if columns.shape[2] <= SMALL_SYSTEM:
             work = partial(sums_of, columns, beta, sums, more_than_three(columns))
             threads.share(work, len(columns))
         else:
@@ -182,8 +182,8 @@ class DirectSums(Engine):
         pool = self._threads_for(columns), self._workspace
         systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
         with one_blas_thread():
-            for one, weigh, own, total in systems:
-                gram_sums(one, no_changes, weigh, own, total[None], *pool)
+            for one, weigh, weight, total in systems:
+                gram_sums(one, no_changes, weigh, weight, total[None], *pool)
         return sums
 
     def _row_pulls(self, columns, drift, tokens, threads):
@@ -196,23 +196,24 @@ class DirectSums(Engine):
         sources = np.flatnonzero(columns[-1])
         u, masses = columns[:-1, sources], columns[-1, sources]
         pulling = np.concatenate([u * masses, masses[None]])
-        size = max(1, ENTRIES // sources.size)
+        size = max(1, ROW_ENTRIES // sources.size)
 
         def work(first, last):
             for begin in range(first * size, min(last * size, tokens.size), size):
                 rows = tokens[begin : begin + size]
-                own = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
-                itself = np.flatnonzero(sources[own] == rows)
+                column = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
+                itself = np.flatnonzero(sources[column] == rows)
                 t = within_one(columns[:-1, rows].T @ u)
                 levels = drift.weight(t) @ masses
                 weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
                 of_itself = np.zeros(rows.size)
-                of_itself[itself] = weights[itself, own[itself]] * masses[own[itself]]
-                weights[itself, own[itself]] = 0.0
-                found = pulling @ weights.T
-                found[:-1] -= columns[:-1, rows] * found[-1]
-                found[-1] += of_itself
-                pulls[:, begin : begin + size] = found / levels
+                pair = itself, column[itself]
+                of_itself[itself] = weights[pair] * masses[pair[1]]
+                weights[pair] = 0.0
+                sums = pulling @ weights.T
+                sums[:-1] -= columns[:-1, rows] * sums[-1]
+                sums[-1] += of_itself
+                pulls[:, begin : begin + size] = sums / levels
 
         with one_blas_thread():
             threads.share(work, -(-tokens.size // size))
@@ -220,7 +221,7 @@ class DirectSums(Engine):
 
     def _threads_for(self, columns):
         replicas, _, n = columns.shape
-        return self._threads if replicas * n**2 > FEW_PAIRS else ALONE
+        return self._threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
 
 
 def projected(columns, pulls, d):
@@ -262,7 +263,7 @@ class MeanDirection(Engine):
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """By means, unless the exponent changes with a parameter."""
+        """Tangents by means, unless the exponent changes with a parameter: then by all pairs."""
         return super().with_tangents(names) if any(names) else MeanTangents()
 
 

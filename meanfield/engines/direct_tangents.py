@@ -22,11 +22,11 @@ from ..models import ZonalDrift
 from ..models.changes import derivative_by
 from ..models.zonal import INTERPOLANT_SIZES, ROUNDED_COEFFICIENT, SLOPE_ACCURACY
 from .contract import ThreadPool
-from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
+from .direct import FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL, ROW_ENTRIES
 from .gram_pairs import Workspace, exponential_weights, gram_sums
 from .pairs import add_pairs, columns_of, single_sums
 
-STRIP = 256  # tokens whose sums are divided at a time
+DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
 
 
 class Sums(NamedTuple):
@@ -37,15 +37,15 @@ class Sums(NamedTuple):
     columns : (R, rows + 1, n)
         Directions and masses.
     changes : (p, R, rows + 1, n)
-        Of these.
-    found : (1 + p, R, rows + 1, n)
+        Changes of directions and masses.
+    sums : (1 + p, R, rows + 1, n)
         Pulls D and, last, the sums S of the weights, the token itself included; and their changes.
     levels : (1 + p, R, n), or None where Z = 1
     """
 
     columns: np.ndarray
     changes: np.ndarray
-    found: np.ndarray
+    sums: np.ndarray
     levels: np.ndarray | None
 
 
@@ -79,7 +79,7 @@ class DirectTangents:
         count = int(np.prod(drift.shape))
         self._members = [drift.member(r) for r in range(count)]
         if drift.exponent is None:
-            self._kernels = [Kernel(member, self.names) for member in self._members]
+            self._kernels = [KernelSeries(member, self.names) for member in self._members]
         else:
             self._by_beta = np.array([self._exponent_by(name) for name in self.names])
             self._by_beta = self._by_beta.reshape(len(self.names), count)
@@ -102,14 +102,14 @@ class DirectTangents:
         masses: np.ndarray,
         dx: np.ndarray,
         dm: np.ndarray,
-        known: np.ndarray | None = None,
-        beside: None = None,
+        velocities: np.ndarray | None = None,
+        _modes: None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
 
-        `known` are the velocities, where they are: those of `DirectSums`, with nothing beside.
+        `velocities` are those of `DirectSums`, where they are known.
         """
-        with self._sums(x, masses, dx, dm, known) as sums:
+        with self._sums(x, masses, dx, dm, velocities) as sums:
             return self._vectors(sums, dx, whole=False)
 
     def attention(
@@ -123,7 +123,7 @@ class DirectTangents:
     def _vectors(s: Sums, dx: np.ndarray, *, whole: bool) -> tuple[np.ndarray, np.ndarray]:
         vectors = np.empty((1 + len(dx), *dx.shape[1:]))
         levels = np.empty((0, 0, 0)) if s.levels is None else s.levels
-        _divide(s.columns, s.changes, s.found, levels, whole, vectors)
+        _divide(s.columns, s.changes, s.sums, levels, whole, vectors)
         return vectors[0], vectors[1:]
 
     def potential(
@@ -131,82 +131,78 @@ class DirectTangents:
     ) -> tuple[np.ndarray, np.ndarray]:
         """sum_j m_j W(t_ij), (R, n), and its changes, (p, R, n)."""
         columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
-        found, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
+        potential, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
         for r in range(len(x)):
             member = self._members[r % len(self._members)]
-            _potentials(member, self.names, columns[r], changes[:, r], found[r], changed[:, r])
-        return found, changed
+            _potentials(member, self.names, columns[r], changes[:, r], potential[r], changed[:, r])
+        return potential, changed
 
     # Sums over pairs -----------------------------------------------------------------------
 
     @contextmanager
-    def _sums(self, x, masses, dx, dm, known=None) -> Iterator[Sums]:
-        """Sums in memory that is lent."""
+    def _sums(self, x, masses, dx, dm, velocities=None) -> Iterator[Sums]:
+        """Sums in the memory of the workspace."""
         replicas, n, d = x.shape
         shape, count = (replicas, max(d, 3) + 1, n), len(dx)
-        with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (
-            own,
-            other,
-            found,
-        ):
-            columns, changes = columns_of(x, masses, own), changes_of(x, dx, dm, other)
-            yield Sums(columns, changes, found, self._summed(columns, changes, found, d, known))
+        with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
+            columns, changes = columns_of(x, masses, u), changes_of(x, dx, dm, du)
+            yield Sums(columns, changes, sums, self._summed(columns, changes, sums, d, velocities))
 
-    def _summed(self, columns, changes, found, d, known) -> np.ndarray | None:
-        """Fill the sums; the levels."""
+    def _summed(self, columns, changes, sums, d, velocities) -> np.ndarray | None:
+        """Fill the sums; return the levels."""
         if self.drift.exponent is None:
-            return self._by_blocks(columns, changes, found)
+            return self._by_blocks(columns, changes, sums)
         replicas, _, n = columns.shape
         betas = np.broadcast_to(self.drift.exponent, replicas).astype(float)
         rates = np.broadcast_to(self._by_beta, (len(self.names), replicas))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
-            self._by_gram(columns, changes, betas, rates, found, known)
+            self._by_gram(columns, changes, betas, rates, sums, velocities)
         else:
-            self._by_pairs(columns, changes, betas, rates, found)
+            self._by_pairs(columns, changes, betas, rates, sums)
         if self.drift.normalised:  # a factor in common is divided out
-            return found[:, :, -1].copy()
+            return sums[:, :, -1].copy()
         if rates.any():
-            found[1:] += rates[..., None, None] * found[0]
-        found *= np.exp(np.abs(betas))[:, None, None]
+            sums[1:] += rates[..., None, None] * sums[0]
+        sums *= np.exp(np.abs(betas))[:, None, None]
         return None
 
-    def _by_pairs(self, columns, changes, betas, rates, found) -> None:
-        """With exponential kernels, exp(beta t - |beta|); without the change of their factor."""
+    def _by_pairs(self, columns, changes, betas, rates, sums) -> None:
+        """Fill sums with the kernel exp(beta t - |beta|), without changes of the factor exp(|beta|)."""
         for r, beta in enumerate(betas):
-            given = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
-            sums = np.zeros((len(found), *columns[r].shape))
-            add_pairs(*given, sums, self.threads)
+            system = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
+            total = np.zeros((len(sums), *columns[r].shape))
+            add_pairs(*system, total, self.threads)
             if self.drift.normalised:
-                # Sums of tokens so far from all others that weights underflow: over the largest.
-                faint = np.flatnonzero(sums[0, -1] < LOWEST_LEVEL)
-                fresh = np.zeros((*sums.shape[:2], faint.size))
-                single_sums(*given, faint, fresh, 0, faint.size)
-                sums[:, :, faint] = fresh
-            found[:, r] = sums
+                # tokens so far from all others that their weights underflow
+                faint = np.flatnonzero(total[0, -1] < LOWEST_LEVEL)
+                fresh = np.zeros((*total.shape[:2], faint.size))
+                single_sums(*system, faint, fresh, 0, faint.size)
+                total[:, :, faint] = fresh
+            sums[:, r] = total
 
-    def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
-        """`_by_pairs` by blocks of Gram matrices."""
+    def _by_gram(self, columns, changes, betas, rates, sums, velocities) -> None:
+        """Fill the sums of `_by_pairs` by blocks of Gram matrices."""
 
         def pulls(r, levels):
             """Tangential parts of the pulls, from velocities."""
-            return known[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
+            return velocities[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
 
         with one_blas_thread():
             for r, beta in enumerate(betas):
                 weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
-                given = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), found[:, r]
-                before = None if known is None else partial(pulls, r)
-                gram_sums(*given, self.threads, self._workspace, before)
+                system = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), sums[:, r]
+                before = None if velocities is None else partial(pulls, r)
+                gram_sums(*system, self.threads, self._workspace, before)
 
-    def _by_blocks(self, columns, changes, found) -> np.ndarray | None:
-        """With kernels of any kind, by blocks of whole rows of Gram matrices; the levels."""
+    def _by_blocks(self, columns, changes, sums) -> np.ndarray | None:
+        """Fill sums of any kernel by whole rows of Gram matrices; return the levels."""
         levels = None
         if self.drift.normalised:
-            levels = np.empty((len(found), *columns[:, -1].shape))
+            levels = np.empty((len(sums), *columns[:, -1].shape))
         for r in range(len(columns)):
-            own = None if levels is None else levels[:, r]
+            level = None if levels is None else levels[:, r]
             kernel = self._kernels[r % len(self._kernels)].at
-            block_sums(columns[r], changes[:, r], kernel, found[:, r], own, self.threads)
+            block_sums(columns[r], changes[:, r], kernel, sums[:, r], level, self.threads)
         return levels
 
 
@@ -224,10 +220,10 @@ def changes_of(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _change(x, dx, dm, changes):
     replicas, n, d = x.shape
-    lengths, along = np.empty(STRIP), np.empty(STRIP)
+    lengths, along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
-        for begin in range(0, n, STRIP):
-            tokens = range(begin, min(n, begin + STRIP))
+        for begin in range(0, n, DIVIDED_STRIP):
+            tokens = range(begin, min(n, begin + DIVIDED_STRIP))
             for i in tokens:
                 square = 0.0
                 for c in range(d):
@@ -247,31 +243,31 @@ def _change(x, dx, dm, changes):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _divide(columns, changes, found, levels, whole, vectors):
+def _divide(columns, changes, sums, levels, whole, vectors):
     """Fill vectors (1 + p, R, n, d): the output of attention, or its tangential part, and changes.
 
     Sums are divided by their levels, unless these are empty; `found` is overwritten.
     """
     count, replicas, n, d = vectors.shape
-    along, by_along = np.empty(STRIP), np.empty(STRIP)
+    along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
-        for begin in range(0, n, STRIP):
-            end = min(n, begin + STRIP)
+        for begin in range(0, n, DIVIDED_STRIP):
+            end = min(n, begin + DIVIDED_STRIP)
             for a in range(count):
-                _divide_strip(columns, changes, found, levels, whole, r, a, begin, end)
+                _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end)
                 along_of = along if a == 0 else by_along
                 along_of[:] = 0.0
                 for c in range(0 if whole else d):
-                    u, D = columns[r, c, begin:end], found[0, r, c, begin:end]
+                    u, D = columns[r, c, begin:end], sums[0, r, c, begin:end]
                     if a == 0:
                         for i in range(u.size):
                             along[i] += u[i] * D[i]
                     else:
-                        du, dD = changes[a - 1, r, c, begin:end], found[a, r, c, begin:end]
+                        du, dD = changes[a - 1, r, c, begin:end], sums[a, r, c, begin:end]
                         for i in range(u.size):
                             by_along[i] += du[i] * D[i] + u[i] * dD[i]
                 for c in range(d):
-                    u, part = columns[r, c, begin:end], found[a, r, c, begin:end]
+                    u, part = columns[r, c, begin:end], sums[a, r, c, begin:end]
                     target = vectors[a, r, begin:end, c]
                     if whole:
                         for i in range(part.size):
@@ -286,12 +282,12 @@ def _divide(columns, changes, found, levels, whole, vectors):
 
 
 @njit(**WITHIN, error_model="numpy")
-def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
+def _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end):
     """Some tokens' sums, or changes of them, over their levels, whose change is a quotient's."""
     for c in range(columns.shape[1] - 1):
-        part, u = found[a, r, c, begin:end], columns[r, c, begin:end]
+        part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
         if whole:
-            S, dS = found[0, r, -1, begin:end], found[a, r, -1, begin:end]
+            S, dS = sums[0, r, -1, begin:end], sums[a, r, -1, begin:end]
             for i in range(part.size):
                 part[i] += u[i] * dS[i]
             if a > 0:
@@ -299,7 +295,7 @@ def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
                 for i in range(part.size):
                     part[i] += du[i] * S[i]
         if levels.size > 0:
-            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], found[0, r, c, begin:end]
+            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], sums[0, r, c, begin:end]
             if a > 0:
                 for i in range(part.size):
                     part[i] -= D[i] * dL[i]
@@ -310,18 +306,18 @@ def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
 # Any kernel, by blocks of rows of the Gram matrix ------------------------------------------------
 
 
-def block_sums(columns, changes, kernel: Callable, found, levels, threads: ThreadPool) -> None:
+def block_sums(columns, changes, kernel: Callable, sums, levels, threads: ThreadPool) -> None:
     """Fill sums and their changes (1 + p, rows + 1, n), and levels (1 + p, n) unless None.
 
     `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
     changes of W' and Z with the parameter of each tangent, or None.
     """
-    sums, changed = found[0], found[1:]
+    total, changed = sums[0], sums[1:]
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
     pulling = np.concatenate([u * m, m[None]])
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)  # (p, rows + 1, n)
-    size = max(1, ENTRIES // n)
+    size = max(1, ROW_ENTRIES // n)
 
     def work(first, last):
         for begin in range(first * size, min(last * size, n), size):
@@ -329,11 +325,11 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
             here = slice(begin, rows[-1] + 1)
             t = np.clip(u[:, here].T @ u, -1.0, 1.0)
             w, w1, z, z1, wp, zp = kernel(t)
-            own = w[rows - begin, rows].copy()
+            itself = w[rows - begin, rows].copy()
             w[rows - begin, rows] = 0.0
             pulls = pulling @ w.T
-            sums[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
-            sums[-1, here] = pulls[-1] + own * m[here]
+            total[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
+            total[-1, here] = pulls[-1] + itself * m[here]
             if levels is not None:
                 levels[0, here] = z @ m
             for a in range(len(changes)):
@@ -345,7 +341,7 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
                 dw[rows - begin, rows] = 0.0
                 by = pulling @ dw.T + moved[a] @ w.T
                 changed[a, :-1, here] = by[:-1] - u[:, here] * by[-1] - du[a][:, here] * pulls[-1]
-                changed[a, -1, here] = by[-1] + by_own * m[here] + own * dm[a, here]
+                changed[a, -1, here] = by[-1] + by_own * m[here] + itself * dm[a, here]
                 if levels is not None:
                     dz = z1 * dt
                     if zp[a] is not None:
@@ -356,7 +352,7 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
         threads.share(work, -(-n // size))
 
 
-class Kernel:
+class KernelSeries:
     """W' and Z of a zonal drift, and their derivatives, as Chebyshev series in the inner product.
 
     Raises
@@ -381,37 +377,37 @@ class Kernel:
 
         series = converged(values, count, drift)
         self._series = np.concatenate([series, derivatives_of(series[:, :count])], axis=1)
-        places = {name: count * (1 + i) for i, name in enumerate(asked)}
-        self._places = [places.get(name) if name is not None else None for name in names]
+        rows = {name: count * (1 + i) for i, name in enumerate(asked)}
+        self._rows = [rows.get(name) if name is not None else None for name in names]
 
     def at(self, t: np.ndarray) -> tuple:
         """W', W'', Z, Z', and the changes of W' and Z by the parameter of each tangent."""
-        found = np.polynomial.chebyshev.chebval(t, self._series)
-        by: list[Any] = [None if at is None else found[at] for at in self._places]
+        values = np.polynomial.chebyshev.chebval(t, self._series)
+        by: list[Any] = [None if at is None else values[at] for at in self._rows]
         if not self.normalised:
-            return found[0], found[-1], None, None, by, by
-        by_weight: list[Any] = [None if at is None else found[at + 1] for at in self._places]
-        return found[0], found[-2], found[1], found[-1], by, by_weight
+            return values[0], values[-1], None, None, by, by
+        by_weight: list[Any] = [None if at is None else values[at + 1] for at in self._rows]
+        return values[0], values[-2], values[1], values[-1], by, by_weight
 
 
-def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
-    """What `Kernel.at` gives, as functions of inner products, of every member of a drift.
+def kernel_functions(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
+    """`KernelSeries.at` of every member of a drift, or its exact form for exponential kernels.
 
-    W' and Z are exact for drifts with an exponent; W' and Z of normalised ones but for a factor.
+    W' and Z of normalised drifts with an exponent have a common factor.
     """
     members = [drift.member(r) for r in range(int(np.prod(drift.shape)))]
     if drift.exponent is None:
-        return [Kernel(member, names).at for member in members]
+        return [KernelSeries(member, names).at for member in members]
 
     def exponents(many: Any) -> np.ndarray:
         return np.broadcast_to(many.exponent, many.shape)
 
-    found: list[Callable] = []
+    functions: list[Callable] = []
     for one in members:
         rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
         exponent: Any = one.exponent
-        found.append(partial(_exponential, float(exponent), rates, one.normalised))
-    return found
+        functions.append(partial(_exponential, float(exponent), rates, one.normalised))
+    return functions
 
 
 def _exponential(beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray) -> tuple:
@@ -425,7 +421,7 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct
 
-    places = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
+    points = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
     coarser = None
     for size in INTERPOLANT_SIZES:
         nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
@@ -435,7 +431,7 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
         series = series[: max(2, int(np.nonzero(kept.any(axis=1))[0].max(initial=0)) + 1)]
         slopes = derivatives_of(series[:, :differentiated])
         finer = np.polynomial.chebyshev.chebval(
-            places, np.concatenate([series[:, differentiated:], slopes], axis=1)
+            points, np.concatenate([series[:, differentiated:], slopes], axis=1)
         )
         if coarser is not None:
             scale = np.abs(finer).max(axis=1, keepdims=True)
@@ -450,23 +446,23 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
 
 
 def derivatives_of(series: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients of derivatives, as many as are given, (terms, k)."""
-    found = np.zeros_like(series)
-    found[:-1] = np.polynomial.chebyshev.chebder(series)
-    return found
+    """Chebyshev coefficients of derivatives, of the same number, (terms, k)."""
+    slopes = np.zeros_like(series)
+    slopes[:-1] = np.polynomial.chebyshev.chebder(series)
+    return slopes
 
 
-def _potentials(drift, names, columns, changes, found, changed) -> None:
+def _potentials(drift, names, columns, changes, potential, changed) -> None:
     """Fill potentials (n,) and their changes (p, n) of one system."""
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
-    size = max(1, ENTRIES // n)
+    size = max(1, ROW_ENTRIES // n)
     for begin in range(0, n, size):
         here = slice(begin, begin + size)
         t = np.clip(u[:, here].T @ u, -1.0, 1.0)
         W = drift.potential_at(t)
         slope = potential_slope(drift, t)
-        found[here] = W @ m
+        potential[here] = W @ m
         for a, name in enumerate(names):
             dt = du[a][:, here].T @ u + u[:, here].T @ du[a]
             change = slope * dt

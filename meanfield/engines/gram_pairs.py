@@ -19,9 +19,9 @@ import numpy as np
 from ..lowlevel.compilation import IN_ANY_ORDER, njit
 from ..lowlevel.simd import exponential
 from .contract import ThreadPool
-from .pairs import BLOCK, block_pair, rounds_of
+from .pairs import PAIR_BLOCK, block_pair, rounds_of
 
-TILE = 16  # rows and columns that are transposed at a time
+TRANSPOSED_TILE = 16  # rows and columns that are transposed at a time
 
 Weigh = Callable[[np.ndarray, int, int, np.ndarray], object]
 
@@ -61,7 +61,7 @@ def gram_sums(
     sums: np.ndarray,
     threads: ThreadPool,
     workspace: Workspace,
-    known: Callable[[np.ndarray], np.ndarray] | None = None,
+    tangential_pulls: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> None:
     """Fill sums (1 + p, rows + 1, n) of one system and their changes (p, rows + 1, n).
 
@@ -73,23 +73,23 @@ def gram_sums(
         changes into weights and theirs, in place: see `exponential_weights`.
     itself : float
         The weight of a token for itself, with which it counts in its level.
-    known : callable, optional
-        Pulls (rows, n) from levels (n,), where all but their parts along u are known before: then
-        a tangent takes seven products of matrices between two blocks, else nine. The parts along u
-        are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
+    tangential_pulls : callable, optional
+        The parts of the pulls (rows, n) orthogonal to u, from levels (n,), where velocities are
+        known: a tangent then takes seven products of matrices between two blocks instead of nine.
+        The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
     """
     u, n, count = columns[:-1], columns.shape[1], len(changes)
-    du, first, d = changes[:, :-1], 0 if known is None else 1, len(u)
+    du, first, d = changes[:, :-1], 0 if tangential_pulls is None else 1, len(u)
     with workspace.lent((1 + count, *columns.shape), (count, 3 * d, n)) as (summands, both):
         _weigh_by_masses(columns, changes, summands)
         pulling, together = summands[0], summands[first:].reshape(-1, n)
         both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
         left, right = both[:, : 2 * d], both[:, d:]
-        blocks, summed, levels = -(-n // BLOCK), sums[first:], np.zeros((2, n))
-        scratches = ((1 + count) * BLOCK**2,), (len(together) * BLOCK,)  # of one thread
+        blocks, summed, levels = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
+        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # of one thread
 
         def block(number: int) -> slice:
-            return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
+            return slice(number * PAIR_BLOCK, min(n, (number + 1) * PAIR_BLOCK))
 
         def shaped(scratch: np.ndarray, rows: slice, others: slice) -> np.ndarray:
             """Room for weights and their changes of a block of pairs."""
@@ -139,11 +139,11 @@ def gram_sums(
         threads.share(within, blocks)
         for turn in range(rounds_of(blocks)):
             threads.share(partial(between, turn), (blocks + 1) // 2)
-        if known is not None:
+        if tangential_pulls is not None:
             sums[0, -1] = levels[0]
         _relative(columns, changes, itself, first, sums)
-        if known is not None:
-            sums[0, :-1] = known(sums[0, -1]) + u * levels[1]
+        if tangential_pulls is not None:
+            sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * levels[1]
 
 
 @njit(cache=True, nogil=True)
@@ -186,10 +186,10 @@ def _relative(columns, changes, itself, first, sums):
 def _add_transposed(matrix):
     """A + A^T in place, by tiles, so that columns are read from near memory."""
     size = len(matrix)
-    for first in range(0, size, TILE):
-        for second in range(first, size, TILE):
-            for i in range(first, min(first + TILE, size)):
-                for j in range(max(second, i), min(second + TILE, size)):
+    for first in range(0, size, TRANSPOSED_TILE):
+        for second in range(first, size, TRANSPOSED_TILE):
+            for i in range(first, min(first + TRANSPOSED_TILE, size)):
+                for j in range(max(second, i), min(second + TRANSPOSED_TILE, size)):
                     total = matrix[i, j] + matrix[j, i]
                     matrix[i, j], matrix[j, i] = total, total
 

@@ -41,11 +41,11 @@ class ModeTangents(ABC):
         count = int(np.prod(drift.shape))
         self._changes = []
         for r in range(count):
-            member, own = drift.member(r), []
+            member, rows = drift.member(r), []
             nothing = [np.zeros(engine.degree + 1)] * (1 if engine.normaliser is None else 2)
             for name in self._names:
-                own.append(nothing if name is None else multiplier_changes(member, name, *of))
-            self._changes.append(own)
+                rows.append(nothing if name is None else multiplier_changes(member, name, *of))
+            self._changes.append(rows)
 
     def velocity(
         self,
@@ -76,7 +76,7 @@ class ModeTangents(ABC):
         return v, dv
 
     def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list]:
-        """Those of W and of Z of a system, and how they change along each tangent."""
+        """Multipliers of W and of Z of a system, and their changes along each tangent."""
         engine = self._engine
         attraction, normaliser = (
             m if m is None or m.ndim == 1 else m[r] for m in (engine.attraction, engine.normaliser)
@@ -102,7 +102,7 @@ class ModeTangents(ABC):
 
 
 class SphereTangents(ModeTangents):
-    """On S^2, as characteristics have them."""
+    """Tangents on S^2, by the sums that characteristics use."""
 
     def __init__(self, engine: Any, names: Sequence[str | None]):
         from ..spaces.sphere import Sphere

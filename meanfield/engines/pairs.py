@@ -35,9 +35,9 @@ from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, jitable, njit
 from ..lowlevel.simd import exponential
 from .contract import ThreadPool
 
-BLOCK = 256
-STRIP = 32  # tokens whose components are transposed at a time
-SCRATCH = 6  # rows of numbers of the tokens of a block
+PAIR_BLOCK = 256
+FILL_STRIP = 32  # tokens whose components are transposed at a time
+SCRATCH_ROWS = 6  # rows of numbers of the tokens of a block
 
 
 def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None) -> np.ndarray:
@@ -52,12 +52,12 @@ def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill(x: np.ndarray, masses: np.ndarray, columns: np.ndarray) -> None:
     replicas, n, d = x.shape
-    lengths = np.empty(STRIP)
+    lengths = np.empty(FILL_STRIP)
     for r in range(replicas):
         for i in range(n):
             columns[r, -1, i] = masses[r, i]
-        for begin in range(0, n, STRIP):
-            end = min(n, begin + STRIP)
+        for begin in range(0, n, FILL_STRIP):
+            end = min(n, begin + FILL_STRIP)
             for i in range(begin, end):
                 square = 0.0
                 for c in range(d):
@@ -82,11 +82,11 @@ def add_pairs(
     threads: ThreadPool,
 ) -> None:
     """Add all pairs of one system to its sums (1 + p, rows + 1, n)."""
-    given = columns, changes, beta, rates, sums, more_than_three(columns)
-    blocks = -(-columns.shape[1] // BLOCK)
-    threads.share(partial(pairs_in_blocks, *given), blocks)
+    system = columns, changes, beta, rates, sums, more_than_three(columns)
+    blocks = -(-columns.shape[1] // PAIR_BLOCK)
+    threads.share(partial(pairs_in_blocks, *system), blocks)
     for turn in range(rounds_of(blocks)):
-        threads.share(partial(pairs_of_blocks, *given, turn), (blocks + 1) // 2)
+        threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
 
 
 # Which pairs -----------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def add_pairs(
 @njit(cache=True, nogil=True, announced="sums over pairs of tokens, about 2 s")
 def sums_of(columns, beta, sums, more, first, last):
     """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
-    blocks = -(-columns.shape[2] // BLOCK)
+    blocks = -(-columns.shape[2] // PAIR_BLOCK)
     for r in range(first, last):
         _add_inside(columns[r], None, beta[r], None, sums[r], more, 0, blocks)
         for turn in range(rounds_of(blocks)):
@@ -117,23 +117,24 @@ def pairs_of_blocks(columns, changes, beta, rates, sums, more, turn, first, last
 
 @njit(**WITHIN)
 def _add_inside(columns, changes, beta, rates, sums, more, first, last):
-    n, scratch, offset = columns.shape[1], np.empty((SCRATCH, BLOCK)), min(0.0, 2 * beta)
+    n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for block in range(first, last):
-        begin, end = block * BLOCK, min(n, (block + 1) * BLOCK)
+        begin, end = block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)
         rows = begin, end
         _add(columns, changes, beta, rates, offset, rows, begin, end, sums, 0, None, more, scratch)
 
 
 @njit(**WITHIN)
 def _add_between(columns, changes, beta, rates, sums, more, turn, first, last):
-    n, scratch, offset = columns.shape[1], np.empty((SCRATCH, BLOCK)), min(0.0, 2 * beta)
+    n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for number in range(first, last):
-        one, other = block_pair(-(-n // BLOCK), turn, number)
+        one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
         if one >= 0:
-            rows, begin, end = (one * BLOCK, (one + 1) * BLOCK), other * BLOCK, (other + 1) * BLOCK
+            rows, begin = (one * PAIR_BLOCK, (one + 1) * PAIR_BLOCK), other * PAIR_BLOCK
+            end = min(n, begin + PAIR_BLOCK)
             _add(
-                columns, changes, beta, rates, offset, rows, begin, min(n, end), sums, 0, True,
-                more, scratch,
+                columns, changes, beta, rates, offset, rows, begin, end, sums, 0, True, more,
+                scratch,
             )  # fmt: skip
 
 
@@ -144,15 +145,15 @@ def earlier_sums(columns, beta, sums, more, first, last):
     Blocks are numbered through all systems, from both ends of each in turn, as later ones take
     longer: equal shares of them take equal times.
     """
-    n, scratch, offset = columns.shape[2], np.empty((SCRATCH, BLOCK)), min(0.0, 2 * beta)
-    blocks = -(-n // BLOCK)
+    n, scratch, offset = columns.shape[2], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
+    blocks = -(-n // PAIR_BLOCK)
     for task in range(first, last):
         r, number = task // blocks, task % blocks
         block = number // 2 if number % 2 == 0 else blocks - 1 - number // 2
         for other in range(block + 1):
-            begin = other * BLOCK
-            for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
-                rows, end = (i, i + 1), min(begin + BLOCK, i + 1)
+            begin = other * PAIR_BLOCK
+            for i in range(block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)):
+                rows, end = (i, i + 1), min(begin + PAIR_BLOCK, i + 1)
                 _add(
                     columns[r], None, beta, None, offset, rows, begin, end, sums[r], 0, None, more,
                     scratch,
@@ -165,17 +166,17 @@ def single_sums(columns, changes, beta, rates, tokens, sums, first, last):
 
     The levels are then at least a mass, and do not underflow.
     """
-    n, scratch = columns.shape[1], np.empty((SCRATCH, BLOCK))
+    n, scratch = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK))
     for k in range(first, last):
         largest, i = -np.inf, tokens[k]
-        for begin in range(0, n, BLOCK):
-            end = min(n, begin + BLOCK)
+        for begin in range(0, n, PAIR_BLOCK):
+            end = min(n, begin + PAIR_BLOCK)
             _squares(columns, i, begin, end, scratch[0])
             for j in range(end - begin):
                 if columns[-1, begin + j] > 0:
                     largest = max(largest, -0.5 * beta * scratch[0, j])
-        for begin in range(0, n, BLOCK):
-            end = min(n, begin + BLOCK)
+        for begin in range(0, n, PAIR_BLOCK):
+            end = min(n, begin + PAIR_BLOCK)
             _add_of_any(
                 columns, changes, beta, rates, -largest, (i, i + 1), begin, end, sums, i - k, None,
                 scratch,
@@ -286,9 +287,9 @@ def _squares(columns, i, begin, end, squares):
     for j in range(end - begin):
         squares[j] = 0.0
     for c in range(columns.shape[0] - 1):
-        row, own = columns[c, begin:end], columns[c, i]
+        row, at = columns[c, begin:end], columns[c, i]
         for j in range(row.size):
-            squares[j] += (row[j] - own) * (row[j] - own)
+            squares[j] += (row[j] - at) * (row[j] - at)
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
@@ -318,14 +319,14 @@ def _add_of_any(
                 levels[j] += w * mass
         sums[0, -1, k] += level
         for c in range(d):
-            row, own, pull = columns[c, begin:end], columns[c, i], 0.0
+            row, at, pull = columns[c, begin:end], columns[c, i], 0.0
             if both is not None:
                 back = sums[0, c, begin:end]
             for j in range(row.size):
                 if both is None:
-                    pull += (row[j] - own) * weights[j]
+                    pull += (row[j] - at) * weights[j]
                 else:
-                    step = (row[j] - own) * kernel[j]
+                    step = (row[j] - at) * kernel[j]
                     pull += step * masses[j]
                     back[j] -= step * mass
             sums[0, c, k] += pull
@@ -336,10 +337,10 @@ def _add_of_any(
                 half, level = 0.5 * rates[a], 0.0
                 along[: masses.size] = 0.0
                 for c in range(d):
-                    row, own = columns[c, begin:end], columns[c, i]
-                    by_row, at = changes[a, c, begin:end], changes[a, c, i]
+                    row, at = columns[c, begin:end], columns[c, i]
+                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
                     for j in range(row.size):
-                        along[j] += (row[j] - own) * (by_row[j] - at)
+                        along[j] += (row[j] - at) * (by_row[j] - by_at)
                 if both is not None:
                     by_levels = sums[1 + a, -1, begin:end]
                 for j in range(masses.size):
@@ -351,12 +352,12 @@ def _add_of_any(
                         by_levels[j] += to_other[j]
                 sums[1 + a, -1, k] += level
                 for c in range(d):
-                    row, own, pull = columns[c, begin:end], columns[c, i], 0.0
-                    by_row, at = changes[a, c, begin:end], changes[a, c, i]
+                    row, at, pull = columns[c, begin:end], columns[c, i], 0.0
+                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
                     if both is not None:
                         moved = sums[1 + a, c, begin:end]
                     for j in range(row.size):
-                        step, move = row[j] - own, by_row[j] - at
+                        step, move = row[j] - at, by_row[j] - by_at
                         pull += step * change[j] + move * weights[j]
                         if both is not None:
                             moved[j] -= step * to_other[j] + move * (kernel[j] * mass)

@@ -9,20 +9,20 @@ from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..spaces.sphere_points import degrees_of, factors
 from .contract import ThreadPool
-from .harmonics import HarmonicEngine, Transforms, parts_of
+from .harmonics import HarmonicEngine, PointTransforms, parts_of
 
-TINY = 1e-150  # squares of smaller numbers underflow
+SMALLEST_RADIUS = 1e-150  # squares of smaller numbers underflow
 
 
-class SphereTransforms(Transforms):
-    """By ducc0, in its harmonics; series have those of densities."""
+class SpherePointTransforms(PointTransforms):
+    """Transforms on S^2 by ducc0, in its harmonics; series are normalised as densities."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
         super().__init__(degree, accuracy, threads)
         self.options = {"lmax": degree, "epsilon": accuracy, "nthreads": 1}
         self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
 
-    def places(self, x):
+    def coordinates(self, x):
         """Colatitudes and longitudes (R, n, 2)."""
         if self._angles.shape[:-1] != x.shape[:-1]:
             self._angles = np.empty((*x.shape[:-1], 2))
@@ -30,36 +30,36 @@ class SphereTransforms(Transforms):
         self.each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
         return angles
 
-    def moments(self, places, masses):
+    def moments(self, coordinates, masses):
         from ducc0.sht import adjoint_synthesis_general
 
         size = (self.degree + 1) * (self.degree + 2) // 2
-        modes = np.empty((len(places), parts_of(places), size), dtype=complex)
+        modes = np.empty((len(coordinates), parts_of(coordinates), size), dtype=complex)
 
         def work(r, part, tokens):
-            values, place = masses[None, r, tokens], places[r, tokens]
+            values, angles = masses[None, r, tokens], coordinates[r, tokens]
             modes[r, part] = adjoint_synthesis_general(
-                map=values, loc=place, spin=0, **self.options
+                map=values, loc=angles, spin=0, **self.options
             )[0]
 
-        self.each_part(places, work)
+        self.each_part(coordinates, work)
         return modes.sum(axis=1)
 
-    def coefficients(self, places, masses):
-        return self.moments(places, masses) * factors(self.degree)
+    def coefficients(self, coordinates, masses):
+        return self.moments(coordinates, masses) * factors(self.degree)
 
-    def values(self, places, series):
-        found, series = (
-            np.empty((*series.shape[:2], places.shape[1])),
+    def values(self, coordinates, series):
+        values, series = (
+            np.empty((*series.shape[:2], coordinates.shape[1])),
             series * factors(self.degree),
         )
 
         def work(r, _part, tokens):
             for c, alm in enumerate(series[r]):
-                found[r, c, tokens] = self.synthesis(alm, places[r, tokens], 0)[0]
+                values[r, c, tokens] = self.synthesis(alm, coordinates[r, tokens], 0)[0]
 
-        self.each_part(places, work)
-        return found
+        self.each_part(coordinates, work)
+        return values
 
     def synthesis(self, modes, angles, spin):
         """The values of a series, or for spin = 1 its derivatives along and across meridians."""
@@ -79,8 +79,8 @@ class SphereModes(HarmonicEngine):
 
     name = "sphere"
     dimension = 3
-    transforms_of = SphereTransforms
-    scattered: SphereTransforms
+    transforms_of = SpherePointTransforms
+    scattered: SpherePointTransforms
     transform = 50.0, 50e-3, 0.05
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
@@ -91,7 +91,7 @@ class SphereModes(HarmonicEngine):
     def series_of(self, modes, multipliers):
         return multipliers[self._degrees] * modes * factors(self.degree)
 
-    def fields(self, x, places, modes):
+    def fields(self, x, coordinates, modes):
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None
         if self.normaliser is not None:
@@ -100,14 +100,14 @@ class SphereModes(HarmonicEngine):
             levels = self._levels
 
         def work(r, _part, tokens):
-            place, multipliers = places[r, tokens], self._spread(self.attraction, r)
-            slope, turn = self.scattered.synthesis(modes[r] * multipliers, place, 1)
+            angles, multipliers = coordinates[r, tokens], self._spread(self.attraction, r)
+            slope, turn = self.scattered.synthesis(modes[r] * multipliers, angles, 1)
             if levels is not None:
                 multipliers = self._spread(self.normaliser, r)
-                level = self.scattered.synthesis(modes[r] * multipliers, place, 0)[0]
+                level = self.scattered.synthesis(modes[r] * multipliers, angles, 0)[0]
                 levels[r, tokens] = level
                 slope, turn = slope / level, turn / level
-            _embed(x[r, tokens], place, slope, turn, velocity[r, tokens])
+            _embed(x[r, tokens], angles, slope, turn, velocity[r, tokens])
 
         self.scattered.each_part(x, work)
         return velocity, levels
@@ -143,7 +143,7 @@ def _embed(x, angles, slope, turn, velocity):
     for i in range(len(x)):
         radius = np.sqrt(x[i, 0] ** 2 + x[i, 1] ** 2)
         length = np.sqrt(radius**2 + x[i, 2] ** 2)
-        if radius > TINY:
+        if radius > SMALLEST_RADIUS:
             cosine, sine = x[i, 0] / radius, x[i, 1] / radius
         else:
             cosine, sine = np.cos(angles[i, 1]), np.sin(angles[i, 1])
