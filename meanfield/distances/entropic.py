@@ -19,7 +19,7 @@ import numpy as np
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from ..core.kinds import with_hints
-from ..solving.progress import Progress
+from ..lowlevel.progress import Progress
 from .distance import Distance
 from .linear_programs import WeightedPoints, pairwise_distances
 from .measures import checked_pair

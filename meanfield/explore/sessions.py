@@ -21,7 +21,7 @@ import numpy as np
 from ..app.tasks import Configuration
 from ..core.errors import MeanfieldError
 from ..core.forms import REFUSED
-from ..solving.progress import stopped_when
+from ..lowlevel.progress import stopped_when
 from .diagrams import branches_of, plane_of
 from .frames import Frame, play
 from .scene import Scene, UserFile

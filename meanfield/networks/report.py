@@ -14,8 +14,8 @@ from ..core.checks import boolean, counted, fitting, generator, path_of, whole_n
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.files import write_whole
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.progress import Progress
 from ..models import SA
-from ..solving.progress import Progress
 from .attribution import attribute
 from .clustering import modes_of
 from .findings import (

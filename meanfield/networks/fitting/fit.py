@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.checks import boolean, fitting, generator, whole_number
 from ...core.errors import UnresolvedWarning
+from ...lowlevel.progress import Progress
 from ...models import SA
-from ...solving.progress import Progress
 from .equations import Equations
 from .families import ParameterFamily
 from .fitted import Fit
