@@ -15,9 +15,7 @@ from ..models.attention import Attention, heads
 from .attention import LOGIT_ENTRIES, NO_MASS_BIAS, Head, of_head, times
 from .contract import SINGLE_THREAD, ThreadPool
 
-HIGHEST_LOGIT = (
-    300.0  # logarithm of weights of tokens without mass, relative to the largest of others
-)
+HIGHEST_LOGIT = 300.0  # of tokens without mass, relative to the largest of others
 
 
 class AttentionTangents:

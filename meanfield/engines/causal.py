@@ -134,8 +134,8 @@ class CausalSums(CausalEngine):
     ) -> tuple[np.ndarray, np.ndarray]:
         """sum_j w_ij m_j W'(t_ij) (u_j - u_i), and without u_j - u_i, (R, rows + 1, n); D_i.
 
-        D_i is 1 where no mass is visible. Where Z is not 1 the sums of a token and its D_i may have a
-        common factor. With a reference (t, z) it makes Z(t) = z, and D_i is 0 without mass.
+        D_i is 1 where no mass is visible. Where Z is not 1 the sums of a token and its D_i may have
+        a common factor. With a reference (t, z) it makes Z(t) = z, and D_i is 0 without mass.
         """
         if not self.compiled:
             every = np.arange(columns.shape[2])

@@ -50,7 +50,7 @@ class Summation(Kind, family=True):
 
     @abstractmethod
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d, which attend to earlier ones where `causal`."""
+        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`."""
 
     @abstractmethod
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
@@ -98,7 +98,7 @@ class Modes(Summation):
     threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d, which attend to earlier ones where `causal`.
+        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`.
 
         Raises
         ------
@@ -349,7 +349,7 @@ def engine_for(
     asked : Summation or None
         The choice of the caller.
     whole_for : str
-        The feature that needs more than tangential velocities, for an error message; empty if nothing does.
+        The feature that needs more than tangential velocities, for an error message, or "".
     on_sphere : bool
         Whether tokens are unit vectors.
     causal : Causal, optional

@@ -18,9 +18,7 @@ LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
 LARGEST_BIAS_RANGE = 14.0  # range of a bias beyond which sums would lose more than six digits
 ANDERSON_MEMORY = 8  # of Anderson's acceleration
 BETA_STEP = 0.02  # of differences of order 10 in beta, in units of it, or of 1
-DIFFERENCED_RESOLUTION = (
-    1e-12  # to which derivatives of weights are resolved: differences have rounding
-)
+RESOLVED_DIFFERENCE = 1e-12  # of derivatives of weights, which have the rounding of differences
 
 
 @dataclass(frozen=True)
@@ -274,7 +272,7 @@ class Quotient:
         return (above - self.velocity[:, None] * moves) / self.level
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Pull F (d - 1, N), a form on changes of the velocity, back to numerator and denominator."""
+        """Pull F (d - 1, N), a form on changes of velocities, back to numerator and denominator."""
         F = F / self.level
         if self.moving is None:
             return F, None
@@ -331,7 +329,7 @@ class QuotientHead(DensityHead):
             return quotient
         key = "weights by beta", self.Q, self.K, self.beta
         of = self._differenced(kernel) if self.slope is None else self._slope_of_weights
-        build = lambda: self.kernels.smooth(self.A, of, DIFFERENCED_RESOLUTION)  # noqa: E731
+        build = lambda: self.kernels.smooth(self.A, of, RESOLVED_DIFFERENCE)  # noqa: E731
         change = _smooth(self.kernels.remembered(key, build))
         changes = self._sums(change, self.density.moments[:, : self.rows])
         return replace(quotient, by={"beta": self._slope(changes, normalised)})

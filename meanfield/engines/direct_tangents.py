@@ -167,7 +167,7 @@ class DirectTangents:
         return None
 
     def _by_pairs(self, columns, changes, betas, rates, sums) -> None:
-        """Fill sums with the kernel exp(beta t - |beta|), without changes of the factor exp(|beta|)."""
+        """Fill sums with the kernel exp(beta t - |beta|), without the change of exp(|beta|)."""
         for r, beta in enumerate(betas):
             system = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
             total = np.zeros((len(sums), *columns[r].shape))
@@ -390,7 +390,7 @@ class KernelSeries:
         return values[0], values[-2], values[1], values[-1], by, by_weight
 
 
-def kernel_functions(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
+def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
     """`KernelSeries.at` of every member of a drift, or its exact form for exponential kernels.
 
     W' and Z of normalised drifts with an exponent have a common factor.

@@ -16,9 +16,7 @@ from .direct import DirectSums
 
 HARMONIC_ROUNDING = 4e-15  # of sums over harmonics, relative to the maximum of the kernel
 FINEST_ACCURACY = 1e-14  # accuracy asked of transforms where it decides
-PART_SIZE = (
-    131072  # tokens whose sums are computed at a time; a multiple of the blocks of all engines
-)
+PART_SIZE = 131072  # tokens that are summed at a time: a multiple of the blocks of all engines
 
 
 @njit(cache=True, nogil=True)

@@ -470,10 +470,10 @@ class SphereKernels(Kernels):
         """The kernel by harmonics of e^(<A x, y> + <y, part y> - <x, scale x>), form = part + rest.
 
         `part` is a multiple of the component of the form that is diagonal in the frame of y in
-        which A is, and `scale` is diagonal in that of x: all parities keep their blocks. The smaller the
-        multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y> may lose: it
-        is the first one of FORM_SHARES that loses few. <x, scale x> is fitted to the largest logits of
-        points x. Where any loses too many, all of the form is in the kernel.
+        which A is, and `scale` is diagonal in that of x: all parities keep their blocks. The
+        smaller the multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y>
+        may lose: it is the first one of FORM_SHARES that loses few. <x, scale x> is fitted to the
+        largest logits of points x. Where all lose too many, the kernel has the whole form.
         """
         singular = np.linalg.svd(A, compute_uv=False)
         orthogonal = np.ptp(singular) <= EQUAL_SINGULAR_VALUES * singular[0]

@@ -27,9 +27,7 @@ _INDICES = ir.VectorType(ir.IntType(32), LANES)
 LOWEST_EXPONENT = -708.0  # e^-708 is the last whole exponent before denormal numbers
 PER_LOG_2 = 1.4426950408889634
 LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUNDING_SHIFT = (
-    6755399441055744.0  # 1.5 * 2^52: added, it leaves the nearest integer in the last bits
-)
+ROUNDING_SHIFT = 6755399441055744.0  # 1.5 * 2^52: a sum has the nearest integer in its last bits
 
 
 def aligned(*shape: int) -> np.ndarray:

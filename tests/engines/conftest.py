@@ -9,4 +9,4 @@ from meanfield.engines import attention
 def small_blocks(monkeypatch):
     """Four rows by three columns, or six replicas of one token."""
     monkeypatch.setattr(attention, "LOGIT_ENTRIES", 12)
-    monkeypatch.setattr(attention, "COLUMNS", 3)
+    monkeypatch.setattr(attention, "LOGIT_COLUMNS", 3)
