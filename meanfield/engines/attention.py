@@ -45,7 +45,7 @@ class AttentionSums:
     name = "attention"
     tangential = False
 
-    def __init__(self, drift: Attention | Hardmax, threads: int = 1):
+    def __init__(self, drift: Attention | Hardmax, threads: int = 1) -> None:
         self.drift: Any = drift
         self.threads = ThreadPool(whole_number("threads", threads))
 
@@ -195,8 +195,8 @@ class Head:
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
 
-        def work(chunk, rows):
-            def weights(columns, logits):
+        def work(chunk: slice, rows: slice) -> None:
+            def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
                 of_keys = squares[1][chunk, columns].swapaxes(1, 2)
                 k = kernel(logits, (squares[0][chunk, rows], of_keys))
                 later = self._later(rows, columns)
@@ -230,7 +230,9 @@ class Head:
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
         """The head whose normalised exponential weights have columns of sum one too."""
 
-        def log_sums(queries, keys, potential, masses):
+        def log_sums(
+            queries: np.ndarray, keys: np.ndarray, potential: np.ndarray, masses: np.ndarray
+        ) -> np.ndarray:
             excluded = np.where(masses > 0, 0.0, NO_MASS_BIAS)
             pairs = Head(
                 queries, keys, keys, masses, np.array(1.0), self.threads, potential + excluded
@@ -261,13 +263,13 @@ class Head:
         pairs, u = self._excluding_massless(), self._with_masses(self.values)
         sums = np.empty_like(u)
 
-        def others(chunk, rows):
+        def others(chunk: slice, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
             for columns, logits in pairs._logits(chunk, rows):
                 itself = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
                 logits[:, itself - rows.start, itself - columns.start] = -np.inf
                 yield columns, logits
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             peaks = (logits.max(axis=-1, keepdims=True) for _, logits in others(chunk, rows))
             threshold = np.maximum.reduce(list(peaks)) - ties
             sums[chunk, rows] = sum(
@@ -337,7 +339,7 @@ class Head:
 
         count = self.threads.threads
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
                 for number in range(first, last):
                     for block in blocks[number::count]:  # of causal heads later ones cost more
@@ -353,7 +355,7 @@ class Head:
         shape = self.queries.shape[:2]
         top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             highest, total = np.array(-np.inf), np.array(0.0)
             for columns, block in self._logits(chunk, rows):
                 peak = np.maximum(block.max(axis=-1, keepdims=True), highest)

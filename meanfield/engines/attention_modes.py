@@ -81,7 +81,7 @@ class AttentionModes(AttentionSums):
 
     def __init__(
         self, drift: Attention, tolerance: float = 1e-10, threads: int = 1, *, strict: bool = False
-    ):
+    ) -> None:
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
@@ -198,7 +198,7 @@ class Scattered:
     Each system of tokens has as many systems of points, R' / R.
     """
 
-    def __init__(self, x: np.ndarray, at: np.ndarray, threads: ThreadPool):
+    def __init__(self, x: np.ndarray, at: np.ndarray, threads: ThreadPool) -> None:
         self.x, self.at, self._threads = x, at, threads
 
     def systems(self, r: int) -> slice:

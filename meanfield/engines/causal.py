@@ -42,7 +42,7 @@ class CausalEngine(Engine):
     causal : Causal
     """
 
-    def __init__(self, drift: ZonalDrift, causal: Causal):
+    def __init__(self, drift: ZonalDrift, causal: Causal) -> None:
         super().__init__(drift)
         self.causal = causal
 
@@ -92,7 +92,7 @@ class CausalSums(CausalEngine):
 
     name = "causal direct"
 
-    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
         super().__init__(drift, causal)
         self.threads = ThreadPool(threads)
         if causal.beta is not None and "beta" not in drift.parameters:
@@ -122,7 +122,7 @@ class CausalSums(CausalEngine):
         attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
         return np.ascontiguousarray(attention[:, : x.shape[2]].swapaxes(1, 2))
 
-    def _pulls(self, x, masses):
+    def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The columns of tokens, and their pulls divided by D_i."""
         columns = columns_of(x, masses)
         pulls, levels = self.sums(columns)
@@ -158,7 +158,7 @@ class CausalSums(CausalEngine):
             return pulls, pulls[:, -1].copy()
         return pulls, self._levels(columns, pulls)
 
-    def _levels(self, columns, pulls):
+    def _levels(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
         """D_i of compiled sums; both are renewed where all weights that are visible underflow."""
         levels = pulls[:, -1].copy()
         for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
@@ -189,7 +189,7 @@ class CausalSums(CausalEngine):
         size = max(1, min(BLOCK_ENTRIES // width, max(width, FEWEST_ROWS)))
         count = -(-tokens.size // size)
 
-        def work(first, last):
+        def work(first: int, last: int) -> None:
             for number in range(first, last):  # from both ends in turn: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)
@@ -204,20 +204,27 @@ class CausalSums(CausalEngine):
             self.threads.share(work, count)
         return pulls, levels
 
-    def _first_visible(self, positions, tokens):
+    def _first_visible(self, positions: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """The first token to which each of some tokens attends."""
         if self.causal.window is None:
             return np.zeros_like(tokens)
         first = positions[tokens] - self.causal.window - 2 * WINDOW_ROUNDING
         return np.searchsorted(positions, first)
 
-    def _in_sink(self, positions):
+    def _in_sink(self, positions: np.ndarray) -> int:
         """The number of tokens to which all others attend, whatever the window is."""
         if self.causal.sink is None:
             return 0
         return int(np.searchsorted(positions, self.causal.sink + WINDOW_ROUNDING, side="right"))
 
-    def _of_rows(self, columns, positions, rows, others, reference):
+    def _of_rows(
+        self,
+        columns: np.ndarray,
+        positions: np.ndarray,
+        rows: np.ndarray,
+        others: np.ndarray,
+        reference: tuple[float, float] | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """`row_sums` of a block, over other tokens, in order, that end with the last row."""
         each, itself = np.arange(rows.size), np.searchsorted(others, rows)
         u = columns[:-1, others]
@@ -248,7 +255,7 @@ class CausalSums(CausalEngine):
         pull = u @ weights.T - columns[:-1, rows] * total
         return np.concatenate([pull, (total + of_itself)[None]]), levels
 
-    def _shares(self, masses, positions, rows):
+    def _shares(self, masses: np.ndarray, positions: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """w_ij m_j of rows i and all j; 0 where j > i, or outside of the window."""
         visible = np.arange(masses.size) <= rows[:, None]
         if self.causal.plain:
@@ -261,7 +268,7 @@ class CausalSums(CausalEngine):
             visible &= in_window
         return np.where(visible, self.causal.weights(differences) * masses, 0.0)
 
-    def _drift_at(self, positions):
+    def _drift_at(self, positions: np.ndarray) -> ZonalDrift:
         """The drift at positions: an ensemble, where each has a beta of its own."""
         betas = self.causal.betas(positions)
         return self.drift if betas is None else self.drift.replace(beta=betas)
@@ -284,7 +291,7 @@ class CausalAttention(AttentionSums):
         For a window, a decay, or a beta by place.
     """
 
-    def __init__(self, drift: Attention, causal: Causal, threads: int = 1):
+    def __init__(self, drift: Attention, causal: Causal, threads: int = 1) -> None:
         if not causal.plain:
             raise MeanfieldError(
                 "Attention with matrices sees all that comes before alike: window, decay and beta "

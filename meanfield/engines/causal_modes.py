@@ -45,7 +45,7 @@ class CausalModes(CausalEngine):
     Results are the same, bit for bit, for every number of threads.
     """
 
-    def __init__(self, modes: HarmonicEngine, causal: Causal):
+    def __init__(self, modes: HarmonicEngine, causal: Causal) -> None:
         super().__init__(modes.drift, causal)
         self.name = f"causal {modes.name}"  # type: ignore[misc]
         self._modes, self._numerators = modes, modes.undivided()
@@ -93,7 +93,7 @@ class CausalModes(CausalEngine):
             velocity /= earlier_masses(masses)[..., None]
         return velocity
 
-    def _in_blocks(self, values, blocks):
+    def _in_blocks(self, values: np.ndarray, blocks: int) -> np.ndarray:
         """Values (R, n, c) as those of blocks (R blocks, size, c); the last repeats a token."""
         replicas, n, c = values.shape
         filled = np.zeros((replicas, blocks * self.block, c))
@@ -102,7 +102,9 @@ class CausalModes(CausalEngine):
             filled[:, n:] = values[:, -1:]
         return filled.reshape(replicas * blocks, self.block, c)
 
-    def _earlier(self, x, masses, blocks):
+    def _earlier(
+        self, x: np.ndarray, masses: np.ndarray, blocks: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """The contributions of earlier blocks to numerators and levels."""
         coordinates = self._modes.coordinates(x)
         modes = self._modes.modes(coordinates, masses)
@@ -111,14 +113,16 @@ class CausalModes(CausalEngine):
         levels = self._modes.levels(coordinates, earlier) if self._normalised else None
         return numerators, levels
 
-    def _renew_faint(self, x, masses, velocity, faint):
+    def _renew_faint(
+        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, faint: np.ndarray
+    ) -> None:
         """Replace the velocities of tokens of low level, from all pairs with them."""
         for r in np.flatnonzero(faint.any(axis=1)):
             tokens = np.flatnonzero(faint[r])
             velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 
-def _before(values):
+def _before(values: np.ndarray) -> np.ndarray:
     """Sums over the blocks before each, of values (R, blocks, ...)."""
     sums = np.zeros_like(values)
     np.cumsum(values[:, :-1], axis=1, out=sums[:, 1:])

@@ -174,7 +174,7 @@ class Automatic(Summation):
         return AttentionSums(drift, self.threads)
 
 
-def _accurate(drift, tolerance):
+def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
     """True if modes are accurate to the tolerance, also where tokens repel and cluster.
 
     The level at a point mass is Z(1), known to rounding of the largest Z.
@@ -202,7 +202,7 @@ class FieldSums:
     name = "field"
     tangential = False
 
-    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False):
+    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False) -> None:
         self.drift = drift
         source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
         parts: dict[Any, Any] = {
@@ -240,7 +240,7 @@ class FieldSums:
 class ZonalModes:
     """Velocities at tokens under a zonal drift, from the coefficients of a density."""
 
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
         self._space, self._sums = (
             space,
             MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads),
@@ -256,7 +256,7 @@ class ZonalModes:
 class ZonalPoints:
     """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
 
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
         self._space, self._sums = space, DirectSums(drift, threads)
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -280,7 +280,7 @@ class AttentionPoints:
     By the harmonics of a grid that integrates them, or by sums over the grid of the density.
     """
 
-    def __init__(self, drift: Attention, space: Any, threads: int):
+    def __init__(self, drift: Attention, space: Any, threads: int) -> None:
         self._coarse, self._pairs = space, AttentionSums(drift, threads)
         self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
         self._sums = AttentionModes(drift, threads=threads, strict=True)
@@ -296,7 +296,7 @@ class AttentionPoints:
 class FieldValues:
     """A function of points, which no density changes."""
 
-    def __init__(self, drift: Pointwise, _space: Any, threads: int):
+    def __init__(self, drift: Pointwise, _space: Any, threads: int) -> None:
         self._values = PointValues(drift, threads)
 
     def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:

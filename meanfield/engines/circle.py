@@ -11,7 +11,7 @@ transforms of ducc0 for scattered points.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,7 +28,7 @@ CIRCLE_BLOCK = 256
 class CirclePointTransforms(PointTransforms):
     """Transforms on the circle, by powers of z, above degree 150 by ducc0."""
 
-    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
         self.options = {
             "epsilon": accuracy,
@@ -37,10 +37,10 @@ class CirclePointTransforms(PointTransforms):
             "fft_order": False,
         }
 
-    def coordinates(self, x):
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
         return x if self.degree <= HIGHEST_POWER else np.arctan2(x[..., 1], x[..., 0])
 
-    def moments(self, coordinates, masses):
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         parts = parts_of(coordinates)
         moments = np.empty((len(coordinates), parts, self.degree + 1), dtype=complex)
         if self.degree > HIGHEST_POWER:
@@ -50,10 +50,12 @@ class CirclePointTransforms(PointTransforms):
             self.threads.share(work, len(coordinates) * parts)
         return moments.sum(axis=1)
 
-    def _scattered_moments(self, angles, masses, moments):
+    def _scattered_moments(
+        self, angles: np.ndarray, masses: np.ndarray, moments: np.ndarray
+    ) -> None:
         from ducc0.nufft import nu2u
 
-        def work(r, part, tokens):
+        def work(r: int, part: int, tokens: slice) -> None:
             grid = np.empty(2 * self.degree + 1, dtype=complex)
             points, coordinates = masses[r, tokens].astype(complex), angles[r, tokens, None]
             nu2u(points=points, coord=coordinates, out=grid, forward=True, **self.options)
@@ -61,7 +63,7 @@ class CirclePointTransforms(PointTransforms):
 
         self.each_part(angles, work)
 
-    def values(self, coordinates, series):
+    def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
         twice = np.where(np.arange(self.degree + 1) == 0, 1, 2) * series
         values = np.empty((*series.shape[:2], coordinates.shape[1]))
         if self.degree > HIGHEST_POWER:
@@ -71,12 +73,12 @@ class CirclePointTransforms(PointTransforms):
             self.threads.share(work, len(coordinates) * parts_of(coordinates))
         return values
 
-    def _scattered_values(self, angles, twice, values):
+    def _scattered_values(self, angles: np.ndarray, twice: np.ndarray, values: np.ndarray) -> None:
         from ducc0.nufft import u2nu
 
         K, count = self.degree, twice.shape[1]
 
-        def work(r, _part, tokens):
+        def work(r: int, _part: int, tokens: slice) -> None:
             angle = angles[r, tokens, None]
             for first in range(0, count, 2):  # two real functions in one transform
                 grid = np.zeros(2 * K + 1, dtype=complex)
@@ -100,7 +102,7 @@ class CircleModes(HarmonicEngine):
     scattered: CirclePointTransforms
     transform = 50.0, 25e-3, 0.0
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
         super().__init__(drift, tolerance, threads)
         k = np.arange(self.degree + 1)
         self._slopes = 2j * k * self.attraction
@@ -108,29 +110,29 @@ class CircleModes(HarmonicEngine):
         if self.normaliser is not None:
             self._levels = np.where(k == 0, 1, 2) * self.normaliser
 
-    def cost(self, n):
+    def cost(self, n: int) -> float:
         if self.degree > HIGHEST_POWER:
             return super().cost(n)
         return n * (TOKEN_COST + self.transforms * MODE_COST * self.degree)
 
-    def undivided(self):
+    def undivided(self) -> Self:
         part = super().undivided()
         part._levels = None
         return part
 
-    def series_of(self, modes, multipliers):
+    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
         return multipliers * modes
 
-    def fields(self, x, coordinates, modes):
-        velocity, levels = np.empty(x.shape), None
-        if self._levels is not None:
-            levels = np.empty(x.shape[:2])
+    def fields(
+        self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        velocity = np.empty(x.shape)
+        levels = None if self._levels is None else np.empty(x.shape[:2])
         if self.degree > HIGHEST_POWER:
             self._scattered_fields(coordinates, modes, velocity, levels)
             return velocity, levels
-        series, filled = np.empty((0, 0), dtype=complex), np.empty((0, 0))
-        if levels is not None:
-            series, filled = self._levels * modes, levels
+        series = np.empty((0, 0), dtype=complex) if levels is None else self._levels * modes
+        filled = np.empty((0, 0)) if levels is None else levels
         work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
         self._threads.share(work, len(x) * parts_of(x))
         return velocity, levels
@@ -140,15 +142,17 @@ class CircleModes(HarmonicEngine):
 
         return CircleTangents(self, names)
 
-    def powers(self, modes):
+    def powers(self, modes: np.ndarray) -> np.ndarray:
         return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2
 
-    def _scattered_fields(self, angles, modes, velocity, levels):
+    def _scattered_fields(
+        self, angles: np.ndarray, modes: np.ndarray, velocity: np.ndarray, levels: np.ndarray | None
+    ) -> None:
         from ducc0.nufft import u2nu
 
         grids = self._grids(modes)
 
-        def work(r, _part, tokens):
+        def work(r: int, _part: int, tokens: slice) -> None:
             angle = angles[r, tokens]
             values = u2nu(
                 grid=grids[r], coord=angle[:, None], forward=False, **self.scattered.options
@@ -162,7 +166,7 @@ class CircleModes(HarmonicEngine):
 
         self.scattered.each_part(angles, work)
 
-    def _grids(self, moments):
+    def _grids(self, moments: np.ndarray) -> np.ndarray:
         """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
         K = self.degree
         grids = np.zeros((len(moments), 2 * K + 1), dtype=complex)
@@ -178,7 +182,9 @@ class CircleModes(HarmonicEngine):
 
 
 @njit(cache=True, nogil=True)
-def _power_moments(x, masses, moments, first, last):
+def _power_moments(
+    x: np.ndarray, masses: np.ndarray, moments: np.ndarray, first: int, last: int
+) -> None:
     """Fill some of the moments (R, parts, K + 1): sum_j m_j z_j^-k over the tokens of each part.
 
     Parts are numbered through all systems; `first`, ..., `last` - 1 are done.
@@ -199,8 +205,10 @@ def _power_moments(x, masses, moments, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _series_values(x, series, values, first, last):
-    """Fill part (R, r, n) of some parts: Re sum_k series_rk z^k."""
+def _series_values(
+    x: np.ndarray, series: np.ndarray, values: np.ndarray, first: int, last: int
+) -> None:
+    """Fill values (R, r, n) of some parts: Re sum_k series_rk z^k."""
     parts = parts_of(x)
     real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
     im = np.empty(CIRCLE_BLOCK)
@@ -209,12 +217,20 @@ def _series_values(x, series, values, first, last):
         for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, real, imaginary)
             for c in range(series.shape[1]):
-                part = values[r, c, begin : begin + size]
-                _real_parts(real[:size], imaginary[:size], series[r, c], part, im[:size])
+                block = values[r, c, begin : begin + size]
+                _real_parts(real[:size], imaginary[:size], series[r, c], block, im[:size])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _velocities(x, slopes, levels, velocity, level, first, last):
+def _velocities(
+    x: np.ndarray,
+    slopes: np.ndarray,
+    levels: np.ndarray,
+    velocity: np.ndarray,
+    level: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
     """Fill velocities (R, n, 2) and levels (R, n) of some parts.
 
     The level is Re sum levels_k z^k, or 1 if `levels` is empty, and the velocity that of
@@ -239,7 +255,7 @@ def _velocities(x, slopes, levels, velocity, level, first, last):
 
 
 @njit(**INNER, error_model="numpy")
-def _directions(x, begin, real, imaginary):
+def _directions(x: np.ndarray, begin: int, real: np.ndarray, imaginary: np.ndarray) -> int:
     """Write z of the tokens of one block; return their number."""
     size = min(CIRCLE_BLOCK, len(x) - begin)
     for i in range(size):
@@ -250,7 +266,9 @@ def _directions(x, begin, real, imaginary):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_moments(real, imaginary, re, im, total):
+def _add_moments(
+    real: np.ndarray, imaginary: np.ndarray, re: np.ndarray, im: np.ndarray, total: np.ndarray
+) -> None:
     for k in range(total.size):
         cosines, sines = 0.0, 0.0
         for i in range(real.size):
@@ -264,7 +282,9 @@ def _add_moments(real, imaginary, re, im, total):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _real_parts(real, imaginary, series, re, im):
+def _real_parts(
+    real: np.ndarray, imaginary: np.ndarray, series: np.ndarray, re: np.ndarray, im: np.ndarray
+) -> None:
     """re = Re sum_k series_k z^k, by Horner's rule."""
     last = series[-1]
     for i in range(real.size):

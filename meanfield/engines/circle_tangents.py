@@ -22,7 +22,10 @@ POWERS_AT_ONCE = 4  # powers of z that follow each other, in one loop
 class CircleTangents(ModeTangents):
     """Tangents on the circle, by powers of z up to degree 150, else by transforms of the engine."""
 
-    def of_system(self, r, x, masses, dx, dm, known, modes):
+    def of_system(
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         attraction, normaliser, changes = self.multipliers(r)
         turn = 1j * np.arange(attraction.size)
         angles, weights = np.empty(dm.shape), np.empty((1 + len(dm), len(x)))
@@ -46,7 +49,7 @@ class CircleTangents(ModeTangents):
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         return v, dv, _quotients(x, angles, values, v, dv)
 
-    def _moments(self, x, weights):
+    def _moments(self, x: np.ndarray, weights: np.ndarray) -> list[np.ndarray] | np.ndarray:
         """sum_j weights_j z_j^-k, (k, degree + 1), of weights (k, n)."""
         transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
@@ -57,7 +60,7 @@ class CircleTangents(ModeTangents):
         transforms.threads.share(partial(_moments_together, x, weights, moments), len(moments))
         return moments.sum(axis=0)[:, : degree + 1]
 
-    def _values(self, x, series):
+    def _values(self, x: np.ndarray, series: np.ndarray) -> np.ndarray:
         """Re sum_k c_k z^k, k from -degree, of series (rows, degree + 1): (rows, n)."""
         transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
@@ -77,7 +80,9 @@ def _padded(degree: int) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turn(x, dx, masses, angles, weights):
+def _turn(
+    x: np.ndarray, dx: np.ndarray, masses: np.ndarray, angles: np.ndarray, weights: np.ndarray
+) -> None:
     """Fill the changes of angles (p, n), and weights (1 + p, n): masses, and these times both."""
     weights[0] = masses
     for a in range(len(dx)):
@@ -88,7 +93,9 @@ def _turn(x, dx, masses, angles, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _quotients(x, angles, values, v, dv):
+def _quotients(
+    x: np.ndarray, angles: np.ndarray, values: np.ndarray, v: np.ndarray, dv: np.ndarray
+) -> float:
     """Velocities (n, 2) and their changes (p, n, 2), and the least level, infinite where Z = 1.
 
     The rows of `values` (rows, n) are the slope of the numerator, its derivative and its changes;
@@ -120,7 +127,9 @@ def _quotients(x, angles, values, v, dv):
 
 
 @njit(cache=True, nogil=True)
-def _moments_together(x, weights, moments, first, last):
+def _moments_together(
+    x: np.ndarray, weights: np.ndarray, moments: np.ndarray, first: int, last: int
+) -> None:
     """Add to moments (parts, k, terms) of some parts: sum_j weights_j z_j^-k."""
     powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
@@ -133,21 +142,28 @@ def _moments_together(x, weights, moments, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _values_together(x, real, imaginary, values, first, last):
-    """Add to part (rows, n) of some parts: Re sum_k (real + i imaginary)_k z^k."""
+def _values_together(
+    x: np.ndarray,
+    real: np.ndarray,
+    imaginary: np.ndarray,
+    values: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """Add to values (rows, n) of some parts: Re sum_k (real + i imaginary)_k z^k."""
     powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
         for begin in range(part * PART_SIZE, min(len(x), (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _first_powers(x, begin, powers)
             for k in range(0, real.shape[1], POWERS_AT_ONCE):
                 for c in range(len(real)):
-                    part = values[c, begin : begin + size]
-                    _add_terms(powers, real[c], imaginary[c], k, part)
+                    block = values[c, begin : begin + size]
+                    _add_terms(powers, real[c], imaginary[c], k, block)
                 _next_powers(powers, size)
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _first_powers(x, begin, powers):
+def _first_powers(x: np.ndarray, begin: int, powers: np.ndarray) -> int:
     """Write 1, z, z^2, z^3 and z^4, as pairs of rows, of one block; how many tokens it has."""
     size = _directions(x, begin, powers[2], powers[3])
     powers[0, :size], powers[1, :size] = 1.0, 0.0
@@ -161,7 +177,7 @@ def _first_powers(x, begin, powers):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _next_powers(powers, size):
+def _next_powers(powers: np.ndarray, size: int) -> None:
     """Multiply all powers but z^4 by it."""
     turn, rise = powers[2 * POWERS_AT_ONCE, :size], powers[2 * POWERS_AT_ONCE + 1, :size]
     for j in range(POWERS_AT_ONCE):
@@ -171,7 +187,7 @@ def _next_powers(powers, size):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_products(powers, weights, total, k):
+def _add_products(powers: np.ndarray, weights: np.ndarray, total: np.ndarray, k: int) -> None:
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     re0, re1, re2, re3, im0, im1, im2, im3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -192,7 +208,9 @@ def _add_products(powers, weights, total, k):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_terms(powers, real, imaginary, k, values):
+def _add_terms(
+    powers: np.ndarray, real: np.ndarray, imaginary: np.ndarray, k: int, values: np.ndarray
+) -> None:
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     a0, a1, a2, a3 = real[k], real[k + 1], real[k + 2], real[k + 3]

@@ -24,7 +24,7 @@ class PointValues:
     name = "points"
     tangential = False
 
-    def __init__(self, drift: Pointwise, threads: int = 1):
+    def __init__(self, drift: Pointwise, threads: int = 1) -> None:
         self.drift = drift
         self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
 
@@ -66,7 +66,7 @@ class CombinedSums:
         Whether all parts are engines of zonal drifts: see `Engine`.
     """
 
-    def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool):
+    def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
         self._engines, self._whole = engines, whole
         self._factors = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
@@ -121,7 +121,7 @@ class PointTangents:
 
     tangential = False
 
-    def __init__(self, values: PointValues, names: Sequence[str | None]):
+    def __init__(self, values: PointValues, names: Sequence[str | None]) -> None:
         self._values, self._names, self._drift = values, names, values.drift
 
     def attention(
@@ -168,7 +168,7 @@ class CombinedTangents:
         As for `CombinedSums`.
     """
 
-    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool):
+    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool) -> None:
         self._factors, self._by_factors, self._parts = factors, by_factors, parts
         self._whole = whole
         self.tangential = all(part.tangential for part in parts)
@@ -220,7 +220,7 @@ class MemberSums:
         Whether all are engines of zonal drifts: see `Engine`.
     """
 
-    def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]):
+    def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]) -> None:
         self._groups = groups
         self.name = " + ".join(dict.fromkeys(engine.name for _, engine in groups))
         self.tangential = all(engine.tangential for _, engine in groups)

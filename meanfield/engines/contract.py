@@ -44,7 +44,7 @@ class Engine(ABC):
     tangential: ClassVar[bool] = True
     beside: np.ndarray | None = None
 
-    def __init__(self, drift: ZonalDrift):
+    def __init__(self, drift: ZonalDrift) -> None:
         self.drift = drift
 
     def of_members(self, members: np.ndarray) -> Self:
@@ -83,7 +83,7 @@ class ThreadPool:
     tasks write to different places.
     """
 
-    def __init__(self, threads: int = 1):
+    def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 

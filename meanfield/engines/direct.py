@@ -4,7 +4,7 @@ Systems and sums are arrays of columns, as in `pairs`. Kernels that are not summ
 evaluated on blocks of Gram matrices, see `gram_pairs`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import cycle
 from typing import Any, Self
@@ -17,7 +17,7 @@ from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from .contract import SINGLE_THREAD, Engine, ThreadPool
-from .gram_pairs import Workspace, exponentials, gram_sums, weights_of, within_one
+from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
@@ -55,7 +55,7 @@ class DirectSums(Engine):
 
     name = "direct"
 
-    def __init__(self, drift: ZonalDrift, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
         super().__init__(drift)
@@ -132,7 +132,7 @@ class DirectSums(Engine):
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, self.drift.exponent, dtype=float)
 
-    def _pulls(self, columns, d):
+    def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
         """sum_j m_j W'(t_ij) (u_j - u_i) and sum_j m_j W'(t_ij), over sum_j m_j Z(t_ij)."""
         if self.drift.exponent is None:
             if not self.drift.normalised:
@@ -147,7 +147,7 @@ class DirectSums(Engine):
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
-    def _exponential_sums(self, columns, beta, d):
+    def _exponential_sums(self, columns: np.ndarray, beta: np.ndarray, d: int) -> np.ndarray:
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
             kernels = [partial(exponentials, b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
@@ -160,24 +160,26 @@ class DirectSums(Engine):
                 add_pairs(one, None, beta[r], None, sums[r], threads)
         return sums[:, 0]
 
-    def _renew_faint(self, columns, beta, sums):
+    def _renew_faint(self, columns: np.ndarray, beta: np.ndarray, sums: np.ndarray) -> None:
         """Replace sums of tokens so far from all others that their weights underflow."""
         for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
             sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
 
-    def _single_sums(self, columns, beta, tokens):
+    def _single_sums(self, columns: np.ndarray, beta: float, tokens: np.ndarray) -> np.ndarray:
         sums = np.zeros((1, len(columns), tokens.size))
         work = partial(single_sums, columns, None, beta, None, tokens, sums)
         self._threads.share(work, tokens.size)
         return sums[0]
 
-    def _symmetric_sums(self, columns, functions):
+    def _symmetric_sums(self, columns: np.ndarray, functions: Sequence[Callable]) -> np.ndarray:
         """Sums with the weights function(t), one function for all systems or for each."""
         itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
         return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
 
-    def _gram_sums(self, columns, kernels, itself):
+    def _gram_sums(
+        self, columns: np.ndarray, kernels: Sequence[Weigh], itself: Sequence[float] | np.ndarray
+    ) -> np.ndarray:
         sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
         pool = self._threads_for(columns), self._workspace
         systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
@@ -186,7 +188,9 @@ class DirectSums(Engine):
                 gram_sums(one, no_changes, weigh, weight, total[None], *pool)
         return sums
 
-    def _row_pulls(self, columns, drift, tokens, threads):
+    def _row_pulls(
+        self, columns: np.ndarray, drift: ZonalDrift, tokens: np.ndarray, threads: ThreadPool
+    ) -> np.ndarray:
         """The pulls (rows + 1, k) of some tokens, by whole rows of the Gram matrix.
 
         `slope` and `weight` get the same rows, as the factor that they have in common may be one
@@ -198,7 +202,7 @@ class DirectSums(Engine):
         pulling = np.concatenate([u * masses, masses[None]])
         size = max(1, ROW_ENTRIES // sources.size)
 
-        def work(first, last):
+        def work(first: int, last: int) -> None:
             for begin in range(first * size, min(last * size, tokens.size), size):
                 rows = tokens[begin : begin + size]
                 column = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
@@ -219,19 +223,19 @@ class DirectSums(Engine):
             threads.share(work, -(-tokens.size // size))
         return pulls
 
-    def _threads_for(self, columns):
+    def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
         return self._threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
 
 
-def projected(columns, pulls, d):
+def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
     """P_i of the pulls (R, rows + 1, n), in place, and as velocities (R, n, d)."""
     _project(columns, pulls, d)
     return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
 
 
 @njit(cache=True, nogil=True)
-def _project(columns, pulls, d):
+def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
     replicas, _, n = columns.shape
     radial = np.empty(n)
     for r in range(replicas):
@@ -291,7 +295,9 @@ class MeanTangents:
         return (u * M).sum(axis=-1), (du * M + u * dM).sum(axis=-1)
 
     @staticmethod
-    def _directions(x, masses, dx, dm):
+    def _directions(
+        x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """u and M (R, 1, d), and their changes."""
         length = np.linalg.norm(x, axis=-1, keepdims=True)
         u = x / length
@@ -301,7 +307,7 @@ class MeanTangents:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _means(x, masses):
+def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The mean directions (R, d), summed block by block."""
     replicas, n, d = x.shape
     means, part = np.zeros((replicas, d)), np.empty(d)
@@ -320,7 +326,7 @@ def _means(x, masses):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _project_means(x, means, velocity):
+def _project_means(x: np.ndarray, means: np.ndarray, velocity: np.ndarray) -> None:
     replicas, n, d = x.shape
     for r in range(replicas):
         for i in range(n):

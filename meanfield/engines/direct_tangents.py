@@ -73,7 +73,7 @@ class DirectTangents:
     tangential = True
     takes_velocities = True
 
-    def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1) -> None:
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
         self._workspace = Workspace()
         count = int(np.prod(drift.shape))
@@ -140,7 +140,14 @@ class DirectTangents:
     # Sums over pairs -----------------------------------------------------------------------
 
     @contextmanager
-    def _sums(self, x, masses, dx, dm, velocities=None) -> Iterator[Sums]:
+    def _sums(
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        velocities: np.ndarray | None = None,
+    ) -> Iterator[Sums]:
         """Sums in the memory of the workspace."""
         replicas, n, d = x.shape
         shape, count = (replicas, max(d, 3) + 1, n), len(dx)
@@ -148,7 +155,14 @@ class DirectTangents:
             columns, changes = columns_of(x, masses, u), changes_of(x, dx, dm, du)
             yield Sums(columns, changes, sums, self._summed(columns, changes, sums, d, velocities))
 
-    def _summed(self, columns, changes, sums, d, velocities) -> np.ndarray | None:
+    def _summed(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        sums: np.ndarray,
+        d: int,
+        velocities: np.ndarray | None,
+    ) -> np.ndarray | None:
         """Fill the sums; return the levels."""
         if self.drift.exponent is None:
             return self._by_blocks(columns, changes, sums)
@@ -166,7 +180,14 @@ class DirectTangents:
         sums *= np.exp(np.abs(betas))[:, None, None]
         return None
 
-    def _by_pairs(self, columns, changes, betas, rates, sums) -> None:
+    def _by_pairs(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        betas: np.ndarray,
+        rates: np.ndarray,
+        sums: np.ndarray,
+    ) -> None:
         """Fill sums with the kernel exp(beta t - |beta|), without the change of exp(|beta|)."""
         for r, beta in enumerate(betas):
             system = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
@@ -180,21 +201,31 @@ class DirectTangents:
                 total[:, :, faint] = fresh
             sums[:, r] = total
 
-    def _by_gram(self, columns, changes, betas, rates, sums, velocities) -> None:
+    def _by_gram(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        betas: np.ndarray,
+        rates: np.ndarray,
+        sums: np.ndarray,
+        velocities: np.ndarray | None,
+    ) -> None:
         """Fill the sums of `_by_pairs` by blocks of Gram matrices."""
 
-        def pulls(r, levels):
+        def pulls(velocity: np.ndarray, beta: float, levels: np.ndarray) -> np.ndarray:
             """Tangential parts of the pulls, from velocities."""
-            return velocities[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
+            return velocity.T * (levels if self.drift.normalised else np.exp(-abs(beta)))
 
         with one_blas_thread():
             for r, beta in enumerate(betas):
                 weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
                 system = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), sums[:, r]
-                before = None if velocities is None else partial(pulls, r)
+                before = None if velocities is None else partial(pulls, velocities[r], beta)
                 gram_sums(*system, self.threads, self._workspace, before)
 
-    def _by_blocks(self, columns, changes, sums) -> np.ndarray | None:
+    def _by_blocks(
+        self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray
+    ) -> np.ndarray | None:
         """Fill sums of any kernel by whole rows of Gram matrices; return the levels."""
         levels = None
         if self.drift.normalised:
@@ -218,7 +249,7 @@ def changes_of(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _change(x, dx, dm, changes):
+def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) -> None:
     replicas, n, d = x.shape
     lengths, along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
@@ -243,7 +274,14 @@ def _change(x, dx, dm, changes):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _divide(columns, changes, sums, levels, whole, vectors):
+def _divide(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    sums: np.ndarray,
+    levels: np.ndarray,
+    whole: bool,
+    vectors: np.ndarray,
+) -> None:
     """Fill vectors (1 + p, R, n, d): the output of attention, or its tangential part, and changes.
 
     Sums are divided by their levels, unless these are empty; `found` is overwritten.
@@ -282,7 +320,10 @@ def _divide(columns, changes, sums, levels, whole, vectors):
 
 
 @njit(**WITHIN, error_model="numpy")
-def _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end):
+def _divide_strip(
+    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
+    r: int, a: int, begin: int, end: int,
+) -> None:  # fmt: skip
     """Some tokens' sums, or changes of them, over their levels, whose change is a quotient's."""
     for c in range(columns.shape[1] - 1):
         part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
@@ -306,7 +347,14 @@ def _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end):
 # Any kernel, by blocks of rows of the Gram matrix ------------------------------------------------
 
 
-def block_sums(columns, changes, kernel: Callable, sums, levels, threads: ThreadPool) -> None:
+def block_sums(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    kernel: Callable,
+    sums: np.ndarray,
+    levels: np.ndarray | None,
+    threads: ThreadPool,
+) -> None:
     """Fill sums and their changes (1 + p, rows + 1, n), and levels (1 + p, n) unless None.
 
     `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
@@ -319,7 +367,7 @@ def block_sums(columns, changes, kernel: Callable, sums, levels, threads: Thread
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)  # (p, rows + 1, n)
     size = max(1, ROW_ENTRIES // n)
 
-    def work(first, last):
+    def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, n), size):
             rows = np.arange(begin, min(begin + size, n))
             here = slice(begin, rows[-1] + 1)
@@ -361,7 +409,7 @@ class KernelSeries:
         If the series do not converge to 1e-12, or the drift is not smooth in a parameter.
     """
 
-    def __init__(self, drift: ZonalDrift, names: Sequence[str | None]):
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None]) -> None:
         self.normalised, self._names = drift.normalised, names
         asked = sorted({name for name in names if name is not None})
         count = 2 if self.normalised else 1
@@ -452,7 +500,14 @@ def derivatives_of(series: np.ndarray) -> np.ndarray:
     return slopes
 
 
-def _potentials(drift, names, columns, changes, potential, changed) -> None:
+def _potentials(
+    drift: ZonalDrift,
+    names: Sequence[str | None],
+    columns: np.ndarray,
+    changes: np.ndarray,
+    potential: np.ndarray,
+    changed: np.ndarray,
+) -> None:
     """Fill potentials (n,) and their changes (p, n) of one system."""
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
@@ -468,7 +523,7 @@ def _potentials(drift, names, columns, changes, potential, changed) -> None:
             change = slope * dt
             if name is not None:
 
-                def of(many, t=t):
+                def of(many: Any, t: Any = t) -> np.ndarray:
                     return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
 
                 change = change + derivative_by(drift, name, of)

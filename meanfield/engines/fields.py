@@ -36,7 +36,7 @@ TABLE_COLUMNS = 32  # modes whose columns of tables are computed together
 class DensityField(ABC):
     """The action of a density on the points of its grid under one drift, without ensembles."""
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
@@ -86,7 +86,7 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -193,7 +193,7 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """A function of points, which no density changes."""
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
         self._known: dict[str, np.ndarray] = {}
 
@@ -246,7 +246,7 @@ class AttentionField(DensityField):
 
     drift: Attention
 
-    def __init__(self, drift: Attention, space: Any):
+    def __init__(self, drift: Attention, space: Any) -> None:
         super().__init__(drift, space)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
@@ -325,7 +325,7 @@ class AttentionField(DensityField):
         c, A, beta = slope
         weights = self.drift.weights
 
-        def energy(x, y):
+        def energy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return weights.potential(x @ A.T @ y.T, beta)
 
         kernels = self.heads(t, density)[0].kernels

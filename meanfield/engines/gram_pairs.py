@@ -147,7 +147,7 @@ def gram_sums(
 
 
 @njit(cache=True, nogil=True)
-def _weigh_by_masses(columns, changes, summands):
+def _weigh_by_masses(columns: np.ndarray, changes: np.ndarray, summands: np.ndarray) -> None:
     """Fill m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
     m, n = columns[-1], columns.shape[1]
     summands[0, -1] = m
@@ -163,7 +163,9 @@ def _weigh_by_masses(columns, changes, summands):
 
 
 @njit(cache=True, nogil=True)
-def _relative(columns, changes, itself, first, sums):
+def _relative(
+    columns: np.ndarray, changes: np.ndarray, itself: float, first: int, sums: np.ndarray
+) -> None:
     """Turn sums of w_ij u_j into sums of w_ij (u_j - u_i), and add the token itself to the levels.
 
     From the `first` of the sums (1 + p, rows + 1, n) on; all levels are there.
@@ -183,7 +185,7 @@ def _relative(columns, changes, itself, first, sums):
 
 
 @njit(cache=True, nogil=True)
-def _add_transposed(matrix):
+def _add_transposed(matrix: np.ndarray) -> None:
     """A + A^T in place, by tiles, so that columns are read from near memory."""
     size = len(matrix)
     for first in range(0, size, TRANSPOSED_TILE):
@@ -195,7 +197,15 @@ def _add_transposed(matrix):
 
 
 @njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def exponential_weights(beta, rates, masses, blocks, first, second, levels):
+def exponential_weights(
+    beta: float,
+    rates: np.ndarray,
+    masses: np.ndarray,
+    blocks: np.ndarray,
+    first: int,
+    second: int,
+    levels: np.ndarray,
+) -> None:
     """Turn inner products t (1 + p, rows, columns) and their changes into exp(beta t - |beta|).
 
     The factor exp(|beta|) has no change, as in `pairs`. `first` and `second` are the numbers of the
@@ -252,7 +262,9 @@ def within_one(t: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def exponentials(beta, blocks, first, second, _levels):
+def exponentials(
+    beta: float, blocks: np.ndarray, first: int, second: int, _levels: np.ndarray
+) -> None:
     """`weigh` of `gram_sums` by exp(beta t - |beta|), for no tangents."""
     size, numbers = abs(beta), blocks.ravel()
     for j in range(numbers.size):

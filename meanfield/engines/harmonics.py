@@ -20,7 +20,7 @@ PART_SIZE = 131072  # tokens that are summed at a time: a multiple of the blocks
 
 
 @njit(cache=True, nogil=True)
-def parts_of(x):
+def parts_of(x: np.ndarray) -> int:
     """The number of parts of a system of x (R, n, d), whose sums have a fixed order."""
     return -(-x.shape[1] // PART_SIZE)
 
@@ -37,14 +37,14 @@ class PointTransforms(ABC):
         They share out parts of 131072 tokens, and systems; results do not depend on them.
     """
 
-    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         self.degree, self.accuracy, self.threads = degree, accuracy, threads
 
     def each_part(self, x: np.ndarray, work: Callable[[int, int, slice], None]) -> None:
         """Call work(system, part, tokens) for every part of every system of x (R, n, ...)."""
         parts = parts_of(x)
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             for task in range(first, last):
                 r, part = divmod(task, parts)
                 work(r, part, slice(part * PART_SIZE, (part + 1) * PART_SIZE))
@@ -99,7 +99,7 @@ class HarmonicEngine(Engine):
     transforms_of: ClassVar[type[PointTransforms]]
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
         super().__init__(drift)
         self.tolerance, self._threads = tolerance, ThreadPool(threads)
         d = self.dimension

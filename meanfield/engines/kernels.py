@@ -5,7 +5,7 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Self
 
@@ -101,7 +101,7 @@ class Expansion(ABC):
 class CircleKernel(Kernel):
     """A table of conjugate Fourier coefficients of k(x_j, .), (N, modes)."""
 
-    def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None):
+    def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None) -> None:
         weights = np.where(np.arange(coefficients.shape[1]) == 0, 1.0, 2.0)
         table = np.empty((coefficients.shape[1], 2, len(coefficients)))
         table[:, 0] = (weights * coefficients.real).T
@@ -124,7 +124,7 @@ class CircleKernel(Kernel):
 class CircleExpansion(Expansion):
     """From the values of a kernel on a grid of both angles, (x, y)."""
 
-    def __init__(self, values: np.ndarray, scale: np.ndarray):
+    def __init__(self, values: np.ndarray, scale: np.ndarray) -> None:
         n = len(values)
         table = np.fft.fft2(values, norm="forward")
         sizes, half = np.abs(table), (n - 1) // 2
@@ -161,15 +161,9 @@ class SphereKernel(Kernel, Expansion):
     """
 
     def __init__(
-        self,
-        space: Sphere,
-        frames: Any,
-        degrees: Any,
-        blocks: list,
-        scale: np.ndarray,
-        largest: float,
-        rest: np.ndarray | None = None,
-    ):
+        self, space: Sphere, frames: Any, degrees: Any, blocks: list, scale: np.ndarray,
+        largest: float, rest: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
         self._space, self._frames = space, frames
         self.scale, self.largest, self.rest = scale, largest, rest
@@ -198,7 +192,7 @@ class SphereKernel(Kernel, Expansion):
         degree, inner = degrees
         grid = _octant(degree)
 
-        def framed(x, y):
+        def framed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return function(x @ R, y @ S)
 
         blocks = grid.blocks(framed)
@@ -231,7 +225,7 @@ class SphereKernel(Kernel, Expansion):
         if self.rest is not None:
             return None
 
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
 
         about = self._space, weights, self._frames, self.degrees, self.scale, None
@@ -272,7 +266,7 @@ def _parseval(degree: int) -> np.ndarray:
 class TurnedKernel(Kernel, Expansion):
     """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
 
-    def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int):
+    def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int) -> None:
         sizes = exponential_multipliers(c, degree, 3)
         degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes[0])[-1]), 1)
         self._rings, self.degrees = space.rings, (degree, degree)
@@ -297,7 +291,7 @@ class TurnedKernel(Kernel, Expansion):
 class LinearKernel(Kernel):
     """k(x, y) = <A x, y>."""
 
-    def __init__(self, space: Any, A: np.ndarray):
+    def __init__(self, space: Any, A: np.ndarray) -> None:
         self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
@@ -321,7 +315,7 @@ class Kernels(ABC):
         See `DensityField.bounded`.
     """
 
-    def __init__(self, space: Any):
+    def __init__(self, space: Any) -> None:
         self.space, self.bounded = space, 0.0
         self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
@@ -384,7 +378,7 @@ class CircleKernels(Kernels):
         return (len(self.space.points) - 1) // 2
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             logits = x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
             return np.exp(logits - logits.max(axis=1, keepdims=True))
 
@@ -414,7 +408,7 @@ class CircleKernels(Kernels):
         if scale is None:
             return None
 
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return np.exp(_logits(A, quadratic_form, x, y) - quadratic(scale, x)[:, None])
 
         return self._expanded(weights, scale)
@@ -504,7 +498,7 @@ class SphereKernels(Kernels):
     def _gaussian(
         self, A: np.ndarray, form: np.ndarray, scale: np.ndarray, rest: np.ndarray | None
     ) -> SphereKernel | None:
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
 
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
@@ -522,16 +516,9 @@ class SphereKernels(Kernels):
         return self.smooth(A, function)
 
     def _first(
-        self,
-        A,
-        function,
-        degrees,
-        scale: np.ndarray,
-        *,
-        rest=None,
-        analytic: bool = False,
-        resolved: float = RESOLVED_KERNEL,
-    ) -> SphereKernel | None:
+        self, A: np.ndarray, function: Callable, degrees: Iterable[int], scale: np.ndarray, *,
+        rest: np.ndarray | None = None, analytic: bool = False, resolved: float = RESOLVED_KERNEL,
+    ) -> SphereKernel | None:  # fmt: skip
         """The kernel to the first of these degrees that resolves the function; None if none does.
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
@@ -556,7 +543,7 @@ class SphereKernels(Kernels):
 def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
     """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
 
-    def weights(x, y):
+    def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         squares = [beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, Q), (y, K))]
         logits = (x @ (beta * K.T @ Q).T @ y.T)[None]
         return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
@@ -626,7 +613,7 @@ class _Octant:
     coefficients c_lm, m >= 0: f = sum_lm part * harmonic.
     """
 
-    def __init__(self, degree: int):
+    def __init__(self, degree: int) -> None:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree

@@ -34,7 +34,7 @@ class ModeTangents(ABC):
     tangential = True
     takes_velocities = True
 
-    def __init__(self, engine: Any, names: Sequence[str | None]):
+    def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         self._engine, self._names = engine, tuple(names)
         self._direct = DirectTangents(engine.drift, names, engine._threads.threads)
         drift, of = engine.drift, (engine.degree, engine.dimension)
@@ -85,8 +85,9 @@ class ModeTangents(ABC):
 
     @abstractmethod
     def of_system(
-        self, r: int, x, masses, dx, dm, known, modes
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
 
         `known` are the velocities, or None, and `modes` those of the measure.
@@ -104,13 +105,16 @@ class ModeTangents(ABC):
 class SphereTangents(ModeTangents):
     """Tangents on S^2, by the sums that characteristics use."""
 
-    def __init__(self, engine: Any, names: Sequence[str | None]):
+    def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         from ..spaces.sphere import Sphere
 
         super().__init__(engine, names)
         self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
-    def of_system(self, r, x, masses, dx, dm, known, modes):
+    def of_system(
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
         accuracy = max(ACCURACY, self._engine.accuracy)

@@ -28,6 +28,7 @@ two tokens of a pair where `both` is None. numba leaves out the branches that ar
 """
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,14 @@ def add_pairs(
 
 
 @njit(cache=True, nogil=True, announced="sums over pairs of tokens, about 2 s")
-def sums_of(columns, beta, sums, more, first, last):
+def sums_of(
+    columns: np.ndarray,
+    beta: np.ndarray,
+    sums: np.ndarray,
+    more: bool | None,
+    first: int,
+    last: int,
+) -> None:
     """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
     blocks = -(-columns.shape[2] // PAIR_BLOCK)
     for r in range(first, last):
@@ -104,19 +112,28 @@ def sums_of(columns, beta, sums, more, first, last):
 
 
 @njit(cache=True, nogil=True)
-def pairs_in_blocks(columns, changes, beta, rates, sums, more, first, last):
+def pairs_in_blocks(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, first: int, last: int,
+) -> None:  # fmt: skip
     """Add the pairs within a block, for some blocks of a system."""
     _add_inside(columns, changes, beta, rates, sums, more, first, last)
 
 
 @njit(cache=True, nogil=True)
-def pairs_of_blocks(columns, changes, beta, rates, sums, more, turn, first, last):
+def pairs_of_blocks(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, turn: int, first: int, last: int,
+) -> None:  # fmt: skip
     """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
     _add_between(columns, changes, beta, rates, sums, more, turn, first, last)
 
 
 @njit(**WITHIN)
-def _add_inside(columns, changes, beta, rates, sums, more, first, last):
+def _add_inside(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, first: int, last: int,
+) -> None:  # fmt: skip
     n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for block in range(first, last):
         begin, end = block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)
@@ -125,7 +142,10 @@ def _add_inside(columns, changes, beta, rates, sums, more, first, last):
 
 
 @njit(**WITHIN)
-def _add_between(columns, changes, beta, rates, sums, more, turn, first, last):
+def _add_between(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, turn: int, first: int, last: int,
+) -> None:  # fmt: skip
     n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     for number in range(first, last):
         one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
@@ -139,7 +159,9 @@ def _add_between(columns, changes, beta, rates, sums, more, turn, first, last):
 
 
 @njit(cache=True, nogil=True)
-def earlier_sums(columns, beta, sums, more, first, last):
+def earlier_sums(
+    columns: np.ndarray, beta: float, sums: np.ndarray, more: bool | None, first: int, last: int
+) -> None:
     """Add the sums over the tokens j <= i, for some blocks of systems; beta is one number.
 
     Blocks are numbered through all systems, from both ends of each in turn, as later ones take
@@ -161,7 +183,10 @@ def earlier_sums(columns, beta, sums, more, first, last):
 
 
 @njit(cache=True, nogil=True)
-def single_sums(columns, changes, beta, rates, tokens, sums, first, last):
+def single_sums(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, tokens: np.ndarray,
+    sums: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
     """Sums (1 + p, rows + 1, k) of some of k tokens of a system, over their largest weights.
 
     The levels are then at least a mass, and do not underflow.
@@ -187,7 +212,11 @@ def single_sums(columns, changes, beta, rates, tokens, sums, first, last):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add(columns, changes, beta, rates, offset, rows, begin, end, sums, shift, both, more, scratch):
+def _add(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    more: bool | None, scratch: np.ndarray,
+) -> None:  # fmt: skip
     """Add the pairs of tokens i = rows[0], ..., rows[1] - 1 and j = begin, ..., end - 1.
 
     To the sums of i, which are in the column i - shift, and with `both` to those of j.
@@ -204,8 +233,10 @@ def _add(columns, changes, beta, rates, offset, rows, begin, end, sums, shift, b
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _add_of_three(
-    columns, changes, beta, rates, offset, rows, begin, end, sums, shift, both, scratch
-):
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    scratch: np.ndarray,
+) -> None:  # fmt: skip
     """`_add` with three rows of coordinates."""
     x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
     masses, kernel, squares = columns[3, begin:end], scratch[0], scratch[1]
@@ -282,7 +313,7 @@ def _add_of_three(
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _squares(columns, i, begin, end, squares):
+def _squares(columns: np.ndarray, i: int, begin: int, end: int, squares: np.ndarray) -> None:
     """|u_i - u_j|^2 for j = begin, ..., end - 1."""
     for j in range(end - begin):
         squares[j] = 0.0
@@ -294,8 +325,10 @@ def _squares(columns, i, begin, end, squares):
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _add_of_any(
-    columns, changes, beta, rates, offset, rows, begin, end, sums, shift, both, scratch
-):
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    scratch: np.ndarray,
+) -> None:  # fmt: skip
     """`_add` with any number of rows of coordinates."""
     masses, d = columns[-1, begin:end], columns.shape[0] - 1
     squares = kernel = weights = scratch[0]  # one after the other, unless they are used again
