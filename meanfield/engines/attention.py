@@ -16,7 +16,7 @@ import numpy as np
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, Hardmax, ensemble, heads
-from .contract import SINGLE_THREAD, ThreadPool
+from .contract import SINGLE_THREAD, Engine, ThreadPool
 
 LOGIT_ENTRIES = 1 << 17  # of a block: 1 MiB, within the cache of a core
 LOGIT_COLUMNS = 512
@@ -26,7 +26,7 @@ LEAST_SUM = np.finfo(float).tiny  # of weights; below it they have lost digits
 NO_MASS_BIAS = -1e300  # of a token without mass: finite, so that among such tokens logits are 0
 
 
-class AttentionSums:
+class AttentionSums(Engine):
     """The attention A_i of `Attention` or `Hardmax` on the tokens of R replicas.
 
     Parameters
@@ -50,7 +50,6 @@ class AttentionSums:
         self.threads = ThreadPool(whole_number("threads", threads))
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
         part = copy(self)
         part.drift = self.drift.member(members) if self.drift.shape else self.drift
         return part
@@ -119,7 +118,7 @@ class AttentionSums:
         return head
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """`AttentionTangents` of A: its values and derivatives.
+        """A and its derivatives: see `AttentionTangents`.
 
         Raises MeanfieldError for Hardmax.
         """
@@ -136,14 +135,6 @@ class AttentionSums:
                 "are not known. Give the weights of `Attention` one, with attend_tangents."
             )
         return AttentionTangents(self.drift, names, self.threads.threads)
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The interaction energies (R,); nan for drifts that increase none."""
-        return self.drift.interaction_energy(x, masses)
-
-    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
-        return self.drift.interaction_potential(x, masses, t)
 
 
 @dataclass(frozen=True)

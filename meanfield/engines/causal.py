@@ -19,7 +19,7 @@ from ..lowlevel.blas import one_blas_thread
 from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
-from .contract import SINGLE_THREAD, Engine, ThreadPool
+from .contract import SINGLE_THREAD, ZonalEngine
 from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_LEVEL, projected
 from .gram_pairs import within_one
 from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
@@ -30,7 +30,7 @@ FEWEST_ROWS = 128  # of a block at least, where windows are short
 WINDOW_ROUNDING = 1e-12  # of positions, which are sums of masses, at the edge of a window
 
 
-class CausalEngine(Engine):
+class CausalEngine(ZonalEngine):
     """Velocities of tokens that attend to earlier ones, under a zonal drift.
 
     They increase no energy, and their derivatives are not known.
@@ -42,8 +42,8 @@ class CausalEngine(Engine):
     causal : Causal
     """
 
-    def __init__(self, drift: ZonalDrift, causal: Causal) -> None:
-        super().__init__(drift)
+    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
+        super().__init__(drift, threads)
         self.causal = causal
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -93,8 +93,7 @@ class CausalSums(CausalEngine):
     name = "causal direct"
 
     def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
-        super().__init__(drift, causal)
-        self.threads = ThreadPool(threads)
+        super().__init__(drift, causal, threads)
         if causal.beta is not None and "beta" not in drift.parameters:
             raise ValueError(
                 f"causal has a beta of its own for each place, and {drift!r} has none to be "

@@ -47,9 +47,9 @@ class CausalModes(CausalEngine):
 
     def __init__(self, modes: HarmonicEngine, causal: Causal) -> None:
         super().__init__(modes.drift, causal)
-        self.name = f"causal {modes.name}"  # type: ignore[misc]
+        self.name = f"causal {modes.name}"
         self._modes, self._numerators = modes, modes.undivided()
-        self._pairs = CausalSums(modes.drift, causal, modes._threads.threads)
+        self._pairs = CausalSums(modes.drift, causal, modes.threads.threads)
         self._normalised = modes.normaliser is not None
         self._reference = self._largest_level() if self._normalised else None
         costs = [self._cost(int(size)) / size for size in BLOCK_SIZES]

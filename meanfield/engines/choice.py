@@ -2,8 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,24 +14,17 @@ from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
 from ..models import Attention, Causal, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
-from .attention_modes import AttentionModes, NoModes
+from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
 from .causal_modes import CausalModes
-from .circle import CircleModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
-from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING, HarmonicEngine
-from .kernels import FINEST_DEGREE
-from .sphere import SphereModes
-
-MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
-    kind.dimension: kind for kind in (CircleModes, SphereModes)
-}
+from .field_sums import MODES_BY_DIMENSION, FieldSums
+from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
 
 FEWEST_FOR_MODES = 256  # below, all pairs take 60 us at most, and no error at all
 LEVEL_NODE_COUNT = 65  # of inner products at which Z is looked at
-FIELD_ACCURACY = 1e-12  # accuracy of velocities in a field that was solved
 FINEST_MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
 
 
@@ -185,149 +179,71 @@ def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
     return tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING
 
 
-class FieldSums:
-    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+@dataclass(frozen=True)
+class Request:
+    """The tokens that an engine is for, and the sums that are needed of it: see `engine_for`."""
 
-    Sums over the points of the grid, which has the masses, where `Attention` has no modes, and for
-    the whole output of zonal drifts.
+    asked: Any  # a Summation, all of which have `threads`
+    n: int
+    d: int
+    whole_for: str = ""
+    on_sphere: bool = True
+    causal: Causal | None = None
 
-    Parameters
-    ----------
-    drift : MeanField
-    threads : int
-    whole : bool
-        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
-    """
 
-    name = "field"
-    tangential = False
+def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
+    """The engine of a zonal drift, or of an ensemble of them."""
+    asked = request.asked
+    if request.whole_for:
+        if not asked.whole:
+            raise ValueError(
+                f"{request.whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
+            )
+        asked = Direct(threads=asked.threads)
+    build = partial(asked.build, n=request.n, d=request.d, causal=request.causal)
+    return _by_members(drift, asked, build) if drift.shape else build(drift)
 
-    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False) -> None:
-        self.drift = drift
-        source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
-        parts: dict[Any, Any] = {
-            ZonalDrift: ZonalPoints if whole else zonal_field,
-            Attention: AttentionPoints,
-            Pointwise: FieldValues,
-        }
-        self._parts: list[Any] = [
-            (factor, parts[_kind_of(part)](part, drift.space, threads))
-            for factor, part in source.terms
-        ]
 
-    def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """The output of attention (R, n, d) at time t; tangential under zonal drifts."""
-        coefficients = self.drift.coefficients(t)
-        outputs = [factor * part(t, x, coefficients) for factor, part in self._parts]
-        return sum(outputs[1:], outputs[0])
-
-    def with_tangents(self, names: Any) -> Any:
-        """Raise MeanfieldError: derivatives in the field of densities are not known."""
-        raise MeanfieldError(
-            "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
-            "Leave tangents out, or solve for interacting tokens."
+def attention_engine(drift: Attention, request: Request) -> Engine:
+    """The engine of attention with matrices."""
+    asked = request.asked
+    if request.causal is None:
+        return asked.of_attention(drift, request.n, request.d, on_sphere=request.on_sphere)
+    if not asked.whole:
+        raise ValueError(
+            f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
         )
-
-    def of_members(self, _members: np.ndarray) -> Self:
-        """The engine of some of the systems: all are in one field."""
-        return self
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """nan (R,): tokens in a field do not interact."""
-        return self.drift.interaction_energy(x, masses)
+    return CausalAttention(drift, request.causal, asked.threads)
 
 
-class ZonalModes:
-    """Velocities at tokens under a zonal drift, from the coefficients of a density."""
-
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
-        self._space, self._sums = (
-            space,
-            MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads),
-        )
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        kept = self._space.resample(coefficients, self._sums.degree)
-        modes = self._sums.of_density(kept)
-        modes = np.broadcast_to(modes, (len(x), modes.size))
-        return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
+def field_engine(drift: MeanField, request: Request) -> Engine:
+    """The engine of the field of densities."""
+    return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
 
 
-class ZonalPoints:
-    """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
-
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
-        self._space, self._sums = space, DirectSums(drift, threads)
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        points, masses = masses_of(self._space, coefficients, len(x))
-        masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
-        output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
-        return output[:, : x.shape[1]]
-
-
-def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
-    """Velocities by modes; over the points of the grid for kernels that are not smooth."""
-    try:
-        return ZonalModes(drift, space, threads)
-    except MeanfieldError:
-        return ZonalPoints(drift, space, threads)
-
-
-class AttentionPoints:
-    """Attention at tokens in the field of a density, which the points of a grid stand for.
-
-    By the harmonics of a grid that integrates them, or by sums over the grid of the density.
-    """
-
-    def __init__(self, drift: Attention, space: Any, threads: int) -> None:
-        self._coarse, self._pairs = space, AttentionSums(drift, threads)
-        self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
-        self._sums = AttentionModes(drift, threads=threads, strict=True)
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        fine = self._coarse.resample(coefficients, self._fine.degree)
-        try:
-            return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)
-        except NoModes:
-            return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
-
-
-class FieldValues:
-    """A function of points, which no density changes."""
-
-    def __init__(self, drift: Pointwise, _space: Any, threads: int) -> None:
-        self._values = PointValues(drift, threads)
-
-    def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
-        return self._values.attention(t, x, np.empty(0))
-
-
-def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
-    """The points of a grid and their masses under a density, so many times."""
-    masses = space.weights * space.to_values(coefficients)
-    points = np.broadcast_to(space.points, (replicas, *space.points.shape))
-    return points, np.broadcast_to(masses, (replicas, masses.size))
-
-
-ENGINE_OF_DRIFT: dict[Any, Callable[..., Any]] = {
-    Hardmax: AttentionSums,
-    MeanField: FieldSums,
-    Pointwise: PointValues,
-}  # of drifts that have one way to sum over tokens
+# Engines by the kind of the drift: with a choice, and without.
+CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
+    ZonalDrift: zonal_engine,
+    Attention: attention_engine,
+}
+SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
+    Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
+    MeanField: field_engine,
+    Pointwise: lambda drift, request: PointValues(drift),
+}
 
 
 def _kind_of(drift: Drift) -> type[Drift]:
     """The class whose engine sums a drift."""
-    kinds: list[Any] = [ZonalDrift, Attention, *ENGINE_OF_DRIFT]
+    kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
     kind: type[Drift] | None = ancestor(type(drift), kinds)
-    if kind is not None:
-        return kind
-    names = ", ".join(each.__name__ for each in kinds)
-    raise MeanfieldError(
-        f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
-        "classes derived from them."
-    )
+    if kind is None:
+        names = ", ".join(each.__name__ for each in kinds)
+        raise MeanfieldError(
+            f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
+            "classes derived from them."
+        )
+    return kind
 
 
 def engine_for(
@@ -339,7 +255,7 @@ def engine_for(
     whole_for: str = "",
     on_sphere: bool = True,
     causal: Causal | None = None,
-) -> Any:
+) -> Engine:
     """The engine of sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
@@ -368,47 +284,33 @@ def engine_for(
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
         raise TypeError(f"engine must be one of {names}; got {as_given(asked)}.")
     asked = Automatic() if asked is None else asked
+    request = Request(asked, n, d, whole_for, on_sphere, causal)
     factors, parts = zip(*drift.terms, strict=True)
-    if parts != (drift,):
-        some_choose = not all(_kind_of(part) in ENGINE_OF_DRIFT for part in parts)
-        others = Automatic(threads=asked.threads) if some_choose else asked
-        options: Any = {"whole_for": whole_for, "on_sphere": on_sphere, "causal": causal}
-        engines = [
-            engine_for(
-                part, others if _kind_of(part) in ENGINE_OF_DRIFT else asked, n, d, **options
-            )
-            for part in parts
-        ]
-        return CombinedSums(factors, engines, whole=bool(whole_for))
-    kind, name = _kind_of(drift), type(drift).__name__
-    if kind in ENGINE_OF_DRIFT:
-        if not asked.leaves_open:
-            raise ValueError(
-                f"{name} has one way to sum over tokens; leave out engine = {asked!r}, or give "
-                "engines.Automatic(threads=...)."
-            )
-        if kind is MeanField:
-            return FieldSums(drift, asked.threads, whole=bool(whole_for))
-        return ENGINE_OF_DRIFT[kind](drift, threads=asked.threads)
-    if kind is Attention and causal is not None:
-        if not asked.whole:
-            raise ValueError(
-                f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
-            )
-        return CausalAttention(drift, causal, asked.threads)
-    if kind is Attention:
-        return asked.of_attention(drift, n, d, on_sphere=on_sphere)
-    if whole_for:
-        if not asked.whole:
-            raise ValueError(
-                f"{whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
-            )
-        asked = Direct(threads=asked.threads)
-    build = partial(asked.build, n=n, d=d, causal=causal)
-    return _by_members(drift, asked, build) if drift.shape else build(drift)
+    if parts == (drift,):
+        return _engine_of(drift, request)
+    choose = [_kind_of(part) in CHOSEN_ENGINES for part in parts]
+    other = Automatic(threads=asked.threads) if any(choose) else asked
+    engines = [
+        _engine_of(part, request if chooses else replace(request, asked=other))
+        for part, chooses in zip(parts, choose, strict=True)
+    ]
+    return CombinedSums(factors, engines, whole=bool(whole_for))
 
 
-def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Any:
+def _engine_of(drift: Drift, request: Request) -> Engine:
+    """The engine of a drift that is no sum."""
+    kind = _kind_of(drift)
+    if kind in CHOSEN_ENGINES:
+        return CHOSEN_ENGINES[kind](drift, request)
+    if not request.asked.leaves_open:
+        raise ValueError(
+            f"{type(drift).__name__} has one way to sum over tokens; leave out engine = "
+            f"{request.asked!r}, or give engines.Automatic(threads=...)."
+        )
+    return SINGLE_ENGINES[kind](drift, request)
+
+
+def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
     """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
 
     Sums over pairs take any members together; harmonics those whose parameters are the same.
@@ -421,14 +323,13 @@ def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Eng
     for kind in range(len(kinds)):
         members = np.flatnonzero(kind_of == kind)
         engine = build(drift.member(members[0]))
-        together = isinstance(engine, DirectSums | MeanDirection)
-        groups.setdefault(type(engine) if together else kind, []).append((members, engine))
+        key = type(engine) if engine.takes_any_members else kind
+        groups.setdefault(key, []).append((members, engine))
     engines = []
     for alike in groups.values():
         members = np.sort(np.concatenate([numbers for numbers, _ in alike]))
         engine = alike[0][1]
         if len(alike) > 1:
-            part = drift.member(members)
-            engine = type(engine)(*((part, asked.threads) if engine.name == "direct" else (part,)))
+            engine = type(engine)(drift.member(members), asked.threads)
         engines.append((members, engine))
     return engines[0][1] if len(engines) == 1 else MemberSums(engines)

@@ -134,7 +134,7 @@ class CircleModes(HarmonicEngine):
         series = np.empty((0, 0), dtype=complex) if levels is None else self._levels * modes
         filled = np.empty((0, 0)) if levels is None else levels
         work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
-        self._threads.share(work, len(x) * parts_of(x))
+        self.threads.share(work, len(x) * parts_of(x))
         return velocity, levels
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:

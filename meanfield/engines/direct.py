@@ -16,7 +16,7 @@ from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from .contract import SINGLE_THREAD, Engine, ThreadPool
+from .contract import SINGLE_THREAD, ThreadPool, ZonalEngine
 from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
@@ -29,7 +29,7 @@ PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds of an exponential, of a
 MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
 
 
-class DirectSums(Engine):
+class DirectSums(ZonalEngine):
     """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
     Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
@@ -54,12 +54,13 @@ class DirectSums(Engine):
     """
 
     name = "direct"
+    takes_any_members = True
 
     def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
-        super().__init__(drift)
-        self._threads, self._workspace = ThreadPool(threads), Workspace()
+        super().__init__(drift, threads)
+        self._workspace = Workspace()
         if drift.exponent is None:
             self._members[0].slope(np.zeros(1))  # refuses potentials that have none
 
@@ -118,16 +119,11 @@ class DirectSums(Engine):
         columns = columns_of(x[None], masses[None])
         drift = self._members[replica % len(self._members)]
         if drift.exponent is None:
-            pulls = self._row_pulls(columns[0], drift, tokens, self._threads)
+            pulls = self._row_pulls(columns[0], drift, tokens, self.threads)
         else:
             pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
             pulls /= pulls[-1]
         return projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
-
-    def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .direct_tangents import DirectTangents
-
-        return DirectTangents(self.drift, names, self._threads.threads)
 
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, self.drift.exponent, dtype=float)
@@ -169,7 +165,7 @@ class DirectSums(Engine):
     def _single_sums(self, columns: np.ndarray, beta: float, tokens: np.ndarray) -> np.ndarray:
         sums = np.zeros((1, len(columns), tokens.size))
         work = partial(single_sums, columns, None, beta, None, tokens, sums)
-        self._threads.share(work, tokens.size)
+        self.threads.share(work, tokens.size)
         return sums[0]
 
     def _symmetric_sums(self, columns: np.ndarray, functions: Sequence[Callable]) -> np.ndarray:
@@ -225,7 +221,7 @@ class DirectSums(Engine):
 
     def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
-        return self._threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
+        return self.threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
 
 
 def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
@@ -253,10 +249,11 @@ def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
 # The constant kernel, by the mean ------------------------------------------------------------
 
 
-class MeanDirection(Engine):
+class MeanDirection(ZonalEngine):
     """v_i = P_i M with M = sum_j m_j x_j, O(n d): Kuramoto, and USA and SA at beta = 0."""
 
     name = "mean"
+    takes_any_members = True
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         velocity = np.empty(x.shape)

@@ -11,7 +11,7 @@ from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.contract import dimension_of_harmonics
-from .contract import Engine, ThreadPool
+from .contract import ThreadPool, ZonalEngine
 from .direct import DirectSums
 
 HARMONIC_ROUNDING = 4e-15  # of sums over harmonics, relative to the maximum of the kernel
@@ -68,7 +68,7 @@ class PointTransforms(ABC):
         """Values (R, r, n) at the points of series (R, r, modes), normalised as densities."""
 
 
-class HarmonicEngine(Engine):
+class HarmonicEngine(ZonalEngine):
     """Velocities by the harmonics of the tokens' measure, in O(n) operations.
 
     Parameters
@@ -100,8 +100,8 @@ class HarmonicEngine(Engine):
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
     def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
-        super().__init__(drift)
-        self.tolerance, self._threads = tolerance, ThreadPool(threads)
+        super().__init__(drift, threads)
+        self.tolerance = tolerance
         d = self.dimension
         kernel_degree(drift, 2)  # refuses rough potentials seconds earlier than for d = 3
         self.degree = kernel_degree(drift, d)
@@ -115,12 +115,12 @@ class HarmonicEngine(Engine):
         self.attraction = drift.attraction(self.degree, d)
         coarsest = tolerance / 30 if self.normaliser is None else 0.0
         self.accuracy = max(coarsest, FINEST_ACCURACY)
-        self.scattered = self.transforms_of(self.degree, self.accuracy, self._threads)
+        self.scattered = self.transforms_of(self.degree, self.accuracy, self.threads)
 
     def of_members(self, members: np.ndarray) -> Self:
         if not self.drift.shape:
             return self
-        return type(self)(self.drift.member(members), self.tolerance, self._threads.threads)
+        return type(self)(self.drift.member(members), self.tolerance, self.threads.threads)
 
     def undivided(self) -> Self:
         """The engine of the numerators alone, as if Z were 1, in the same harmonics."""

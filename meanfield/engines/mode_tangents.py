@@ -36,7 +36,7 @@ class ModeTangents(ABC):
 
     def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         self._engine, self._names = engine, tuple(names)
-        self._direct = DirectTangents(engine.drift, names, engine._threads.threads)
+        self._direct = DirectTangents(engine.drift, names, engine.threads.threads)
         drift, of = engine.drift, (engine.degree, engine.dimension)
         count = int(np.prod(drift.shape))
         self._changes = []

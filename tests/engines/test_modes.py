@@ -88,7 +88,7 @@ def test_powers_and_transforms_agree(monkeypatch, drift):
     x, masses = tokens("clustered", 1000, 2, replicas=2)
     engine = CircleModes(drift)
     velocity, energy = engine.velocity(x, masses), engine.energy(x, masses)
-    monkeypatch.setattr(circle, "POWERS", 0)
+    monkeypatch.setattr(circle, "HIGHEST_POWER", 0)
     assert error(engine.velocity(x, masses), velocity) < 1e-11
     np.testing.assert_allclose(engine.energy(x, masses), energy, rtol=1e-11)
 
