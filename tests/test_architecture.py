@@ -13,6 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import meanfield
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "meanfield"
 
@@ -30,18 +34,19 @@ ROOMS = [
     {"solving"},
     {"distances"},
     {"sweeps"},
-    {"chaos", "bifurcation", "networks"},
+    {"chaos", "bifurcation"},
     {"plotting"},
-    {"app", "testing"},
-    {"explore"},
-    {"__init__", "__main__"},
+    {"app", "testing", "extending"},
+    {"__init__"},
+    {"networks", "explore"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
 UPWARD = {  # inside functions, or for type hints
     ("results", "derivatives"),
-    ("networks", "plotting"),
+    ("app", "networks"),
     ("app", "explore"),
 }
 
@@ -137,6 +142,31 @@ def upward_imports():
 
 def test_imports_point_downwards():
     assert list(upward_imports()) == [], "modules and what they import that is not below: see ROOMS"
+
+
+def private_names(path, room):
+    """Names of the package that a module uses and that no `__all__` lists, but for its own room."""
+    package = ["meanfield", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(parse(path)):
+        dotted = []
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            dotted = absolute_names(node, package)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("mf", "meanfield"):
+            dotted = [f"meanfield.{node.attr}"]
+        for name in dotted:
+            top, *rest = name.split(".")
+            owner = meanfield if top == "meanfield" and rest[:1] != [room] else None
+            for part in rest if owner else ():
+                if part not in owner.__all__:
+                    yield name
+                    break
+                owner = getattr(owner, part)
+
+
+@pytest.mark.parametrize("room", ["networks", "explore"])
+def test_rooms_that_could_be_packages_of_their_own_use_public_names_only(room):
+    used = {name for path in MODULES if room_of(path) == room for name in private_names(path, room)}
+    assert not used, "make these public, or solve it in the room"
 
 
 def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):

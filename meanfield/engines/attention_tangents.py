@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, constant
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, heads
 from .attention import LOGIT_ENTRIES, NO_MASS_BIAS, Head, of_head, times
@@ -31,7 +33,7 @@ class AttentionTangents:
 
     tangential = False
 
-    def __init__(self, drift: Attention, names: Sequence[str | None], threads: int = 1):
+    def __init__(self, drift: Attention, names: Sequence[str | None], threads: int = 1) -> None:
         self.drift: Any = drift
         self._by_beta = np.array([float(name == "beta") for name in names]).reshape(-1, 1, 1, 1)
         self._threads = ThreadPool(threads)
@@ -57,7 +59,7 @@ class AttentionTangents:
                     causal=self.drift.causal,
                     terms=None if positions is None else positions.of_head(number),
                 )  # fmt: skip
-                pulled, by = self.drift.weights.attend_tangents(head)
+                pulled, by = self.drift.attend(head)
                 if "output" in matrix:
                     pulled, by = times(pulled, matrix["output"]), times(by, matrix["output"])
                 total += pulled
@@ -117,8 +119,8 @@ class HeadTangents:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, derivative: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
-        """With k and its partial derivatives = derivative(l, (beta |q|^2, beta |k|^2))."""
+    def weighted(self, kernel: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
+        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2))."""
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         changes = [
             2 * self.beta * (v * by).sum(-1, keepdims=True)
@@ -126,19 +128,13 @@ class HeadTangents:
             for v, by in ((self.queries, self.by_queries), (self.keys, self.by_keys))
         ]
 
-        def weigh(chunk, rows, logits, seen):
-            of_keys = squares[1][chunk].swapaxes(1, 2)
-            k, by_logits, by_own, by_keys = derivative(logits, (squares[0][chunk, rows], of_keys))
-
-            def change(a, dl):
-                found = by_logits * dl
-                if by_own is not None:
-                    found += by_own * changes[0][a, chunk, rows]
-                if by_keys is not None:
-                    found += by_keys * changes[1][a, chunk].swapaxes(1, 2)
-                return found if seen is None else np.where(seen, found, 0.0)
-
-            return (k if seen is None else np.where(seen, k, 0.0)), change, None
+        def weigh(
+            chunk: slice, rows: slice, logits: Dual, seen: np.ndarray | None
+        ) -> tuple[Any, np.ndarray | None]:
+            own = Dual(squares[0][chunk, rows], changes[0][:, chunk, rows])
+            keys = Dual(squares[1][chunk].swapaxes(1, 2), changes[1][:, chunk].swapaxes(2, 3))
+            k = weights_along(kernel, logits, (own, keys))
+            return k if seen is None else np.where(seen, k, 0.0), None
 
         return self._means(weigh) if normalised else self._totals(weigh)
 
@@ -146,22 +142,20 @@ class HeadTangents:
         """With k = e^l, each row relative to its largest k."""
         unseen = None if self.masses.all() else self.masses <= 0
 
-        def weigh(chunk, rows, logits, seen):
+        def weigh(
+            chunk: slice, rows: slice, logits: Dual, seen: np.ndarray | None
+        ) -> tuple[Any, np.ndarray | None]:
+            l = logits.value
             if seen is not None:
-                np.copyto(logits, -np.inf, where=~seen)
-            among = (
-                logits if unseen is None else np.where(unseen[chunk, None], NO_MASS_BIAS, logits)
-            )
+                np.copyto(l, -np.inf, where=~seen)
+            among = l if unseen is None else np.where(unseen[chunk, None], NO_MASS_BIAS, l)
             top = np.maximum(among.max(axis=-1, keepdims=True), NO_MASS_BIAS)
-            np.subtract(logits, top, out=logits)
+            np.subtract(l, top, out=l)
             if unseen is not None:  # they may be more than those that count
-                np.minimum(logits, HIGHEST_LOGIT, out=logits)
-            k = np.exp(logits, out=logits)
-
-            def change(a, dl):
-                return np.multiply(k, dl, out=dl)
-
-            return k, change, top
+                np.minimum(l, HIGHEST_LOGIT, out=l)
+            np.exp(l, out=l)
+            np.multiply(logits.changes, l, out=logits.changes)
+            return logits, top
 
         return self._means(weigh) if normalised else self._totals(weigh)
 
@@ -183,13 +177,7 @@ class HeadTangents:
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """With k = l, not normalised, in O(n) operations unless causal."""
         if self.causal:
-            return self._totals(
-                lambda chunk, rows, logits, seen: (
-                    np.where(seen, logits, 0.0) if seen is not None else logits,
-                    lambda a, dl: dl if seen is None else np.where(seen, dl, 0.0),
-                    None,
-                )
-            )
+            return self._totals(lambda _chunk, _rows, logits, seen: (logits * seen, None))
         u, du = self._pulling
         u, du, keys = u[..., :-1], du[..., :-1], self.keys.swapaxes(-1, -2)
         moment = keys @ u
@@ -247,12 +235,11 @@ class HeadTangents:
     def _sums(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """sum_j k_ij (m v, m)_j, its changes, and the logarithm of what rows are relative to.
 
-        weigh(chunk, rows, logits, seen) gives weights, (a, change of logits) -> that of weights,
-        and this logarithm or None; `seen` tells which pairs count, None if all do.
+        weigh(chunk, rows, logits, seen) gives `Dual` weights, and this logarithm or None; `seen`
+        tells which pairs count, None if all do.
         """
         u, du = self._pulling
         replicas, n = self.masses.shape
-        count = len(du)
         sums, top = np.empty(u.shape), np.zeros((replicas, n, 1))
         changed = np.empty(du.shape)
         own = self.beta * self.queries
@@ -261,38 +248,54 @@ class HeadTangents:
         left = np.concatenate([by_own, np.broadcast_to(own, by_own.shape)], axis=-1)
         right = np.concatenate([np.broadcast_to(self.keys, by_own.shape), self.by_keys], axis=-1)
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             logits = own[chunk, rows] @ self.keys[chunk].swapaxes(1, 2)
             if self.bias is not None:
                 logits += self.bias[chunk, None]
             if self.terms is not None:
                 logits += self.terms(rows, slice(0, n))
+            moved = left[:, chunk, rows] @ right[:, chunk].swapaxes(2, 3)
+            if self.by_bias is not None:
+                moved += self.by_bias[:, chunk, None]
             seen = None
             if self.causal:
                 seen = np.arange(n) <= np.arange(rows.start, rows.stop)[:, None]
-            k, change, size = weigh(chunk, rows, logits, seen)
-            sums[chunk, rows] = k @ u[chunk]
+            k, size = weigh(chunk, rows, Dual(logits, moved), seen)
+            sums[chunk, rows] = k.value @ u[chunk]
             if size is not None:
                 top[chunk, rows] = size
-            for a in range(count):
-                dl = left[a, chunk, rows] @ right[a, chunk].swapaxes(1, 2)
-                if self.by_bias is not None:
-                    dl += self.by_bias[a, chunk, None]
-                moved = change(a, dl) @ u[chunk]
-                changed[a, chunk, rows] = moved + k @ du[a, chunk]
+            changed[:, chunk, rows] = k.changes @ u[chunk] + k.value @ du[:, chunk]
 
-        rows = max(1, min(n, LOGIT_ENTRIES // n))
-        chunk = max(1, LOGIT_ENTRIES // (rows * n)) if rows == n else 1
+        entries = LOGIT_ENTRIES // (1 + len(du))  # of weights and their changes together
+        rows = max(1, min(n, entries // n))
+        chunk = max(1, entries // (rows * n)) if rows == n else 1
         blocks = [
             (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
             for c in range(0, replicas, chunk)
             for r in range(0, n, rows)
         ]
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
                 for block in blocks[first:last]:
                     work(*block)
 
         self.threads.share(some, len(blocks))
         return sums, changed, top
+
+
+def weights_along(kernel: Callable, logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
+    """Weights of logits and squares with tangents, of functions of NumPy; else by differences."""
+    try:
+        k = kernel(logits.copy(), squares)
+        return k if isinstance(k, Dual) else constant(k, len(logits.changes))
+    except (TypeError, AttributeError):  # they calculate with functions that have no rule
+        arguments, total = (logits, *squares), np.zeros(logits.changes.shape)
+    for number, each in enumerate(arguments):
+
+        def moved(h: float, number: int = number) -> np.ndarray:
+            l, *rest = (a.value + h * (k == number) for k, a in enumerate(arguments))
+            return kernel(l, tuple(rest))
+
+        total += derivative_at_zero(moved, kernel.__name__) * each.changes
+    return Dual(kernel(logits.value.copy(), tuple(s.value for s in squares)), total)

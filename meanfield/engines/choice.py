@@ -255,7 +255,7 @@ def engine_for(
     whole_for: str = "",
     on_sphere: bool = True,
     causal: Causal | None = None,
-) -> Engine:
+) -> Any:
     """The engine of sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters

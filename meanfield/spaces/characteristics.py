@@ -7,6 +7,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, positive, real_array, whole_number
+from ..core.dual import Dual, value_of
 from ..states.contract import Arrays, State
 from ..states.points import check_unit
 from .clusters import Cluster
@@ -122,7 +123,7 @@ class Characteristics(State):
 
     def _enter(self, space: "Space", limit, coordinates, masses, halves) -> None:
         limit = np.asarray(limit)
-        self._set(coordinates=np.asarray(coordinates), masses=np.asarray(masses), limit=limit)
+        self._set(coordinates=_array(coordinates), masses=_array(masses), limit=limit)
         self._set(space=space, chart=space.chart(limit), halves=np.array(halves) > 0)
 
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
@@ -176,7 +177,7 @@ class Characteristics(State):
         wanted = f"finite, of shape {self.coordinates.shape}"
         fitting("coordinates", coordinates, wanted, fits)
         if coordinates.ndim > 1:
-            check_unit("moved", coordinates)
+            check_unit("moved", value_of(coordinates))
         masses = self.masses if masses is None else masses
         return self.of_nodes(self.space, self.limit, coordinates, masses, self.halves)
 
@@ -290,3 +291,7 @@ def _degree_of(density: Density) -> int:
     space = density.space
     size = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
     return int(space.degrees[size].max())
+
+
+def _array(values: Any) -> Any:
+    return values if isinstance(values, Dual) else np.asarray(values)

@@ -3,10 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import lgamma, log, pi, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.dual import Dual, changes_of, value_of
 from .clusters import Cluster, clusters_among, mean_direction
 
 if TYPE_CHECKING:
@@ -56,18 +57,36 @@ class Chart(ABC):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         """Coefficients of sum_i masses_i delta_{x_i}, those of the space of this degree."""
 
-    @abstractmethod
     def velocity(
+        self,
+        coordinates: np.ndarray | Dual,
+        masses: np.ndarray | Dual,
+        attraction: np.ndarray | Dual,
+        normaliser: np.ndarray | Dual | None,
+    ) -> Any:
+        """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
+
+        `attraction` and `normaliser` are the multipliers of W and Z by degree. All have tangents,
+        or none.
+        """
+        given: Any = (coordinates, masses, attraction, normaliser)
+        if not isinstance(coordinates, Dual):
+            return self.velocity_of_nodes(*given)
+        x, m, *tables = (value_of(each) for each in given)
+        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in given)
+        pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
+        moved = np.ascontiguousarray(moved)
+        return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
+
+    @abstractmethod
+    def velocity_of_nodes(
         self,
         coordinates: np.ndarray,
         masses: np.ndarray,
         attraction: np.ndarray,
         normaliser: np.ndarray | None,
     ) -> np.ndarray:
-        """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
-
-        `attraction` and `normaliser` are the multipliers of W and Z by degree.
-        """
+        """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
@@ -79,7 +98,7 @@ class Chart(ABC):
         multipliers: Multipliers,
         by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `velocity`, and its changes (p, ...) with those of coordinates, masses, multipliers.
+        """Velocities, and their changes (p, ...) with those of coordinates, masses, multipliers.
 
         Parameters
         ----------
@@ -89,20 +108,6 @@ class Chart(ABC):
         multipliers : (attraction, normaliser or None)
         by_multipliers : sequence of p such pairs
         """
-
-    @abstractmethod
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        """The changes (p, n, d) of the unit vectors with those of the coordinates, (p, ...)."""
-
-    @abstractmethod
-    def rates_tangents(
-        self, coordinates: np.ndarray, changes: np.ndarray, vectors: np.ndarray, by: np.ndarray
-    ) -> np.ndarray:
-        """The changes (p, ...) of `rates` with those of the coordinates and vectors, (p, n, d)."""
-
-    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        """The changes (p, ...) of `projected` with those of the coordinates."""
-        return changes
 
     @abstractmethod
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:

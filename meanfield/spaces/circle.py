@@ -363,7 +363,7 @@ class CircleChart(Chart):
         turned = moments_of_angles(coordinates, masses, degree)
         return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
 
-    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         moments = moments_of_angles(coordinates, masses, attraction.size - 1)
         slope = 1j * np.arange(attraction.size) * attraction * moments
         if normaliser is None:
@@ -397,18 +397,6 @@ class CircleChart(Chart):
         v = slope / level
         by_level = np.reshape(levels, changes.shape) + tilt * changes
         return v, (by_slope - v * by_level) / level
-
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        x = self.points(coordinates)
-        return changes[..., None] * np.stack([-x[:, 1], x[:, 0]], axis=1)
-
-    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
-        x = self.points(coordinates)
-        return (
-            x[:, 0] * by[..., 1]
-            - x[:, 1] * by[..., 0]
-            - changes * (x[:, 0] * vectors[:, 0] + x[:, 1] * vectors[:, 1])
-        )
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         x = self.points(coordinates)

@@ -39,7 +39,8 @@ SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Space
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """The array, which many share, so that none of them can change it."""
-    array.setflags(write=False)
+    if isinstance(array, np.ndarray):  # others have tangents, and are not shared
+        array.setflags(write=False)
     return array
 
 

@@ -309,7 +309,7 @@ class SphereChart(Chart):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         return sphere_points.empirical_coefficients(coordinates, masses, degree)
 
-    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         degree = attraction.size - 1
         degrees = sphere_points.degrees_of(degree)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
@@ -381,20 +381,6 @@ class SphereChart(Chart):
                 places.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, found[a]
             )
         return v, found, np.inf if normaliser is None else float(np.min(level))
-
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        return changes
-
-    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
-        along = np.einsum("nd,nd->n", coordinates, vectors)
-        moved = np.einsum("pnd,nd->pn", changes, vectors) + np.einsum("nd,pnd->pn", coordinates, by)
-        return by - moved[..., None] * coordinates - along[:, None] * changes
-
-    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        length = np.linalg.norm(coordinates, axis=1, keepdims=True)
-        x = coordinates / length
-        along = np.einsum("nd,pnd->pn", x, changes)
-        return (changes - along[..., None] * x) / length
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         along = np.einsum("nd,nd->n", coordinates, vectors)

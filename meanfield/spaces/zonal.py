@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory, fitting, real_array, whole_number
+from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
@@ -283,16 +284,15 @@ class ZonalChart(Chart):
         return -np.tanh(coordinates)
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
-        points = np.zeros((coordinates.size, self.space.dimension))
-        points[:, 0] = _sech(coordinates)
-        points[:, -1] = self._heights(coordinates) * self.limit[-1]
-        return points
+        across, nothing = _sech(coordinates), np.zeros((coordinates.size, self.space.dimension - 2))
+        along = self._heights(coordinates) * self.limit[-1]
+        return np.concatenate([across[:, None], nothing, along[:, None]], axis=1)
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         e = recurrence(degree + 1, 0, self.space.dimension)
         return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
 
-    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.space.dimension)
         moments = _moments(x, np.array(masses), e)
         weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
@@ -323,16 +323,6 @@ class ZonalChart(Chart):
         moved = np.reshape(by_level, dx.shape) + _derivatives(x, np.array(tilts), 1, e) * dx
         v = -found[0] / level
         return v, -(by_slope + v * moved) / level
-
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        found = np.zeros((*changes.shape, self.space.dimension))
-        own = _sech(coordinates)
-        found[..., 0] = own * self._heights(coordinates) * changes
-        found[..., -1] = -(own**2) * self.limit[-1] * changes
-        return found
-
-    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
-        return self.rates(coordinates, vectors)
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         raise MeanfieldError(
@@ -367,6 +357,7 @@ class ZonalChart(Chart):
         return float(np.sqrt(np.mean(error**2)))
 
 
+@differentiable(lambda s, ds, y: -ds * (y * np.tanh(s)))
 def _sech(s: np.ndarray) -> np.ndarray:
     """1/cosh(s), which does not overflow however far a pole is."""
     small = np.exp(-np.abs(s))
