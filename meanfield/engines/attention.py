@@ -176,7 +176,7 @@ class Head:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
         """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers.
 
         nan where they are to be divided by their sum, which is 0 although there is mass.
@@ -289,7 +289,9 @@ class Head:
         excluded = np.where(self.masses > 0, 0.0, NO_MASS_BIAS)
         return replace(self, bias=excluded if self.bias is None else self.bias + excluded)
 
-    def _logits(self, chunk: slice, rows: slice, *, masked: bool = True) -> Iterator:
+    def _logits(
+        self, chunk: slice, rows: slice, *, masked: bool = True
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (columns, their logits (chunk, rows, columns)).
 
         Where `masked`, they are -inf at the j > i of a causal head.

@@ -287,7 +287,7 @@ class ModesHead(Head):
         pairs = partial(Head.exponential, normalised=normalised)
         return self._by_modes(build, pairs, normalised=normalised)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
             Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
@@ -299,7 +299,9 @@ class ModesHead(Head):
         pairs = partial(Head.weighted, kernel=kernel, normalised=normalised)
         return self._by_modes(build, pairs, normalised=normalised)
 
-    def _by_modes(self, build: Callable, pairs: Callable, *, normalised: bool) -> np.ndarray:
+    def _by_modes(
+        self, build: Callable[..., Any], pairs: Callable[..., Any], *, normalised: bool
+    ) -> np.ndarray:
         """Sums (R, n, k) by the expansion that `build` gives, or by `pairs`."""
         betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
         differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)

@@ -119,7 +119,9 @@ class HeadTangents:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
+    def weighted(
+        self, kernel: Callable[..., Any], *, normalised: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """With the weights k = kernel(l, (beta |q|^2, beta |k|^2))."""
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         changes = [
@@ -220,19 +222,19 @@ class HeadTangents:
         u = np.concatenate([m * self.values, m], axis=-1)
         return u, np.concatenate([dm * self.values + m * self.by_values, dm], axis=-1)
 
-    def _means(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray]:
+    def _means(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
         """Sums divided by those of the weights; 0 where there is no mass."""
         sums, changed, _ = self._sums(weigh)
         total = np.where(sums[..., -1:] == 0, 1.0, sums[..., -1:])
         found = sums[..., :-1] / total
         return found, (changed[..., :-1] - found * changed[..., -1:]) / total
 
-    def _totals(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray]:
+    def _totals(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
         sums, changed, top = self._sums(weigh)
         size = np.exp(top)
         return size * sums[..., :-1], size * changed[..., :-1]
 
-    def _sums(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sums(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """sum_j k_ij (m v, m)_j, its changes, and the logarithm of what rows are relative to.
 
         weigh(chunk, rows, logits, seen) gives `Dual` weights, and this logarithm or None; `seen`
@@ -284,7 +286,7 @@ class HeadTangents:
         return sums, changed, top
 
 
-def weights_along(kernel: Callable, logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
+def weights_along(kernel: Callable[..., Any], logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
     """Weights of logits and squares with tangents, of functions of NumPy; else by differences."""
     try:
         k = kernel(logits.copy(), squares)

@@ -160,7 +160,7 @@ class DensityHead:
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
         return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
         """The answer with k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
         weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
@@ -321,7 +321,7 @@ class QuotientHead(DensityHead):
             changes = self._by_beta(kernel, *first)
         return self._complete(quotient, kernel, factor, options, changes)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> Any:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
         quotient = replace(self, rows=0)._weighted(kernel, normalised)
         if not self.rows:
             return quotient
@@ -332,7 +332,7 @@ class QuotientHead(DensityHead):
         changes = self._sums(change, self.density.moments[:, : self.rows])
         return replace(quotient, by={"beta": self._slope(changes, normalised)})
 
-    def _by_beta_of(self, kernel: Callable) -> Callable:
+    def _by_beta_of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """dk/dbeta of points (n, d) and (m, d): weights of a `Dual` beta, or by differences."""
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -347,7 +347,7 @@ class QuotientHead(DensityHead):
             return self._differenced(kernel)
         return change
 
-    def _differenced(self, kernel: Callable) -> Callable:
+    def _differenced(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """dk/dbeta of points by differences of weights."""
         step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
         near = [
@@ -356,7 +356,7 @@ class QuotientHead(DensityHead):
         ]
         return lambda x, y: sum(w * weights(x, y) for w, weights in near)
 
-    def _weighted(self, kernel: Callable, normalised: bool) -> Any:
+    def _weighted(self, kernel: Callable[..., Any], normalised: bool) -> Any:
         return DensityHead.weighted(self, kernel, normalised=normalised)
 
     def linear(self) -> Any:
@@ -416,7 +416,7 @@ class QuotientHead(DensityHead):
         return Slope(self._along(pulls), changes[-1] if normalised else None)
 
     def _complete(
-        self, quotient: Quotient, kernel: Kernel, factor: Any, options: dict, changes: Any
+        self, quotient: Quotient, kernel: Kernel, factor: Any, options: dict[str, Any], changes: Any
     ) -> Quotient:
         """A quotient with its transpose, and its derivative by beta where changes are given."""
         normalised, scale = options["normalised"], options.get("scale")
@@ -434,7 +434,7 @@ class QuotientHead(DensityHead):
 
 
 def _fixed_point(
-    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+    f: Callable[..., Any], x: np.ndarray, tolerance: float, most: int, amount: float = 1
 ) -> np.ndarray:
     """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []

@@ -168,7 +168,9 @@ class DirectSums(ZonalEngine):
         self.threads.share(work, tokens.size)
         return sums[0]
 
-    def _symmetric_sums(self, columns: np.ndarray, functions: Sequence[Callable]) -> np.ndarray:
+    def _symmetric_sums(
+        self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
+    ) -> np.ndarray:
         """Sums with the weights function(t), one function for all systems or for each."""
         itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
         return self._gram_sums(columns, [weights_of(f) for f in functions], itself)

@@ -350,7 +350,7 @@ def _divide_strip(
 def block_sums(
     columns: np.ndarray,
     changes: np.ndarray,
-    kernel: Callable,
+    kernel: Callable[..., Any],
     sums: np.ndarray,
     levels: np.ndarray | None,
     threads: ThreadPool,
@@ -428,7 +428,7 @@ class KernelSeries:
         rows = {name: count * (1 + i) for i, name in enumerate(asked)}
         self._rows = [rows.get(name) if name is not None else None for name in names]
 
-    def at(self, t: np.ndarray) -> tuple:
+    def at(self, t: np.ndarray) -> tuple[Any, ...]:
         """W', W'', Z, Z', and the changes of W' and Z by the parameter of each tangent."""
         values = np.polynomial.chebyshev.chebval(t, self._series)
         by: list[Any] = [None if at is None else values[at] for at in self._rows]
@@ -438,7 +438,7 @@ class KernelSeries:
         return values[0], values[-2], values[1], values[-1], by, by_weight
 
 
-def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
+def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable[..., Any]]:
     """`KernelSeries.at` of every member of a drift, or its exact form for exponential kernels.
 
     W' and Z of normalised drifts with an exponent have a common factor.
@@ -450,7 +450,7 @@ def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]
     def exponents(many: Any) -> np.ndarray:
         return np.broadcast_to(many.exponent, many.shape)
 
-    functions: list[Callable] = []
+    functions: list[Callable[..., Any]] = []
     for one in members:
         rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
         exponent: Any = one.exponent
@@ -458,14 +458,16 @@ def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]
     return functions
 
 
-def _exponential(beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray) -> tuple:
+def _exponential(
+    beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray
+) -> tuple[Any, ...]:
     shift = abs(beta) if normalised else 0.0
     w = np.exp(beta * t - shift)
     by: list[Any] = [rate * t * w if rate else None for rate in rates]
     return (w, beta * w, w, beta * w, by, by) if normalised else (w, beta * w, None, None, by, by)
 
 
-def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.ndarray:
+def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift) -> np.ndarray:
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct
 

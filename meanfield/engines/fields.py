@@ -119,7 +119,9 @@ class ZonalField(DensityField):
         least = -np.inf if below is None else NO_MASS
         return [Quotient(above, below, least, by, self._transposed)]
 
-    def _parts(self, attraction: np.ndarray, normaliser: Any, series: np.ndarray) -> tuple:
+    def _parts(
+        self, attraction: np.ndarray, normaliser: Any, series: np.ndarray
+    ) -> tuple[Any, ...]:
         """grad W * f and Z * f of functions by their coefficients, (d - 1, r, N) and (r, N)."""
         space = self.space
         above = np.stack([space.gradient(attraction * row) for row in series], axis=1)

@@ -153,7 +153,7 @@ class SphereKernel(Kernel, Expansion):
         R and S, orthogonal.
     degrees : (int, int)
         Of the harmonics in x and in y.
-    blocks : list of (rows, columns, matrix)
+    blocks : list[Any] of (rows, columns, matrix)
         Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
     scale, rest : ndarray, (3, 3)
         See `Expansion`.
@@ -161,7 +161,7 @@ class SphereKernel(Kernel, Expansion):
     """
 
     def __init__(
-        self, space: Sphere, frames: Any, degrees: Any, blocks: list, scale: np.ndarray,
+        self, space: Sphere, frames: Any, degrees: Any, blocks: list[Any], scale: np.ndarray,
         largest: float, rest: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
@@ -177,7 +177,7 @@ class SphereKernel(Kernel, Expansion):
     def resolved(
         cls,
         space: Sphere,
-        function: Callable,
+        function: Callable[..., Any],
         frames: Any,
         degrees: tuple[int, int],
         scale: np.ndarray,
@@ -339,7 +339,7 @@ class Kernels(ABC):
 
     @abstractmethod
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED_KERNEL
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
         """function(x, y) -> (n, m), of points (n, d) and (m, d); None as for `exponential`.
 
@@ -352,7 +352,7 @@ class Kernels(ABC):
         """e^(<A x, y> + <y, form y>) by harmonics; None where these are too many."""
 
     @abstractmethod
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         """function(x, y) by harmonics; None where these are too many."""
 
 
@@ -385,7 +385,7 @@ class CircleKernels(Kernels):
         return self.smooth(A, weights)
 
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED_KERNEL
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
         x, n = self.space.points, len(self.space.points)
         size = n
@@ -413,11 +413,11 @@ class CircleKernels(Kernels):
 
         return self._expanded(weights, scale)
 
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         return self._expanded(function, np.zeros((2, 2)))
 
     @staticmethod
-    def _expanded(function: Callable, scale: np.ndarray) -> Expansion | None:
+    def _expanded(function: Callable[..., Any], scale: np.ndarray) -> Expansion | None:
         size = 64
         while size**2 <= LARGEST_TABLE:
             points = Circle.embed(2 * np.pi * np.arange(size) / size)
@@ -504,7 +504,7 @@ class SphereKernels(Kernels):
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED_KERNEL
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> SphereKernel | None:
         degrees, scale = (16, 32, 48, 60, FINEST_DEGREE), np.zeros((3, 3))
         return self._first(A, function, degrees, scale, resolved=resolved)
@@ -512,11 +512,11 @@ class SphereKernels(Kernels):
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
         return self.exponential(A) if form is None else self.gaussian(A, form)
 
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         return self.smooth(A, function)
 
     def _first(
-        self, A: np.ndarray, function: Callable, degrees: Iterable[int], scale: np.ndarray, *,
+        self, A: np.ndarray, function: Callable[..., Any], degrees: Iterable[int], scale: np.ndarray, *,
         rest: np.ndarray | None = None, analytic: bool = False, resolved: float = RESOLVED_KERNEL,
     ) -> SphereKernel | None:  # fmt: skip
         """The kernel to the first of these degrees that resolves the function; None if none does.
@@ -540,7 +540,9 @@ class SphereKernels(Kernels):
         return (self.space.longitudes.size - 1) // 2
 
 
-def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
+def of_points(
+    kernel: Callable[..., Any], Q: np.ndarray, K: np.ndarray, beta: Any
+) -> Callable[..., Any]:
     """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
 
     def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -551,7 +553,7 @@ def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Call
     return weights
 
 
-def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable:
+def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable[..., Any]:
     """(x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), (n, m)."""
     return lambda x, y: np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
 
@@ -647,7 +649,7 @@ class _Octant:
         odd = np.stack([(m + sine) % 2, sine, (l - m) % 2])  # in x, y, z
         return np.where((signs < 0) @ odd % 2, -1.0, 1.0)
 
-    def symmetries(self, function: Callable) -> np.ndarray:
+    def symmetries(self, function: Callable[..., Any]) -> np.ndarray:
         """The COORDINATE_SIGNS that, applied to x and y, change no value of a function."""
         some = self.points[:: max(1, len(self.points) // 7)]
         every = np.concatenate([some * sign for sign in COORDINATE_SIGNS])
@@ -656,7 +658,7 @@ class _Octant:
         same = [np.abs(value - values[0]).max() <= 1e-13 * largest for value in values]
         return COORDINATE_SIGNS[same]
 
-    def blocks(self, function: Callable) -> list | None:
+    def blocks(self, function: Callable[..., Any]) -> list[Any] | None:
         """(indices, matrix): sums of parts at these indices times the matrix are those of h.
 
         One block for each way in which harmonics follow the symmetries of the function; None where

@@ -75,7 +75,7 @@ class ModeTangents(ABC):
                 v[r], dv[:, r] = found[0], change[:, 0]
         return v, dv
 
-    def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list]:
+    def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list[Any]]:
         """Multipliers of W and of Z of a system, and their changes along each tangent."""
         engine = self._engine
         attraction, normaliser = (
