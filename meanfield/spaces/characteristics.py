@@ -15,13 +15,13 @@ from .contract import read_only
 from .density import Density, checked_degree
 
 if TYPE_CHECKING:
-    from .chart import Chart
+    from .chart import NodeChart
     from .contract import Space
 
-MOMENTS = 8
-EXACT = 1e-10  # accuracy of the initial quadrature
-RESOLVED = 1e-2
-MOST_NODES = 10**8
+COMPARED_MOMENTS = 8
+QUADRATURE_TOLERANCE = 1e-10  # accuracy of the initial quadrature
+RESOLVED_QUADRATURE_ERROR = 1e-2
+MOST_CHARACTERISTICS = 10**8
 
 
 class Characteristics(State):
@@ -89,7 +89,7 @@ class Characteristics(State):
     fixed = ("masses", "half", "limit")
 
     space: "Space"
-    chart: "Chart"
+    chart: "NodeChart"
     coordinates: np.ndarray
     masses: np.ndarray
     limit: np.ndarray
@@ -112,7 +112,7 @@ class Characteristics(State):
         )
         chart = space.chart(limit)
         usual = chart.usual_nodes
-        count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_NODES)
+        count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_CHARACTERISTICS)
         check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., space.judged].max()))
@@ -129,14 +129,14 @@ class Characteristics(State):
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
         exact = density.resample(degree).coefficients
-        found = self.chart.moments(self.coordinates, self.masses, degree)
-        error = np.abs(found - exact).max() / np.abs(exact).max()
-        if error > EXACT:
+        moments = self.chart.moments(self.coordinates, self.masses, degree)
+        error = np.abs(moments - exact).max() / np.abs(exact).max()
+        if error > QUADRATURE_TOLERANCE:
             raise ValueError(
                 f"{len(self)} nodes do not integrate this density: they change its moments by "
-                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, for instance nodes = "
-                f"{max(usual, 4 * len(self))}; if that changes nothing, in high dimension, a less "
-                "narrow density."
+                f"{error:.1e}, expected <= {QUADRATURE_TOLERANCE:.0e}. Use more nodes, for "
+                f"instance nodes = {max(usual, 4 * len(self))}; if that changes nothing, in high "
+                "dimension, a less narrow density."
             )
 
     @classmethod
@@ -260,8 +260,8 @@ class Characteristics(State):
 
     @property
     def resolved(self) -> bool:
-        """Whether the nodes still resolve the density: a quadrature error <= 1e-2."""
-        return self.quadrature_error <= RESOLVED
+        """True while the nodes resolve the density: a quadrature error <= 1e-2."""
+        return self.quadrature_error <= RESOLVED_QUADRATURE_ERROR
 
     @cached_property
     def w2_error(self) -> float:
@@ -278,12 +278,15 @@ class Characteristics(State):
         It bounds their error where the flow is smooth; where a density parts between two
         clusters it is about the mass of one node there.
         """
-        fine, exact = self.space.with_degree(MOMENTS), self.coefficients(MOMENTS)
+        fine, exact = self.space.with_degree(COMPARED_MOMENTS), self.coefficients(COMPARED_MOMENTS)
         errors = [
-            self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS) - exact
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], COMPARED_MOMENTS)
+            - exact
             for half in self.halves
         ]
-        return max(float(fine.amplitude(e, k)) for e in errors for k in range(1, MOMENTS + 1))
+        return max(
+            float(fine.amplitude(e, k)) for e in errors for k in range(1, COMPARED_MOMENTS + 1)
+        )
 
 
 def _degree_of(density: Density) -> int:

@@ -1,4 +1,4 @@
-"""What a space offers to nodes that move on it: coordinates in which they lose no digits."""
+"""Coordinates in which nodes that move on a space lose no digits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
-NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
+NEAR_MASS, FAR_MASS = 40.0, 55.0  # masses e^-40 at theta = 0, e^-55 at the antipode are left out
 
 
-class Chart(ABC):
+class NodeChart(ABC):
     """Coordinates on S^(d-1) about the point `limit`, at which the nodes may gather.
 
     Coordinates are arrays with the nodes on the first axis. A point is a unit vector (d,).
@@ -55,7 +55,7 @@ class Chart(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients of sum_i masses_i delta_{x_i}, those of the space of this degree."""
+        """Coefficients of sum_i masses_i delta_{x_i}, in harmonics of the space up to a degree."""
 
     def velocity(
         self,
@@ -169,7 +169,9 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     """
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
+    near, far = (
+        _beyond((amount + log(peak) + constant) / power) for amount in (NEAR_MASS, FAR_MASS)
+    )
     bulk, extra = 3 / sqrt(power), (near + far) / 2
     ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
     spacing = (ends[1] - ends[0]) / nodes
