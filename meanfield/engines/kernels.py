@@ -516,8 +516,9 @@ class SphereKernels(Kernels):
         return self.smooth(A, function)
 
     def _first(
-        self, A: np.ndarray, function: Callable[..., Any], degrees: Iterable[int], scale: np.ndarray, *,
-        rest: np.ndarray | None = None, analytic: bool = False, resolved: float = RESOLVED_KERNEL,
+        self, A: np.ndarray, function: Callable[..., Any], degrees: Iterable[int],
+        scale: np.ndarray, *, rest: np.ndarray | None = None, analytic: bool = False,
+        resolved: float = RESOLVED_KERNEL,
     ) -> SphereKernel | None:  # fmt: skip
         """The kernel to the first of these degrees that resolves the function; None if none does.
 
