@@ -206,7 +206,7 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
     Where a branch of less symmetry begins, psi dR/dm = 0 and psi dR/dp = 0: dm/dp is the solution
     that is orthogonal to the new branch.
     """
-    state, uniform = point.state, point.branch == 0 and point.state.equation.basis.laplacian
+    state, uniform = point.state, point.branch == 0 and point.state.equation.basis.symmetric
     if uniform:  # moments stay 0
         return StationaryDerivative(state, name, np.zeros_like(state.legendre_moments))
     if point.kind != "bifurcation" or point.order:

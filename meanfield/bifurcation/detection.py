@@ -211,7 +211,7 @@ class TestFunctions:
                 place = located(self._curve, first, step, f, low, high)
                 specials.append(place._replace(kind=kind, place=number))
         for order, (lows, highs) in enumerate(zip(first.rates, last.rates, strict=False)):
-            for i in _crossing(lows, highs) if order or not self._curve.basis.laplacian else []:
+            for i in _crossing(lows, highs) if order or not self._curve.basis.symmetric else []:
                 f = partial(self._rate, order, i)
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
@@ -223,7 +223,7 @@ class TestFunctions:
 
     def _oscillates(self, order: int, point: CurvePoint) -> bool:
         """Whether what becomes neutral is a pair of complex eigenvalues: not of gradient flows."""
-        if self._curve.basis.laplacian:
+        if self._curve.basis.symmetric:
             return False
 
         def find() -> float:

@@ -492,7 +492,7 @@ def states_on(
     """
     curve = curve_of_degree()
     places = list(_crossings(diagram, value, curve_of_degree))
-    if curve.basis.laplacian:
+    if curve.basis.symmetric:
         places.insert(0, (0, curve, curve.uniform(value)))
     return [(number, state_at(curve, z)) for number, curve, z in places]
 
@@ -513,7 +513,7 @@ def _crossings(
     Onsets and folds are among the points: next to them moments change like the square root of the
     parameter, or linearly where the onset is transcritical.
     """
-    for number in range(int(curve_of_degree().basis.laplacian), len(diagram.ends) + 1):
+    for number in range(int(curve_of_degree().basis.symmetric), len(diagram.ends) + 1):
         here = diagram.data.branch.values == number
         curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
         nodes = _nodes(diagram, number, curve.basis)
@@ -554,7 +554,7 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
     first = np.abs(nodes[0].m) * basis.sizes
     degree = basis.degrees[first.argmax()]
     onsets = [onset for onset in diagram.special("bifurcation", 0) if onset.degree == degree]
-    if basis.laplacian and onsets and first.max() < NEAR_UNIFORM:
+    if basis.symmetric and onsets and first.max() < NEAR_UNIFORM:
         onset = min(onsets, key=lambda special: abs(special.value - nodes[0].value))
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))

@@ -328,7 +328,7 @@ class MomentEquation:
 
 def equation_of(drift: ZonalDrift, basis: Any, changes: Callable | None = None) -> Any:
     """The equation of a drift in the functions of a basis: see `fokker_planck` for other noises."""
-    return (MomentEquation if basis.laplacian else FokkerPlanck)(drift, basis, changes)
+    return (MomentEquation if basis.symmetric else FokkerPlanck)(drift, basis, changes)
 
 
 class EquationFamily:
@@ -411,7 +411,7 @@ class EquationFamily:
             many = with_parameter(self.drift, self.name, values)
         except (TypeError, ValueError):
             many = None
-        known = interactions if self.basis.laplacian else multipliers
+        known = interactions if self.basis.symmetric else multipliers
         if many is not None and many.shape == values.shape:
             return known(many, self.basis)
         alone = (with_parameter(self.drift, self.name, float(value)) for value in values)

@@ -475,7 +475,7 @@ def _solved(
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
     for m in basis.guesses(GUESSED_FUNCTIONS):
         yield basis.density(m, basis.axis)
-        if basis.laplacian:  # else the iteration need not settle
+        if basis.symmetric:  # else the iteration need not settle
             end, finer = settled(equation_of(model.zonal, basis), m, float(model.kappa))
             if np.isfinite(end).all():
                 yield finer.basis.density(end, basis.axis)
