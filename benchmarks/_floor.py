@@ -37,7 +37,7 @@ def _row(degree: int, members: int, repeats: int) -> dict[str, float]:
     model = mf.Transformer(mf.USA(beta=BETA), kappa=KAPPA)
     density = mf.Circle(degree).density(initial)
     density = density if members == 1 else mf.Density.stack([density] * members)
-    transport = DensityEvolution(model, density.geometry, density.shape).nonlinear
+    transport = DensityEvolution(model, density.space, density.shape).nonlinear
     steps = max(20, int(sized(2e6, 0) / (degree * members)))
     pairs = steps * Krogstad.evaluations * members
     row = {"degree": degree, "members": members, "points": transport.length}
@@ -58,7 +58,7 @@ def _row(degree: int, members: int, repeats: int) -> dict[str, float]:
 
 
 def _steps(model: mf.Transformer, density: mf.Density, steps: int) -> None:
-    degree, end = density.geometry.degree, steps * DT
+    degree, end = density.space.degree, steps * DT
     fixed = {"dt": DT, "min_degree": degree, "max_degree": degree}
     run = mf.solve(model, density, (0, end), t_eval=[end], progress=False, **fixed)
     taken = np.asarray(run.stats["steps"])  # by member

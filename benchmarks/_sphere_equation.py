@@ -28,7 +28,7 @@ def exact(degree: int) -> np.ndarray:
     By DOP853 at 1e-12, over our right-hand side, which the tests check by another.
     """
     density = start(degree)
-    evolution = DensityEvolution(MODEL, density.geometry)
+    evolution = DensityEvolution(MODEL, density.space)
 
     def slope(_t, y):
         c = y.view(complex)[None]

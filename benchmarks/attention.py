@@ -57,10 +57,10 @@ def row(space) -> None:
 
 def steps(drift, start, count: int):
     """A function that takes so many steps; the first ones are taken here."""
-    evolution = DensityEvolution(mf.Transformer(drift, 10.0), start.geometry)
+    evolution = DensityEvolution(mf.Transformer(drift, 10.0), start.space)
     state = start.coefficients[None]
     stepper = Stepper(
-        Krogstad, evolution.linear, evolution.nonlinear, state, degrees=start.geometry.degrees
+        Krogstad, evolution.linear, evolution.nonlinear, state, degrees=start.space.degrees
     )
 
     def run(number: int = count) -> None:

@@ -59,7 +59,7 @@ def main() -> None:
 def run(drift: mf.Drift, state: mf.Density, steps: int) -> Callable[[], mf.Solution]:
     """A run of so many steps."""
     causal = "mean" if isinstance(state, mf.Indexed) else None
-    model, degree = mf.Transformer(drift, kappa=2.0, causal=causal), state.geometry.degree
+    model, degree = mf.Transformer(drift, kappa=2.0, causal=causal), state.space.degree
     fixed = {"dt": DT, "min_degree": degree, "max_degree": degree, "progress": False}
     return lambda: mf.solve(model, state, (0, steps * DT), t_eval=[steps * DT], **fixed)
 

@@ -78,8 +78,8 @@ def _stepper(scheme: Scheme, evolution: DensityEvolution, density: mf.Density) -
         evolution.nonlinear,
         density.coefficients[None],
         metric=evolution.metric,
-        parseval=density.geometry.parseval,
-        degrees=density.geometry.degrees,
+        parseval=density.space.parseval,
+        degrees=density.space.degrees,
     )
 
 
@@ -115,7 +115,7 @@ def _measure(runs: list[Run], reference: np.ndarray, repeats: int) -> tuple[list
 
 def _meanfield(degree: int) -> Iterator[tuple[str, str, Run]]:
     density = start(degree)
-    evolution = DensityEvolution(MODEL, density.geometry)
+    evolution = DensityEvolution(MODEL, density.space)
     for scheme in SCHEMES:
         for rtol in TOLERANCES:
 

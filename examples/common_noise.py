@@ -64,7 +64,7 @@ def run(out: Path) -> list[Row]:
 
 def powers(density: mf.Density) -> np.ndarray:
     """The coefficients of the Poisson kernel with the first moment of a density."""
-    return density.coefficients[1] ** density.geometry.degrees
+    return density.coefficients[1] ** density.space.degrees
 
 
 if __name__ == "__main__":

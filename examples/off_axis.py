@@ -71,7 +71,7 @@ def biaxial_guess() -> mf.Density:
 
 def second_moments(density: mf.Density) -> np.ndarray:
     """Eigenvalues of int x x^T dmu."""
-    masses, x = density.geometry.weights * density.values, density.geometry.points
+    masses, x = density.space.weights * density.values, density.space.points
     return np.linalg.eigvalsh((x * masses[:, None]).T @ x)
 
 
@@ -86,7 +86,7 @@ def figure(*densities: mf.Density):
             x = np.stack(
                 np.broadcast_arrays(flat * np.cos(phi), flat * np.sin(phi), z[:, None]), axis=-1
             )
-            values = density.geometry.at(density.coefficients, x)
+            values = density.space.at(density.coefficients, x)
             ax = page.add_subplot(1, 2, i)
             image = ax.pcolormesh(phi, z, values, shading="gouraud")
             page.colorbar(image, ax=ax, label="density")

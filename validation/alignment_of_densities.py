@@ -34,7 +34,7 @@ from scipy.integrate import solve_ivp
 
 import meanfield as mf
 from meanfield.plotting import theme
-from meanfield.spaces import Geometry
+from meanfield.spaces import Space
 
 END = 0.4
 BETAS = (16.0, 32.0, 64.0, 128.0, 256.0)
@@ -76,7 +76,7 @@ def beginning(place: str) -> mf.Density:
 def moved(drift, start: mf.Density, rtol: float) -> mf.Density:
     """The density at the end, at the degree of the start."""
     run = successful(mf.solve(mf.Transformer(drift), start, (0, END), t_eval=[END], rtol=rtol))
-    return run.final.resample(start.geometry.degree)
+    return run.final.resample(start.space.degree)
 
 
 def moments(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -88,7 +88,7 @@ def moments(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
 
 def characteristics(place: str, start: mf.Density) -> np.ndarray:
     """Moments at the end, of a quadrature of the start."""
-    space, f = start.geometry, field(place)
+    space, f = start.space, field(place)
     x = space.points
 
     def velocity(_t, flat):
@@ -144,7 +144,7 @@ def check(report: Report, place: str, quick: bool) -> dict:
     rtol, betas = (1e-10, BETAS) if plane else (1e-7, BETAS[:-1])
     betas = betas[:-2] if quick else betas
     limit = moved(mf.Field(field(place)), start, min(rtol, 1e-9))
-    space: Geometry = start.geometry
+    space: Space = start.space
     masses = space.weights * space.to_values(limit.coefficients)
     error = np.abs(moments(space.points, masses) - characteristics(place, start)).max()
     report.compare("moments of the limit", place, predicted=0, measured=error, tolerance=1e-8)

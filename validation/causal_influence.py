@@ -67,7 +67,7 @@ def differences(report, space, start, name, cases=SEEN, by_beta="beta"):
         def run(beta=0.0, kappa=0.0, push=0.0, tangents=(), drift=drift, seen=seen):
             own = seen(1.5 + beta) if callable(seen) else seen
             model = mf.Transformer(drift(1.5 + beta), 4 + kappa, **own)
-            mu = mf.Indexed(start.geometry, start.coefficients + push * h)
+            mu = mf.Indexed(start.space, start.coefficients + push * h)
             given = {"tangents": list(tangents)} if tangents else {}
             return successful(mf.solve(model, mu, (0, 0.3), t_eval=[0.3], **options, **given))
 
@@ -85,7 +85,7 @@ def differences(report, space, start, name, cases=SEEN, by_beta="beta"):
         found = mf.gradient(
             lambda x: x[:, -1], whole, parameters=[n for n in names if n != "direction_0"]
         )
-        along = found.initial.paired(mf.Variation(start.geometry, h))
+        along = found.initial.paired(mf.Variation(start.space, h))
         back = {**found.parameters, "direction_0": along}
         forth = {key: tangents[key][-1].expect(lambda x: x[:, -1]) for key in names}
         worst = max(abs(back[key] / forth[key] - 1) for key in names)

@@ -200,7 +200,7 @@ def distance(mu, drift, kind, n, paths):
     law = successful(mf.solve(model, mu, (0, 0.3), rng=n, **options)).final
     x = mu.sample(n * paths, rng=n + 1).x.reshape(paths, n, -1)
     end = successful(mf.solve(model, mf.Tokens(x), (0, 0.3), rng=n, **options)).final
-    few = mu.geometry.with_degree(4)
+    few = mu.space.with_degree(4)
     masses = np.full((paths, n), 1 / n)
     moments = few.empirical(end.x, masses) - law.resample(4).coefficients
     return float(np.sqrt((few.parseval * np.abs(moments) ** 2).sum(axis=1).mean()))
@@ -210,7 +210,7 @@ def rotations(report: Report) -> None:
     dt, kappa = 0.05, 2.0
     common = mf.CommonRotations(kappa)
     for name, mu in (("circle", CIRCLE), ("sphere", SPHERE.resample(31))):
-        options = {"t_eval": [1.0], "dt": dt, **fixed(mu.geometry.degree)}
+        options = {"t_eval": [1.0], "dt": dt, **fixed(mu.space.degree)}
         model = mf.Transformer(mf.USA(1.0), 4.0, common=common)
         end = successful(mf.solve(model, mu, (0, 1), rng=1, **options)).final
         still = successful(mf.solve(mf.Transformer(mf.USA(1.0), 4.0), mu, (0, 1), **options)).final

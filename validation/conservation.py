@@ -42,7 +42,7 @@ def initial() -> mf.Density:
 
 def reflected(density: mf.Density) -> mf.Density:
     """The pushforward by theta -> -theta."""
-    return mf.Density(density.geometry, np.conj(density.coefficients))
+    return mf.Density(density.space, np.conj(density.coefficients))
 
 
 def add_mass_and_energy(report: Report, name: str, model: mf.Transformer, end: float) -> None:

@@ -50,7 +50,7 @@ def densities() -> dict[str, mf.Density]:
 def mise(density: mf.Density, n: int, h: float) -> float:
     """The mean integrated squared error of bandwidth h."""
     power = np.abs(density.coefficients[1:]) ** 2
-    damping = np.exp(-0.5 * (density.geometry.degrees[1:] * h) ** 2)
+    damping = np.exp(-0.5 * (density.space.degrees[1:] * h) ** 2)
     return float(2 * np.sum(power * (1 - damping) ** 2 + damping**2 * (1 - power) / n))
 
 
@@ -64,7 +64,7 @@ def oracle(density: mf.Density, n: int) -> float:
 
 def squared_error(estimate: mf.Density, density: mf.Density) -> float:
     """int (estimate - density)^2 with respect to the uniform probability measure."""
-    exact = density.resample(estimate.geometry.degree)
+    exact = density.resample(estimate.space.degree)
     difference = np.abs(estimate.coefficients - exact.coefficients) ** 2
     return float(2 * difference[1:].sum())
 

@@ -101,9 +101,9 @@ def other_spaces(report: Report) -> None:
                 model = mf.Transformer(drift(beta=2.0 + changes[0]), kappa=5.0 + changes[1])
                 moved = start.coefficients + changes[2] * direction.coefficients
                 options = {"dt": 0.05, "rtol": 1e-4, "t_eval": [0.17, 0.4], "tangents": tangents}
-                degree = direction.geometry.degree
+                degree = direction.space.degree
                 options |= {"min_degree": degree, "max_degree": degree}
-                return mf.solve(model, mf.Density(start.geometry, moved), (0, 0.4), **options)
+                return mf.solve(model, mf.Density(start.space, moved), (0, 0.4), **options)
 
             here, worst = successful(run(np.zeros(3), "beta", "kappa", direction)), 0.0
             for row, found in enumerate(here.tangents.values()):
@@ -158,7 +158,7 @@ def changing_and_other_noises(report: Report) -> None:
                 make, start, direction, options = of
                 model = mf.Transformer(mf.SA(beta=2.0 + by["beta"]), **make(by))
                 moved = start.coefficients + by[""] * direction.coefficients
-                mu0 = mf.Density(start.geometry, moved)
+                mu0 = mf.Density(start.space, moved)
                 return mf.solve(model, mu0, (0, 0.3), tangents=tangents, **options)
 
             zero, worst = dict.fromkeys(names, 0.0), 0.0
@@ -218,12 +218,12 @@ def attention_and_fields(report: Report) -> None:
 
             def run(by, tangents=(), *, of=(made, start, direction)):
                 make, start, direction = of
-                degree = start.geometry.degree
+                degree = start.space.degree
                 options = {"dt": 0.05, "rtol": 1e-3, "t_eval": [0.07, 0.1], "tangents": tangents}
                 options |= {"min_degree": degree, "max_degree": degree}
                 model = mf.Transformer(**make(by), kappa=5.0 + by.get("kappa", 0.0))
                 moved = start.coefficients + by.get("", 0.0) * direction.coefficients
-                return mf.solve(model, mf.Density(start.geometry, moved), (0, 0.1), **options)
+                return mf.solve(model, mf.Density(start.space, moved), (0, 0.1), **options)
 
             worst, every = 0.0, [*names, "kappa", ""]
             here = successful(run({}, [*every[:-1], direction]))
@@ -336,7 +336,7 @@ class Scaled(mf.ZonalDrift):
 
 
 def second_moments(function):
-    masses, x = function.geometry.weights * function.values, function.geometry.points
+    masses, x = function.space.weights * function.values, function.space.points
     return (x * masses[:, None]).T @ x
 
 
@@ -376,7 +376,7 @@ def without_an_axis(report: Report) -> None:
         model = mf.Transformer(drift(beta=2.0), kappa=kappa)
         about = mf.stationary(model, guess).derivative("beta").density
         among = mf.stationary(model, guess, symmetry="none").derivative("beta").density
-        apart = about.resample(among.geometry.degree).coefficients - among.coefficients
+        apart = about.resample(among.space.degree).coefficients - among.coefficients
         report.compare(f"skew axis, {drift.__name__}", "density by beta", predicted=0,
                        measured=np.abs(apart).max(), tolerance=1e-10)  # fmt: skip
 

@@ -55,7 +55,7 @@ from scipy.integrate import solve_ivp
 
 import meanfield as mf
 from meanfield.plotting import theme
-from meanfield.spaces import Geometry
+from meanfield.spaces import Space
 from meanfield.spaces.kernels import exponential_multipliers
 
 END = 0.2  # s of the forward limits
@@ -143,7 +143,7 @@ def beginning(name: str) -> mf.Density:
 
 def limit(law: Limit, start: mf.Density, s: float) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of mu and mu_1 at s, by the method of lines."""
-    space: Geometry = start.geometry
+    space: Space = start.space
     size = start.coefficients.size
 
     def laplacian(values):
@@ -167,7 +167,7 @@ def limit(law: Limit, start: mf.Density, s: float) -> tuple[np.ndarray, np.ndarr
 def moved(drift, start: mf.Density, s: float, degree: int | None = None) -> np.ndarray:
     """Coefficients at s of a density that moves under a drift."""
     run = successful(mf.solve(mf.Transformer(drift), start, (0, s), t_eval=[s], rtol=RTOL))
-    return run.final.resample(degree or start.geometry.degree).coefficients
+    return run.final.resample(degree or start.space.degree).coefficients
 
 
 def orders(errors, betas) -> np.ndarray:

@@ -49,7 +49,7 @@ def field(x: np.ndarray, masses: np.ndarray, beta: float) -> tuple[np.ndarray, n
 def points(state) -> tuple[np.ndarray, np.ndarray]:
     """Points and masses of tokens, of characteristics, or of a density at nodes of a quadrature."""
     if isinstance(state, mf.Density):
-        return state.geometry.points, state.values * state.geometry.weights
+        return state.space.points, state.values * state.space.weights
     if isinstance(state, mf.Characteristics):
         return state.points, state.masses
     return state.x, state.masses
@@ -60,7 +60,7 @@ def along(state, beta: float, end: float) -> tuple[float, float, float]:
     times = np.concatenate([[0], end * (NODES + 1) / 2, [end]])
     options = {} if isinstance(state, mf.Tokens) else {"rtol": 1e-12}
     if isinstance(state, mf.Density):
-        options["min_degree"] = options["max_degree"] = state.geometry.degree
+        options["min_degree"] = options["max_degree"] = state.space.degree
     run = mf.solve(mf.Transformer(mf.SA(beta)), state, (0, end), t_eval=times,
                    **{"rtol": 1e-13} | options)  # fmt: skip
     found = np.array([sums(*points(state), beta) for state in successful(run)])

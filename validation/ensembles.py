@@ -24,7 +24,7 @@ import meanfield as mf
 COUNTS = ("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree")
 
 
-def starts(space: mf.spaces.Geometry, count: int, rng: np.random.Generator) -> list[mf.Density]:
+def starts(space: mf.spaces.Space, count: int, rng: np.random.Generator) -> list[mf.Density]:
     """Random densities, on 8 to 24 degrees."""
     return [
         space.with_degree(int(degree)).perturbed(0.2 / degree, rng=rng)
@@ -54,7 +54,7 @@ def differing(run: mf.Solution, alone: mf.Solution, i: int) -> int:
     """How many arrays of a member differ from those of its own run, in any bit."""
     pairs = [(run.t, alone.t)]
     for together, single in zip(run, alone, strict=True):
-        pairs.append((together[i].geometry.degree, single.geometry.degree))
+        pairs.append((together[i].space.degree, single.space.degree))
         pairs.append((together[i].coefficients, single.coefficients))
     pairs += [(run.stats[name][i], alone.stats[name]) for name in COUNTS]
     for name, values in alone.observables.data_vars.items():

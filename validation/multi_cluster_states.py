@@ -84,7 +84,7 @@ def growth_under_solve(report: Report) -> None:
         phase = 1.0 if found.orders[0] == 0 else -1j
         mode = np.append(0.0, phase * found.modes[0].real / np.linalg.norm(found.modes[0].real))
         start = state.density.coefficients
-        moved = mf.Density(state.density.geometry, start + size * mode)
+        moved = mf.Density(state.density.space, start + size * mode)
         run = successful(mf.solve(state.model, moved, (0, duration), rtol=1e-12, t_eval=[duration]))
         change = run.final.coefficients[: len(start)] - start
         ratio = (np.vdot(mode, change) / np.vdot(mode, size * mode)).real

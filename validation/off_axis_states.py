@@ -95,7 +95,7 @@ def triangle_guess(x, y, z):
 
 def second_moments(density: mf.Density) -> np.ndarray:
     """Eigenvalues of int x x^T dmu."""
-    masses, x = density.geometry.weights * density.values, density.geometry.points
+    masses, x = density.space.weights * density.values, density.space.points
     return np.linalg.eigvalsh((x * masses[:, None]).T @ x)
 
 
@@ -161,10 +161,10 @@ def biaxial(report: Report) -> None:
     moved = np.abs(rest.moment(4) - state.density.moment(4)).max()
     report.compare("at rest under solve", "biaxial", predicted=0, measured=moved, tolerance=1e-9)
     guess = state.density
-    fine = guess.geometry.with_degree(36)
+    fine = guess.space.with_degree(36)
     dense = mf.stationary(BIAXIAL, guess, symmetry="D2h", max_degree=36)
     krylov = mf.stationary(
-        BIAXIAL, mf.Density(fine, guess.geometry.resample(guess.coefficients, 36)), symmetry="none",
+        BIAXIAL, mf.Density(fine, guess.space.resample(guess.coefficients, 36)), symmetry="none",
         max_degree=36,
     )  # fmt: skip
     apart = abs(krylov.free_energy - dense.free_energy)
@@ -179,13 +179,13 @@ def grows(report: Report, state: mf.StationaryState) -> None:
     basis = state.equation.basis.of_order(order)
     density, size = state.density, 1e-5
     series = basis._series(mode)
-    series = basis.space.resample(series, density.geometry.degree)
+    series = basis.space.resample(series, density.space.degree)
     times = np.array([0.0, 1.0, 2.0])
     ways = []
     for sign in (1, -1):
-        start = mf.Density(density.geometry, density.coefficients + sign * size * series)
+        start = mf.Density(density.space, density.coefficients + sign * size * series)
         run = mf.solve(BIAXIAL, start, (0, 2), t_eval=times, rtol=1e-11)
-        ways.append([s.geometry.resample(s.coefficients, 16) for s in run.states])
+        ways.append([s.space.resample(s.coefficients, 16) for s in run.states])
     apart = np.linalg.norm(np.array(ways[0]) - np.array(ways[1]), axis=1)
     rate = np.log(apart[2] / apart[1])
     report.compare("growth under solve", f"order {order}", predicted=found.eigenvalues[0].real,

@@ -59,8 +59,8 @@ class Case:
     """An equation, an initial density, an end time and the exact answer there."""
 
     def __init__(self, name: str, model: mf.Transformer, start: mf.Density, end: float, omega=0.0):
-        evolution = DensityEvolution(model, start.geometry, ())
-        k = start.geometry.degrees
+        evolution = DensityEvolution(model, start.space, ())
+        k = start.space.degrees
         self.name, self.end = name, end
         self.linear = evolution.linear - 1j * omega * k if omega else evolution.linear
         self.nonlinear, self.start = evolution.nonlinear, start.coefficients[None]

@@ -91,7 +91,7 @@ def difference(one: Any, other: Any) -> float:
     """The largest one of coefficients, or of coordinates."""
     if isinstance(one, mf.Tokens):
         return float(np.abs(one.x - other.x).max())
-    degree = max(state.geometry.degree for state in (one, other))
+    degree = max(state.space.degree for state in (one, other))
     a, b = (state.resample(degree).coefficients for state in (one, other))
     return float(np.abs(a - b).max())
 

@@ -48,8 +48,8 @@ def pattern(beta: float, seed: int) -> int:
             mf.Transformer(mf.SA(beta)), start, (0, 100), t_eval=[100], events=visible, rtol=1e-13
         )
     )
-    geometry = run.final.geometry
-    power = np.bincount(geometry.degrees, geometry.parseval * np.abs(run.final.coefficients) ** 2)
+    space = run.final.space
+    power = np.bincount(space.degrees, space.parseval * np.abs(run.final.coefficients) ** 2)
     return int(np.argmax(power[1:]) + 1)
 
 

@@ -132,7 +132,7 @@ def moment(mu: mf.Density, degree: int) -> float:
     """The mean of cos(k theta), or of the Legendre polynomial of x_1."""
     series = np.eye(degree + 1)[degree]
     kind = np.polynomial.chebyshev.chebval
-    if mu.geometry.dimension == 3:
+    if mu.space.dimension == 3:
         kind = np.polynomial.legendre.legval
     return float(mu.expect(lambda x: kind(x[..., 0], series)))
 

@@ -131,7 +131,7 @@ def runs(report: Report) -> None:
         model = mf.Transformer(drift, kappa=4.0, noise=noise)
         run = successful(mf.solve(model, CIRCLE.von_mises(angle, 1.0), (0, 240), rtol=1e-12))
         state = mf.stationary(model, run.final)
-        found = state.density.resample(run.final.geometry.degree).coefficients
+        found = state.density.resample(run.final.space.degree).coefficients
         apart = np.abs(run.final.coefficients - found).max()
         report.compare("ends of runs", name, predicted=0, measured=apart, tolerance=1e-9)
 

@@ -324,12 +324,12 @@ def cusp(report: Report) -> None:
 
 
 def sphere(report: Report) -> None:
-    geometry, noise = mf.Sphere(6), stretched(1.2, 1.0, 0.8)
+    space, noise = mf.Sphere(6), stretched(1.2, 1.0, 0.8)
     plane = mf.phase_diagram(
-        ScaledKuramoto, geometry, (1.0, 1.1), noise=noise, kappa=(2.5, 3.3), places=1,
+        ScaledKuramoto, space, (1.0, 1.1), noise=noise, kappa=(2.5, 3.3), places=1,
         progress=False,
     )  # fmt: skip
-    diagram = mf.branches(mf.Kuramoto(), geometry, (2.5, 3.3), noise=noise, secondary=False)
+    diagram = mf.branches(mf.Kuramoto(), space, (2.5, 3.3), noise=noise, secondary=False)
     onsets = sorted(special.value for special in diagram.special("bifurcation", 0))
     for number, predicted in enumerate(onsets, 1):
         measured = 1.1 * plane.kappa(f"onset {number}", 1.1)

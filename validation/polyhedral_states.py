@@ -137,7 +137,7 @@ def first_order(report: Report, **steps) -> mf.StationaryState:
 
 def under_solve(report: Report, group: str, state: mf.StationaryState) -> None:
     size, duration = 1e-4, 1.0
-    space, start = state.density.geometry, state.density.coefficients
+    space, start = state.density.space, state.density.coefficients
     run = successful(mf.solve(state.model, state.density, (0, 1), rtol=1e-11, t_eval=[1.0]))
     report.compare("stays", group, predicted=0, tolerance=1e-10,
                    measured=np.abs(ended(run, space) - start).max())  # fmt: skip
@@ -161,7 +161,7 @@ def under_solve(report: Report, group: str, state: mf.StationaryState) -> None:
 
 def ended(run: mf.Solution, space: mf.Sphere) -> np.ndarray:
     """The last coefficients, in the degree of a space."""
-    return run.final.geometry.resample(run.final.coefficients, space.degree)
+    return run.final.space.resample(run.final.coefficients, space.degree)
 
 
 if __name__ == "__main__":

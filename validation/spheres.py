@@ -109,7 +109,7 @@ def moebius(report: Report) -> None:
             report.compare(
                 f"Moebius flow, d = {d}: moment {k}",
                 predicted=exact @ values,
-                measured=float(end.geometry.amplitude(end.coefficients, k)),
+                measured=float(end.space.amplitude(end.coefficients, k)),
                 tolerance=1e-10,
             )
 
@@ -158,7 +158,7 @@ def measured_rate(space, model: mf.Transformer, k: int, rate: float, fastest: fl
     c = np.zeros((2, space.degrees.size))
     c[:, 0], c[:, place] = 1, [size, -size]
     after = final(model, mf.Density(space, c), end, dt=end / 400)
-    place = np.flatnonzero(after.geometry.degrees == k)[0]
+    place = np.flatnonzero(after.space.degrees == k)[0]
     return float(np.log(np.abs(after.coefficients[:, place]) / size).mean() / end)
 
 
@@ -183,7 +183,7 @@ def same(report: Report) -> None:
             difference = max(
                 abs(end[0] - end[1])
                 for k in range(1, 12)
-                for end in [[float(e.geometry.amplitude(e.coefficients, k)) for e in ends]]
+                for end in [[float(e.space.amplitude(e.coefficients, k)) for e in ends]]
             )
             report.compare(
                 f"{name}, {drift!r}", predicted=0.0, measured=difference, tolerance=1e-13

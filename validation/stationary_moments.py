@@ -51,7 +51,7 @@ def steady(model: mf.Transformer) -> mf.Solution:
 
 def deviation(beta: float, kappa: float, density: mf.Density) -> float:
     """max |mu - exp(kappa W * mu)/Z| / max mu, W * mu by direct summation over the grid."""
-    angles, weights, values = density.geometry.angles, density.geometry.weights, density.values
+    angles, weights, values = density.space.angles, density.space.weights, density.values
     cosines = np.cos(angles[:, None] - angles)
     kernel = np.exp(beta * cosines) / beta if beta else cosines
     exponent = kappa * kernel @ (weights * values)

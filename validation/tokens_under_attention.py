@@ -82,7 +82,7 @@ def main() -> int:
         sphere.density(lambda x, y, z: np.exp(0.5 * z + 0.3 * x * y)),
     )
     for start in starts:
-        d = start.geometry.dimension
+        d = start.space.dimension
         for name, model in list(models(d).items())[:: (4 if d == 2 else 10) if quick else 1]:
             compare(
                 report, ("circle", "S^2")[d - 2], name, model, start, TOKENS // (4 if quick else 1)

@@ -25,7 +25,7 @@ from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..results import last_state as last_state  # a law that files may name
 from ..results.solution import SUCCESSFUL
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.laws import DensityLaw
 from ..states import Start
 from ..sweeps.outcomes import NOT_RUN
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..sweeps import Sweep
 
 BY_PROGRAM = {
-    *("model", "state", "mu0", "drift", "geometry", "events", "callback", "observe", "tangents"),
+    *("model", "state", "mu0", "drift", "space", "events", "callback", "observe", "tangents"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
     *("f", "store", "executor"),
 }  # arguments of functions that a table does not give
@@ -239,7 +239,7 @@ class Run(Configuration):
 
     work, drawn = "solve", False
     objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
-    optional: ClassVar = {"space": KindOf(Geometry)}
+    optional: ClassVar = {"space": KindOf(Space)}
 
     @staticmethod
     def function() -> Callable:
@@ -401,7 +401,7 @@ class ChaosStudy(OnWorkers):
     work = "chaos"
     objects: ClassVar = {
         "model": KindOf(Transformer),
-        "space": KindOf(Geometry),
+        "space": KindOf(Space),
         "initial": KindOf(DensityLaw),
     }
 
@@ -447,7 +447,7 @@ class BifurcationDiagram(Configuration):
     """A bifurcation diagram: a drift, a space, and a range of kappa or of another parameter."""
 
     work = "bifurcation"
-    objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Geometry)}
+    objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Space)}
 
     @staticmethod
     def function() -> Callable:
@@ -470,7 +470,7 @@ class BifurcationDiagram(Configuration):
     def report(self, diagram: "Diagram", wrote: str) -> str:
         """The special points, and why every branch ends."""
         data, name = diagram.data, diagram.parameter
-        where = f"{data.attrs['drift']} on {data.attrs['geometry']}"
+        where = f"{data.attrs['drift']} on {data.attrs['space']}"
         if not diagram.special_points:
             low, high = data.attrs[name]
             return (
@@ -499,7 +499,7 @@ class PhaseDiagrams(Configuration):
     """Phase diagrams of some kinds of drifts: a space, and a range of beta."""
 
     work = "phase_diagram"
-    objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Geometry)}
+    objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Space)}
 
     @staticmethod
     def function() -> Callable:
@@ -537,7 +537,7 @@ class PhaseDiagrams(Configuration):
         lines: list[str] = []
         for diagram in found:
             data = diagram.data
-            lines.append(f"{data.attrs['drift']} on {data.attrs['geometry']}:")
+            lines.append(f"{data.attrs['drift']} on {data.attrs['space']}:")
             lines += [
                 f"tricritical point of degree {point.degree}: {diagram.parameter} = "
                 f"{point.beta:.10g}, kappa = {point.kappa:.10g}"

@@ -45,7 +45,7 @@ from ..core.checks import as_given, fitting
 from ..core.read_only import ReadOnlyArrays
 from ..lowlevel.legendre import gauss, recurrence
 from ..models.noise import Isotropic, Noise
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
@@ -96,9 +96,9 @@ class Basis(ReadOnlyArrays, ABC):
         as many as they need, the others may have more.
     """
 
-    kinds: ClassVar[dict[tuple[str, type[Geometry]], type["Basis"]]] = {}
+    kinds: ClassVar[dict[tuple[str, type[Space]], type["Basis"]]] = {}
     groups: ClassVar[str] = ""
-    open_kinds: ClassVar[dict[type[Geometry], type["Basis"]]] = {}
+    open_kinds: ClassVar[dict[type[Space], type["Basis"]]] = {}
     symmetric: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
@@ -120,8 +120,8 @@ class Basis(ReadOnlyArrays, ABC):
     def __init_subclass__(
         cls,
         names: tuple[str, ...] = (),
-        space: type[Geometry] = Geometry,
-        groups_on: type[Geometry] | None = None,
+        space: type[Space] = Space,
+        groups_on: type[Space] | None = None,
         **options,
     ):
         super().__init_subclass__(**options)
@@ -253,7 +253,7 @@ class Basis(ReadOnlyArrays, ABC):
 
     @classmethod
     @abstractmethod
-    def on(cls, geometry: Any, name: Any) -> "Basis":
+    def on(cls, space: Any, name: Any) -> "Basis":
         """The functions of order 0 up to the degree at which states are sought on a space."""
 
     @abstractmethod
@@ -273,7 +273,7 @@ class Basis(ReadOnlyArrays, ABC):
         """The density with these moments, of the degree of the basis; for order 0."""
 
 
-def basis_on(geometry: Any, name: Any = AXISYMMETRIC) -> Basis:
+def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
     """The functions with a symmetry among which states on a space are sought first.
 
     A symmetry without a name of its own is one for the kind of basis that takes groups.
@@ -287,19 +287,19 @@ def basis_on(geometry: Any, name: Any = AXISYMMETRIC) -> Basis:
     """
     kinds_here: dict[str, type[Basis]] = {}
     others: type[Basis] | None = None
-    for kind in reversed(type(geometry).__mro__):
+    for kind in reversed(type(space).__mro__):
         kinds_here |= {
             symmetry: basis for (symmetry, on), basis in Basis.kinds.items() if on is kind
         }
         others = Basis.open_kinds.get(kind, others)
     if not kinds_here:
         *names, last = sorted({space.__name__ for _, space in Basis.kinds})
-        raise TypeError(f"geometry must be {', '.join(names)} or {last}; got {as_given(geometry)}.")
+        raise TypeError(f"space must be {', '.join(names)} or {last}; got {as_given(space)}.")
     if isinstance(name, str) and name in kinds_here:
-        return kinds_here[name].on(geometry, name)
+        return kinds_here[name].on(space, name)
     if others is not None and others.takes(name):
-        return others.on(geometry, name)
-    wanted = f"{' or '.join(map(repr, kinds_here))} on {geometry!r}"
+        return others.on(space, name)
+    wanted = f"{' or '.join(map(repr, kinds_here))} on {space!r}"
     more = f", or {others.groups}" if others is not None else ""
     fitting("symmetry", name, f"{wanted}{more}", False)
     raise AssertionError
@@ -368,8 +368,8 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
             self.gradients = np.stack([slopes, np.sqrt(turning) * values])
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> Self:
-        return cls(geometry.dimension, 0, max(cls.least, geometry.degree))
+    def on(cls, space: Any, name: str) -> Self:
+        return cls(space.dimension, 0, max(cls.least, space.degree))
 
     def of_order(self, order: int) -> Self:
         return type(self)(self.dimension, order, self.degree, self.x.size)
@@ -383,7 +383,7 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
         """All Legendre moments about the axis, and the axis."""
-        l, d = range(1, density.geometry.degree + 1), density.geometry.dimension
+        l, d = range(1, density.space.degree + 1), density.space.dimension
         return density.coefficients[1:] / np.sqrt([dimension_of_harmonics(k, d) for k in l]), None
 
     def density(self, m: np.ndarray, axis: Any) -> Density:
@@ -414,9 +414,9 @@ class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
     axis = np.array([0.0, 0.0, 1.0])
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        masses, x = density.geometry.weights * density.values, density.geometry.points
+        masses, x = density.space.weights * density.values, density.space.points
         axis = self._axis(masses, x)
-        legendre = np.polynomial.legendre.legvander(x @ axis, density.geometry.degree)
+        legendre = np.polynomial.legendre.legvander(x @ axis, density.space.degree)
         return (masses @ legendre)[1:], axis
 
     @staticmethod
@@ -523,7 +523,7 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         return values
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> "Polyhedral":
+    def on(cls, space: Any, name: str) -> "Polyhedral":
         return polyhedral(name, 0, cls.least)
 
     def of_order(self, order: int) -> "Polyhedral":
@@ -536,9 +536,9 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         return polyhedral(self.group, self.order, degree)
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        degree = min(self.degree, density.geometry.degree)
+        degree = min(self.degree, density.space.degree)
         space = Sphere(degree)
-        c = space.parseval * density.geometry.resample(density.coefficients, degree)
+        c = space.parseval * density.space.resample(density.coefficients, degree)
         a = (spectrum(self.group, degree).conj() @ c).real
         return self.padded(a / self.sizes[: len(a)]), None
 

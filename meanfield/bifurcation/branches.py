@@ -21,7 +21,7 @@ from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..solving.progress import Interruption, Progress
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
@@ -52,7 +52,7 @@ CLUSTERED_APART = (
 @checked_call("drift", "kappa", "vary", "observables")
 def branches(
     drift: ZonalDrift | type[ZonalDrift],
-    geometry: Geometry,
+    space: Space,
     kappa: float | tuple[float, float],
     *,
     beta: tuple[float, float] | None = None,
@@ -81,7 +81,7 @@ def branches(
     ----------
     drift : USA, SA, Kuramoto, Interaction or another zonal drift
         A single one; or `USA` or `SA` itself, to follow beta.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
     kappa : (float, float), or float
         0 < first < last: the range, below which branches are followed until they turn back, and
         above it up to twice its end, if they come back; or one value, to follow another parameter.
@@ -162,7 +162,7 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    basis = basis_under(geometry, symmetry, noise)
+    basis = basis_under(space, symmetry, noise)
     drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
     if not noise.laplacian:
@@ -172,19 +172,17 @@ def branches(
         fitting("stability", stability, wanted, stability)
     saved_values, measures = (
         _checked_places(save_at, span),
-        _checked_observables(observables, geometry, name),
+        _checked_observables(observables, space, name),
     )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, geometry, symmetry, name, span, at_kappa, max_step, noise),
+        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise),
         "asked": (degrees, secondary, stability, saved_values, measures),
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(
-                geometry, symmetry, degrees, secondary, stability, max_points, following
-            )
+            search = Search(space, symmetry, degrees, secondary, stability, max_points, following)
             diagram = (search.diagram if noise.laplacian else search.under_noise)(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -330,9 +328,7 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(
-    observables: Any, geometry: Geometry, parameter: str
-) -> dict[str, Callable]:
+def _checked_observables(observables: Any, space: Space, parameter: str) -> dict[str, Callable]:
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
@@ -340,7 +336,7 @@ def _checked_observables(
         wanted = f"printable text without / and none of {', '.join(RESERVED_NAMES)}"
         free = isinstance(name, str) and name not in (*RESERVED_NAMES, parameter)
         fitting("a name of observables", name, wanted, free and is_variable_name(name))
-        value = own[name](geometry.uniform())
+        value = own[name](space.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
             raise TypeError(
                 f"An observable gives one real number for a density; {name!r} gave {value!r}."
@@ -351,7 +347,7 @@ def _checked_observables(
 class Search(NamedTuple):
     """A search for all branches of a diagram: arguments of `branches`."""
 
-    geometry: Geometry
+    space: Space
     symmetry: str | np.ndarray
     degrees: Any
     secondary: bool
@@ -388,7 +384,7 @@ class Search(NamedTuple):
             data.attrs["lower"] = lower
         here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
         specials, ends = _special_points(curve, here, branches), [branch.end for branch in branches]
-        return Diagram(data, specials, ends, [], drift, self.geometry, self.symmetry,
+        return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
     def under_noise(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
@@ -408,7 +404,7 @@ class Search(NamedTuple):
         specials = list(growth.special_points())
         data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
-                       self.geometry, self.symmetry, curve.parameter, curve.kappa,
+                       self.space, self.symmetry, curve.parameter, curve.kappa,
                        curve.basis.noise)  # fmt: skip
 
     def _data(
@@ -419,7 +415,7 @@ class Search(NamedTuple):
         named = drift.__name__ if isinstance(drift, type) else repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
-        data.attrs |= {"geometry": repr(self.geometry), "symmetry": group}
+        data.attrs |= {"space": repr(self.space), "symmetry": group}
         if missing:
             data.attrs["missing"] = missing
         return data
@@ -464,7 +460,7 @@ class Search(NamedTuple):
         """The branches that come into the range of a parameter at one of its ends."""
         equation, kappa = growth.curve.at(value)
         basis, span = (
-            basis_on(self.geometry, self.symmetry),
+            basis_on(self.space, self.symmetry),
             (kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa),
         )
         curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,

@@ -63,7 +63,7 @@ class StationaryDerivative:
         moved = basis.density(self.legendre_moments, axis)  # which is linear but for the mass
         coefficients = np.array(moved.coefficients)
         coefficients[..., 0] -= 1
-        return Variation(moved.geometry, coefficients)
+        return Variation(moved.space, coefficients)
 
     @property
     def order_parameter(self) -> float:

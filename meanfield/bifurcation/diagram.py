@@ -15,7 +15,7 @@ from ..core.kinds import absent, build, checked_call, describe
 from ..models import ZonalDrift
 from ..models.noise import Noise
 from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
@@ -177,7 +177,7 @@ class Diagram(Result):
     saved : list of (int, StationaryState)
         Branch and state, at the values that were asked for.
     drift : ZonalDrift, or type
-    geometry : Geometry
+    space : Space
     symmetry : str
     parameter : str
         What changes along the branches: "kappa", or the name of a parameter of the drift.
@@ -195,7 +195,7 @@ class Diagram(Result):
     ends: list[str]
     saved: list[tuple[int, StationaryState]]
     drift: ZonalDrift | type[ZonalDrift]
-    geometry: Geometry
+    space: Space
     symmetry: str | np.ndarray
     parameter: str
     kappa: float | None
@@ -415,7 +415,7 @@ class Diagram(Result):
 
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
-        basis = basis_under(self.geometry, self.symmetry, self.noise)
+        basis = basis_under(self.space, self.symmetry, self.noise)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -442,7 +442,7 @@ class Diagram(Result):
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
         header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
-        header["geometry"] = build(Geometry, header["geometry"])
+        header["space"] = build(Space, header["space"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
             pairs = {name: tuple(map(float, row[name])) for name in ("interval", "coefficients")}

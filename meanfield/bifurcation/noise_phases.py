@@ -20,7 +20,7 @@ import numpy as np
 from ..core.checks import fitting, real
 from ..core.kinds import build, describe
 from ..results.files import Contents, contents_of, dataset_of
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC
 from .diagram import noise_of
 from .equation import EquationFamily, drift_of
@@ -147,7 +147,7 @@ class NoisePhaseDiagram(PhaseDiagram):
         data, header = dataset_of(contents)
         noise, drift = noise_of(header["noise"]), drift_of(header["drift"])
         low, high = header["span"]
-        basis = basis_under(build(Geometry, header["space"]), AXISYMMETRIC, noise)
+        basis = basis_under(build(Space, header["space"]), AXISYMMETRIC, noise)
         corners = [Tricritical(int(l), float(b), float(k)) for l, b, k, *_ in header["tricritical"]]
         cusps = [Cusp(float(b), float(k)) for b, k in header["cusps"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import range_of
 from ..core.errors import MeanfieldError
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
 from ..sweeps.points import Grid, Work
@@ -30,7 +30,7 @@ SAME_LINE = 1e-6  # of kappa, relative: the same line
 
 
 def phases_under(
-    drift: Any, geometry: Geometry, span: tuple[float, float], noise: Noise, kappa: Any,
+    drift: Any, space: Space, span: tuple[float, float], noise: Noise, kappa: Any,
     places: int, max_step: float, following: Following, journal: AnswerJournal | None,
     executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
@@ -38,7 +38,7 @@ def phases_under(
 
     With an executor the diagrams are found first, each by a job of its own, without the journal.
     """
-    family = EquationFamily(drift, "beta", span, basis_under(geometry, AXISYMMETRIC, noise))
+    family = EquationFamily(drift, "beta", span, basis_under(space, AXISYMMETRIC, noise))
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
         kappas = Range(*range_of("kappa", kappa), False)
@@ -51,7 +51,7 @@ def phases_under(
             )
         kappas = _about(family)
     search = _Search(family, kappas, max_step, following, journal)
-    place = DiagramsWork(drift, geometry, span, noise, kappas)
+    place = DiagramsWork(drift, space, span, noise, kappas)
     if executor is None:
         for beta in betas:
             search.from_starts(beta, *place.starts(beta, journal))
@@ -60,7 +60,7 @@ def phases_under(
         outcomes, _ = run_points(place, points, executor=executor, progress=False)
         for beta, outcome in zip(betas, outcomes, strict=True):
             search.from_starts(beta, *place.read(outcome))
-    return search.result(geometry, noise)
+    return search.result(space, noise)
 
 
 def _about(family: EquationFamily) -> Range:
@@ -99,7 +99,7 @@ class DiagramsWork(Work):
     Attributes
     ----------
     drift : type
-    geometry : Geometry
+    space : Space
     span : (float, float)
         Of beta.
     noise : Noise
@@ -107,7 +107,7 @@ class DiagramsWork(Work):
     """
 
     drift: Any
-    geometry: Geometry
+    space: Space
     span: tuple[float, float]
     noise: Noise
     kappas: Range
@@ -122,7 +122,7 @@ class DiagramsWork(Work):
         member, kappas = family.at(beta), self.kappas.at(family, beta)
         curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
         with Following("kappa", kappas, False) as on_branch:
-            search = Search(self.geometry, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
+            search = Search(self.space, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
             diagram = search.under_noise(curve, {})
             stopped = on_branch.stopped
         found = [
@@ -158,7 +158,7 @@ class DiagramsWork(Work):
 
     @property
     def _basis(self) -> Any:
-        return basis_under(self.geometry, AXISYMMETRIC, self.noise)
+        return basis_under(self.space, AXISYMMETRIC, self.noise)
 
     @property
     def takes_rng(self) -> bool:
@@ -220,7 +220,7 @@ class _Search:
             self.lines.append((one, ends))
             self.cusps += cusps
 
-    def result(self, geometry: Geometry, noise: Noise) -> NoisePhaseDiagram:
+    def result(self, space: Space, noise: Noise) -> NoisePhaseDiagram:
         """Everything, in the order of kinds and kappa."""
         import xarray as xr
 
@@ -241,7 +241,7 @@ class _Search:
         columns = map(np.array, zip(*rows, strict=True)) if rows else [np.zeros(0)] * len(names)
         data = xr.Dataset({n: ("point", column) for n, column in zip(names, columns, strict=True)})
         low, high = self.family.span
-        data.attrs = {"drift": self.family.drift.__name__, "geometry": repr(geometry),
+        data.attrs = {"drift": self.family.drift.__name__, "space": repr(space),
                       "beta": [low, high], "kappas": list(self.kappas)}  # fmt: skip
         if self.missing:
             data.attrs["missing"] = self.missing

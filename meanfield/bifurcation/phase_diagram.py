@@ -31,7 +31,7 @@ from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
-from ..spaces import Geometry
+from ..spaces import Space
 from .bases import AXISYMMETRIC, ISOTROPIC, AxialHarmonics, basis_on
 from .branch_switching import BranchSearch
 from .branches import Following, Search, asked_degrees, varied
@@ -356,7 +356,7 @@ class PhaseDiagram(Result):
 @checked_call("drift", "vary", "executor")
 def phase_diagram(
     drift: ZonalDrift | type[ZonalDrift],
-    geometry: Geometry,
+    space: Space,
     beta: tuple[float, float] | None = None,
     *,
     vary: Mapping[str, tuple[float, float]] | None = None,
@@ -394,7 +394,7 @@ def phase_diagram(
     drift : ZonalDrift, or type
         `USA` or `SA` itself, or any zonal drift or kind of one, a drift of one's own too, with the
         parameter that varies.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
         Its dimension, and a degree at which to begin.
     beta : (float, float)
         0 < first < last: the range of beta.
@@ -452,7 +452,7 @@ def phase_diagram(
     """
     import xarray as xr
 
-    basis = basis_on(geometry)
+    basis = basis_on(space)
     drift, name, span = _asked(drift, beta, vary)
     isotropic = noise.laplacian
     unused = f"left out under {noise!r}"
@@ -464,9 +464,7 @@ def phase_diagram(
     fitting("executor", executor, unused, not isotropic or executor is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
     keeper, grid = Keeper(checkpoint, checkpoint_every, resume), np.linspace(*span, PARAMETER_GRID)
-    identity = {
-        "phase diagram": (drift, geometry, name, span, chosen, max_step, noise, kappa, places)
-    }
+    identity = {"phase diagram": (drift, space, name, span, chosen, max_step, noise, kappa, places)}
     with (
         one_blas_thread(),
         keeper,
@@ -477,13 +475,13 @@ def phase_diagram(
             from .noise_search import phases_under  # whose lines are drawn as phase diagrams
 
             return phases_under(
-                drift, geometry, span, noise, kappa, places, max_step, following, journal, executor
+                drift, space, span, noise, kappa, places, max_step, following, journal, executor
             )
-        for degree in (max(PHASE_DEGREE, geometry.degree) << i for i in range(DOUBLINGS)):
+        for degree in (max(PHASE_DEGREE, space.degree) << i for i in range(DOUBLINGS)):
             family = EquationFamily(drift, name, span, basis.finer(degree))
             onsets = [_onsets(family, l, grid, journal) for l in chosen]
             corners = [corner for _, points in onsets for corner in points]
-            lines = FirstOrder(family, geometry, corners, max_step, following, journal)
+            lines = FirstOrder(family, space, corners, max_step, following, journal)
             for lead in _leading_degrees(family, corners, chosen):
                 lines.from_onsets(lead)
             lines.from_clusters(chosen)
@@ -505,7 +503,7 @@ def phase_diagram(
     columns = zip(names, map(np.array, zip(*rows, strict=True)), strict=True)
     data = xr.Dataset({what: ("point", column) for what, column in columns})
     named = drift.__name__ if isinstance(drift, type) else repr(drift)
-    data.attrs = {"drift": named, "geometry": repr(geometry), name: list(span)}
+    data.attrs = {"drift": named, "space": repr(space), name: list(span)}
     leads = [locus.degree for locus in resolved.values()]
     leads += [*_leading_degrees(family, corners, chosen), 1]
     return PhaseDiagram(data, corners, ends, family, resolved, degree=leads[0])
@@ -827,7 +825,7 @@ class FirstOrder:
 
     Parameters
     ----------
-    family, geometry, corners, max_step, following, journal
+    family, space, corners, max_step, following, journal
         Of the phase diagram; `corners` are its tricritical points.
 
     Attributes
@@ -837,10 +835,10 @@ class FirstOrder:
     """
 
     def __init__(
-        self, family: EquationFamily, geometry: Geometry, corners: list[Tricritical],
+        self, family: EquationFamily, space: Space, corners: list[Tricritical],
         max_step: float, following: Following, journal: AnswerJournal | None,
     ):  # fmt: skip
-        self.family, self._geometry, self._corners = family, geometry, corners
+        self.family, self._space, self._corners = family, space, corners
         self._max_step, self._following, self._journal = max_step, following, journal
         self.loci: dict[str, Locus] = {}
         self.ends: Ends = {}
@@ -851,7 +849,7 @@ class FirstOrder:
             onset = critical(self.family, beta, degree)
             curve = self._curve(beta, onset)
             with Following("kappa", curve.span, False) as on_branch:
-                search = Search(self._geometry, AXISYMMETRIC, [degree], False, False, ON_BRANCH,
+                search = Search(self._space, AXISYMMETRIC, [degree], False, False, ON_BRANCH,
                                 on_branch)  # fmt: skip
                 diagram = search.diagram(curve, {})
             interrupted = self._following.stopped or on_branch.stopped
@@ -891,7 +889,7 @@ class FirstOrder:
 
     def _curve(self, beta: float, onset: float) -> StationaryCurve:
         """States at one beta as kappa changes."""
-        basis, span = basis_on(self._geometry), (onset / 20, 1.2 * onset)
+        basis, span = basis_on(self._space), (onset / 20, 1.2 * onset)
         drift = self.family.at(beta).drift
         return curve_of(drift, basis, "kappa", span, None, STEP_ON_BRANCH, self._journal)
 

@@ -315,9 +315,9 @@ class Invariants(Basis, groups_on=Sphere):
         return not isinstance(symmetry, str) or generators_of(symmetry) is not None
 
     @classmethod
-    def on(cls, geometry: Any, name: Any) -> "Invariants":
+    def on(cls, space: Any, name: Any) -> "Invariants":
         coarsest = cls(name, FEWEST_DEGREES)
-        return coarsest.finer(max(FEWEST_DEGREES, min(geometry.degree, coarsest.most)))
+        return coarsest.finer(max(FEWEST_DEGREES, min(space.degree, coarsest.most)))
 
     def of_order(self, order: int) -> "Invariants":
         cheap = int(np.sqrt(CHEAP_PERTURBATIONS * self.group.classes)) - 1
@@ -436,7 +436,7 @@ class Invariants(Basis, groups_on=Sphere):
                     yield self.analysed(law) / law.sum()
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return (self.mixing @ _all_harmonics(self.degree).moments(series)) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:

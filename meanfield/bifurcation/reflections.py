@@ -22,7 +22,7 @@ from ..core.checks import check_memory
 from ..models import Transformer
 from ..models.generators import orthonormal
 from ..models.noise import Noise
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
 from .bases import NO_MOMENT, Basis
 
@@ -57,7 +57,7 @@ class AllHarmonics:
         Whether they are odd in each coordinate.
     """
 
-    def __init__(self, space: Geometry):
+    def __init__(self, space: Space):
         self.space = space
         live, self._factors = orthonormal(space)
         degrees = np.repeat(space.degrees, 2)[live]
@@ -144,7 +144,7 @@ class AllHarmonics:
 
 
 @lru_cache(maxsize=16)
-def all_harmonics(space: Geometry) -> AllHarmonics:
+def all_harmonics(space: Space) -> AllHarmonics:
     """The harmonics of a space; the last few are kept."""
     return AllHarmonics(space)
 
@@ -162,13 +162,13 @@ class _NoiseKey:
         return isinstance(other, _NoiseKey) and other.noise is self.noise
 
 
-def generator_of(noise: Noise, space: Geometry) -> tuple[np.ndarray, np.ndarray]:
+def generator_of(noise: Noise, space: Space) -> tuple[np.ndarray, np.ndarray]:
     """L* on the harmonics, (N, N), and on the uniform density, (N,); the last few are kept."""
     return _generator(_NoiseKey(noise), space)
 
 
 @lru_cache(maxsize=8)
-def _generator(key: _NoiseKey, space: Geometry) -> tuple[np.ndarray, np.ndarray]:
+def _generator(key: _NoiseKey, space: Space) -> tuple[np.ndarray, np.ndarray]:
     harmonics = all_harmonics(space)
     matrix = key.noise.generator(space)
     if matrix is None:
@@ -177,7 +177,7 @@ def _generator(key: _NoiseKey, space: Geometry) -> tuple[np.ndarray, np.ndarray]
     return harmonics.operator(matrix)
 
 
-def symmetries_of_noise(noise: Noise, space: Geometry) -> Symmetries:
+def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
     """Reflections and rotations that the noise does not see."""
     harmonics, number = all_harmonics(space), 2**space.dimension
     if noise.is_absent:  # of which a file has states
@@ -232,7 +232,7 @@ class Reflected(Basis):
 
     Parameters
     ----------
-    space : Geometry
+    space : Space
     noise : Noise
     symmetries : Symmetries, optional
         Of the model: by default those of the noise.
@@ -249,7 +249,7 @@ class Reflected(Basis):
 
     def __init__(
         self,
-        space: Geometry,
+        space: Space,
         noise: Noise,
         symmetries: Symmetries | None = None,
         kept: tuple[int, ...] | None = None,
@@ -269,11 +269,11 @@ class Reflected(Basis):
         return 3 * self.degree // 2
 
     @classmethod
-    def on(cls, geometry: Any, name: str) -> Self:
+    def on(cls, space: Any, name: str) -> Self:
         raise NotImplementedError("see `basis_of`")
 
     @classmethod
-    def resolving(cls, space: Geometry) -> Geometry:
+    def resolving(cls, space: Space) -> Space:
         """The space with the degree at which states are sought first."""
         return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
 
@@ -349,7 +349,7 @@ class Reflected(Basis):
         return np.pad(kept, (0, len(self.degrees) - len(kept)))
 
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        series = density.geometry.resample(density.coefficients, self.degree)
+        series = density.space.resample(density.coefficients, self.degree)
         return self.all.moments(series) / self.sizes, None
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:

@@ -14,7 +14,7 @@ from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
 from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
@@ -229,12 +229,12 @@ def stationary(
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
     drift, kappa = _checked(model, guess), float(model.kappa)
-    basis = basis_under(guess.geometry, symmetry, model.noise)
+    basis = basis_under(guess.space, symmetry, model.noise)
     most = _checked_accuracy(tolerance, max_degree, basis)
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
-    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.geometry)
+    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
         iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
@@ -256,7 +256,7 @@ def stationary(
 @checked_call()
 def stationary_states(
     model: Transformer,
-    geometry: Geometry,
+    space: Space,
     *,
     symmetry: str | np.ndarray = AXISYMMETRIC,
     most: Natural = 20,
@@ -271,7 +271,7 @@ def stationary_states(
     ----------
     model : Transformer
         As for `stationary`.
-    geometry : Circle, Sphere or Zonal
+    space : Circle, Sphere or Zonal
     symmetry : str
         As for `stationary`.
     most : int
@@ -288,10 +288,10 @@ def stationary_states(
     TypeError, ValueError, MeanfieldError
         As `stationary`.
     """
-    uniform = geometry.uniform()
+    uniform = space.uniform()
     states = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, basis_under(geometry, symmetry, model.noise)):
+        for guess in _guesses(model, basis_under(space, symmetry, model.noise)):
             while len(states) < most:
                 new = stationary(model, guess, symmetry=symmetry, apart_from=states)
                 if not new.converged:
@@ -324,9 +324,9 @@ def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> 
         For other arguments, ensembles, and symmetries that the space lacks.
     """
     fitting("density.shape", density.shape, "(), one density", density.shape == ())
-    basis = basis_on(density.geometry, symmetry)
-    if density.geometry.degree > basis.degree:
-        basis = basis.finer(density.geometry.degree)
+    basis = basis_on(density.space, symmetry)
+    if density.space.degree > basis.degree:
+        basis = basis.finer(density.space.degree)
     return basis.density(*basis.moments(density))
 
 
@@ -360,9 +360,9 @@ def stability(
         For other arguments, and for densities that are not stationary.
     """
     drift = _checked(model, density)
-    basis = basis_under(density.geometry, symmetry, model.noise)
-    if density.geometry.degree > basis.degree:
-        basis = basis.finer(min(density.geometry.degree, basis.most))
+    basis = basis_under(density.space, symmetry, model.noise)
+    if density.space.degree > basis.degree:
+        basis = basis.finer(min(density.space.degree, basis.most))
     m, axis = basis.moments(density)
     _check_symmetry("density", basis, symmetry, density, m, axis)
     basis, m = basis.fitted(m)
@@ -412,11 +412,11 @@ def _check_symmetry(
 
 def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> float:
     """The part of a density that its moments (m, axis) leave out, relative to its order, in L^2."""
-    space = density.geometry
+    space = density.space
     degree = min(space.degree, basis.degree)
     kept = basis.density(m, axis)
     here = space.resample(density.coefficients, degree)
-    lost = here - kept.geometry.resample(kept.coefficients, degree)
+    lost = here - kept.space.resample(kept.coefficients, degree)
     square = space.with_degree(degree).parseval
     order = float((square * np.abs(here) ** 2)[1:].sum())
     missing = float((square * np.abs(lost) ** 2)[1:].sum())
@@ -436,13 +436,13 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
     return whole_number("max_degree", most, least=basis.degree)
 
 
-def _checked_states(apart_from: Any, geometry: Geometry) -> list[StationaryState]:
+def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     known = all(isinstance(state, StationaryState) for state in states)
     fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
-    for space in (state.density.geometry for state in states):
-        if space.with_degree(geometry.degree) != geometry:
-            raise ValueError(f"apart_from has states on {space!r}; the guess is on {geometry!r}.")
+    for other in (state.density.space for state in states):
+        if other.with_degree(space.degree) != space:
+            raise ValueError(f"apart_from has states on {other!r}; the guess is on {space!r}.")
     return states
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..core.checks import as_given, fitting
 from ..distances import mmd, sobolev_distance, wasserstein
-from ..spaces import Circle, Density, Geometry, Sphere
+from ..spaces import Circle, Density, Space, Sphere
 from ..states import Tokens
 
 Measured = Callable[[Tokens, Density], Any]
@@ -43,7 +43,7 @@ def _square_of_second_moment(state: Any) -> Any:
     )
 
 
-MEASUREMENTS: dict[type[Geometry], Measurements] = {
+MEASUREMENTS: dict[type[Space], Measurements] = {
     Circle: Measurements(
         {
             "W1": partial(wasserstein, p=1),
@@ -72,7 +72,7 @@ MEASUREMENTS: dict[type[Geometry], Measurements] = {
 }
 
 
-def measurements_on(space: Geometry) -> Measurements | None:
+def measurements_on(space: Space) -> Measurements | None:
     """The named distances and functionals on a space, looked up along the bases of its class."""
     known = (MEASUREMENTS[kind] for kind in type(space).__mro__ if kind in MEASUREMENTS)
     return next(known, None)

@@ -156,7 +156,7 @@ class Study(Result):
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         one = isinstance(name, str) and name in names
         final: Any = self.law.final
-        known = measurements_on(final.geometry)
+        known = measurements_on(final.space)
         measurable = isinstance(name, str) and known is not None and name in known.distances
         advice = f'It is measured if distances=["{name}"] asks for it.' if measurable else ""
         fitting("name", name, f"one of {', '.join(names)}", one, advice=advice)

@@ -221,8 +221,8 @@ def _misses(law: Solution) -> np.ndarray:
     from scipy.interpolate import CubicSpline
 
     states: list[Any] = list(law)
-    degree = max(state.geometry.degree for state in states)
-    space = states[0].geometry.with_degree(degree)
+    degree = max(state.space.degree for state in states)
+    space = states[0].space.with_degree(degree)
     values = np.stack([state.resample(degree).coefficients for state in states])
     weights = space.parseval / np.maximum(-space.laplacian, 1.0)
     missed = CubicSpline(law.t[::2], values[::2])(law.t[1::2]) - values[1::2]
@@ -240,7 +240,7 @@ def _checked_problem(model: Any, mu0: Any) -> Measurements:
             "is random. Leave common out, or solve for Tokens and a Density with the same rng and "
             "dt."
         )
-    known = measurements_on(mu0.geometry)
+    known = measurements_on(mu0.space)
     if model.reaction:
         raise MeanfieldError(
             "propagation_of_chaos compares tokens of equal masses, which a reaction changes; got "

@@ -33,14 +33,14 @@ class Functional:
         J(mu) of a single Density, a number.
     variation : callable
         The function dJ/dmu on the space, with J(mu + h) = J(mu) + int (dJ/dmu) h + ...: of a
-        Density, its values (N,) at `mu.geometry.points`.
+        Density, its values (N,) at `mu.space.points`.
 
     Examples
     --------
     The entropy:
 
     >>> entropy = Functional(
-    ...     lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+    ...     lambda mu: (mu.values * np.log(mu.values)) @ mu.space.weights,
     ...     lambda mu: 1 + np.log(mu.values),
     ... )
     """
@@ -70,7 +70,7 @@ class Functional:
         """
         fitting("f", f, "a function of unit vectors (N, d)", callable(f), TypeError)
         if position is None:
-            return cls(lambda mu: mu.expect(f), lambda mu: _values_of(f, mu.geometry))
+            return cls(lambda mu: mu.expect(f), lambda mu: _values_of(f, mu.space))
         if np.ndim(position):
             raise ValueError(
                 "position must be one number, as a Functional is one: take a Functional.mean for "
@@ -92,7 +92,7 @@ class Functional:
 
         def variation(mu: Any) -> np.ndarray:
             weights = checked(mu).index.interpolation(s) / mu.index.weights
-            return np.outer(weights, _values_of(f, mu.space)).ravel()
+            return np.outer(weights, _values_of(f, mu.slice_space)).ravel()
 
         return cls(lambda mu: checked(mu).at_position(s).expect(f), variation)
 
@@ -176,7 +176,7 @@ def gradient(
     many = isinstance(parameters, Sequence) and not isinstance(parameters, str)
     fitting("parameters", parameters, 'a list such as ["beta", "kappa"]', many, TypeError)
     names = [checked_parameter("parameters", name, motion) for name in parameters]
-    space, shape, start = final.geometry, run.shape, run.options["t_start"]
+    space, shape, start = final.space, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
     shared: dict | None = None if run.model.drift.shape else {}
@@ -189,7 +189,7 @@ def gradient(
         member = kind.of_motion(motion, initial, index, own, names, start, kept=shared)
         found[index], by_parameter[:, *index] = member.gradient(end)
     return Gradient(
-        values, kind.variation(initial.geometry, found), dict(zip(names, by_parameter, strict=True))
+        values, kind.variation(initial.space, found), dict(zip(names, by_parameter, strict=True))
     )
 
 
@@ -205,7 +205,7 @@ def _check_end(run: "Solution", journal: DensityJournal, end: float) -> None:
 
 def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
     """The value, and the variation at the points; ValueError unless they are finite numbers."""
-    points = density.geometry.weights.shape
+    points = density.space.weights.shape
     value = real_array("the value of f", f.value(density))
     slope = real_array("the variation of f", f.variation(density))
     if (

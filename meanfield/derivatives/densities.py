@@ -9,7 +9,7 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..engines.fields import fields_of
 from ..models.transformer import Transformer
-from ..spaces import Density, Geometry
+from ..spaces import Density, Space
 from ..spaces.linearised import Adjoint, Tables, Tangents
 from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import DensityJournal, Stretch
@@ -17,18 +17,16 @@ from .parameters import changes_of, tables_of
 from .steps import DifferentiatedScheme, Diffusion, Noise
 from .variation import Variation
 
-FieldsOn = Callable[[Geometry, int], Any]  # factors and fields of a member's drift on a space
+FieldsOn = Callable[[Space, int], Any]  # factors and fields of a member's drift on a space
 Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
 RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
 END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
-def check_differentiable(
-    model: Transformer, geometry: Geometry, fields: FieldsOn | None = None
-) -> None:
+def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | None = None) -> None:
     """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated.
 
-    `fields` of the run on a geometry, where the drift is not zonal, and they are known.
+    `fields` of the run on a space, where the drift is not zonal, and they are known.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -47,9 +45,9 @@ def check_differentiable(
     if not model.is_zonal:
         drift = model.drift.member((0,) * len(model.drift.shape))
         if fields is None:
-            geometry = geometry.with_degree(min(geometry.degree, 4))
-        own = fields_of(drift, geometry) if fields is None else fields(geometry, 0)
-        check_fields_differentiable(DifferentiableFields(model, drift, own, geometry))
+            space = space.with_degree(min(space.degree, 4))
+        own = fields_of(drift, space) if fields is None else fields(space, 0)
+        check_fields_differentiable(DifferentiableFields(model, drift, own, space))
 
 
 def drift_of(model: Transformer) -> Any:
@@ -80,7 +78,7 @@ def name_of_kappa(model: Transformer, t: float) -> str:
 
 def fields_in(motion: Any) -> FieldsOn:
     """The fields of a motion, whose kernels are made."""
-    return lambda geometry, member: motion.fields(geometry).of(member)
+    return lambda space, member: motion.fields(space).of(member)
 
 
 class Piece(NamedTuple):
@@ -117,9 +115,9 @@ class DifferentiatedRun:
     start : float
         The time at which the run begins.
     fields : callable, optional
-        (geometry, member) -> the fields of a drift that is not zonal, those of the run.
+        (space, member) -> the fields of a drift that is not zonal, those of the run.
     turned : callable, optional
-        geometry -> what frequencies add to L, and its derivatives by parameters.
+        space -> what frequencies add to L, and its derivatives by parameters.
     kept : dict, optional
         Where N with its derivatives is kept for other steps of the same member, or of members
         with the same drift.
@@ -135,7 +133,7 @@ class DifferentiatedRun:
         start: float = 0.0,
         *,
         fields: FieldsOn | None = None,
-        turned: Callable[[Geometry], Turned] | None = None,
+        turned: Callable[[Space], Turned] | None = None,
         kept: dict | None = None,
     ):
         shape, drift = initial.shape, drift_of(model)
@@ -143,11 +141,11 @@ class DifferentiatedRun:
         drift = drift.broadcast(shape).member(number) if drift.shape else drift
         self._model, self._start = model, start
         self._fields, self._number = fields, number
-        self._turned = (lambda _geometry: (None, {})) if turned is None else turned
+        self._turned = (lambda _space: (None, {})) if turned is None else turned
         self._nonlinear = {} if kept is None else kept
         self._steady = model.steady_noise
         self.kappa = float(np.broadcast_to(model.kappa, shape)[index]) if self._steady else np.nan
-        self.geometry, self.first = initial.geometry, initial.coefficients[index]
+        self.space, self.first = initial.space, initial.coefficients[index]
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
@@ -161,12 +159,12 @@ class DifferentiatedRun:
     @classmethod
     def check(cls, motion: Any) -> None:
         """Raise MeanfieldError, with the reason, for runs that are not differentiated."""
-        check_differentiable(motion.plain, motion.like.geometry, fields_in(motion))
+        check_differentiable(motion.plain, motion.like.space, fields_in(motion))
 
     @classmethod
     def parameters_of(cls, motion: Any) -> list[str]:
         """The names of the parameters by which runs are differentiated, without single nodes'."""
-        frequencies = motion.turning_slopes(motion.like.geometry)
+        frequencies = motion.turning_slopes(motion.like.space)
         return [*drift_of(motion.plain).parameters, *names_of_kappa(motion.plain), *frequencies]
 
     @classmethod
@@ -178,8 +176,8 @@ class DifferentiatedRun:
     def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
         """The run of a motion, of these arguments but the model."""
 
-        def turned(geometry: Geometry) -> Turned:
-            return motion.turning(geometry), motion.turning_slopes(geometry)
+        def turned(space: Space) -> Turned:
+            return motion.turning(space), motion.turning_slopes(space)
 
         return cls(motion.plain, *given, fields=fields_in(motion), turned=turned, **options)
 
@@ -193,7 +191,7 @@ class DifferentiatedRun:
         A tangent is the name of one of the parameters, or the coefficients of a direction.
         """
         first = [h if not isinstance(h, str) else np.zeros_like(self.first) for h in tangents]
-        state, geometry = np.array([self.first, *first]), self.geometry
+        state, space = np.array([self.first, *first]), self.space
         names = [h if isinstance(h, str) else None for h in tangents]
         waiting = list(elapsed)
         while waiting and waiting[0] <= 0:
@@ -202,7 +200,7 @@ class DifferentiatedRun:
         last = elapsed[-1] if len(elapsed) else 0.0
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
             degree, steps = piece.stretch.degree, piece.steps
-            state, geometry = geometry.resample(state, degree), geometry.with_degree(degree)
+            state, space = space.resample(state, degree), space.with_degree(degree)
             by, noise, done = self._with_tangents(piece, names), self._noise(piece), 0
             while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
                 ends = np.append(steps[1:, 0], end)
@@ -222,9 +220,9 @@ class DifferentiatedRun:
     def _with_tangents(self, piece: Piece, names: list[str | None]) -> DifferentiatedScheme:
         key = self._key("tangents", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, names)
-            self._kept[key] = self._scheme(piece, geometry, transport, names)
+            space = self.space.with_degree(piece.stretch.degree)
+            transport = self._transport(space, names)
+            self._kept[key] = self._scheme(piece, space, transport, names)
         return self._kept[key]
 
     # The adjoint ---------------------------------------------------------------------------
@@ -236,29 +234,29 @@ class DifferentiatedRun:
         time, or of as many as RECORDED numbers hold; states at the beginnings of these parts are
         kept of all.
         """
-        parts, u, geometry = [], self.first, self.geometry
+        parts, u, space = [], self.first, self.space
         every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
         for piece, steps, noise in every:
-            u = geometry.resample(u, piece.stretch.degree)
-            geometry = geometry.with_degree(piece.stretch.degree)
+            u = space.resample(u, piece.stretch.degree)
+            space = space.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
             if len(parts) < len(every):  # the last one is recorded alone
                 u = self._forwards(piece).advance(u[None], steps, noise)[0]
-        l = self.geometry.with_modes(end.size).resample(end, geometry.degree)
+        l = self.space.with_modes(end.size).resample(end, space.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
-            here = self.geometry.with_degree(piece.stretch.degree)
-            l = self.geometry.with_modes(l.size).resample(l, piece.stretch.degree)
+            here = self.space.with_degree(piece.stretch.degree)
+            l = self.space.with_modes(l.size).resample(l, piece.stretch.degree)
             record = self._forwards(piece).recorded(u, steps, noise)
             found = np.zeros(len(self.parameters))
             l = self._backwards(piece).pulled_back(l, steps, noise, record, found)
             by_parameter += found
-        l = here.resample(l, self.geometry.degree) if parts else l
+        l = here.resample(l, self.space.degree) if parts else l
         return l, by_parameter
 
     def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, Noise]]:
         """Parts of a piece whose stages and slopes are kept at a time."""
-        most, space = sum(len(each.steps) for each in self._pieces), self.geometry
+        most, space = sum(len(each.steps) for each in self._pieces), self.space
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
         longest, noise = max(int(np.ceil(np.sqrt(most))), RECORDED // size), self._noise(piece)
@@ -268,17 +266,17 @@ class DifferentiatedRun:
     def _forwards(self, piece: Piece) -> DifferentiatedScheme:
         key = self._key("forwards", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, [])
-            self._kept[key] = self._scheme(piece, geometry, transport, [])
+            space = self.space.with_degree(piece.stretch.degree)
+            transport = self._transport(space, [])
+            self._kept[key] = self._scheme(piece, space, transport, [])
         return self._kept[key]
 
     def _backwards(self, piece: Piece) -> DifferentiatedScheme:
         key = self._key("backwards", piece)
         if key not in self._kept:
-            geometry = self.geometry.with_degree(piece.stretch.degree)
-            transport = self._transport(geometry, self.parameters, adjoint=True)
-            self._kept[key] = self._scheme(piece, geometry, transport, self.parameters)
+            space = self.space.with_degree(piece.stretch.degree)
+            transport = self._transport(space, self.parameters, adjoint=True)
+            self._kept[key] = self._scheme(piece, space, transport, self.parameters)
         return self._kept[key]
 
     # The noise -----------------------------------------------------------------------------
@@ -323,51 +321,49 @@ class DifferentiatedRun:
         first = self._strength_at(begun, piece)
         return lambda elapsed: self._strength_at(elapsed, piece) - first
 
-    def _moved(self, name: str | None, layer: int, geometry: Geometry, rates: Any) -> np.ndarray:
+    def _moved(self, name: str | None, layer: int, space: Space, rates: Any) -> np.ndarray:
         """dL by a parameter, L = M/kappa and what frequencies add; 0 where it has no part in L."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
-        return self._turned(geometry)[1].get(name or "", np.zeros(rates.shape))
+        return self._turned(space)[1].get(name or "", np.zeros(rates.shape))
 
-    def _diffusion(self, geometry: Geometry) -> Diffusion:
-        parseval = np.repeat(geometry.parseval, geometry.dtype.itemsize // 8)
-        generator = self._model.noise.on_densities(geometry)
-        rates, basis = (geometry.laplacian, None) if generator is None else generator.eigenbasis
-        return Diffusion.of(rates, basis, parseval, self._turned(geometry)[0])
+    def _diffusion(self, space: Space) -> Diffusion:
+        parseval = np.repeat(space.parseval, space.dtype.itemsize // 8)
+        generator = self._model.noise.on_densities(space)
+        rates, basis = (space.laplacian, None) if generator is None else generator.eigenbasis
+        return Diffusion.of(rates, basis, parseval, self._turned(space)[0])
 
     # Both ----------------------------------------------------------------------------------
 
-    def _transport(
-        self, geometry: Geometry, names: Sequence[str | None], adjoint: bool = False
-    ) -> Any:
+    def _transport(self, space: Space, names: Sequence[str | None], adjoint: bool = False) -> Any:
         """N with its tangents, or transposed."""
         of_drift = [n if n in self.of_drift else None for n in names]
-        key = geometry.degree, tuple(of_drift), adjoint
+        key = space.degree, tuple(of_drift), adjoint
         if key not in self._nonlinear:
-            self._nonlinear[key] = self._linearised(geometry, of_drift, adjoint)
+            self._nonlinear[key] = self._linearised(space, of_drift, adjoint)
         return self._nonlinear[key]
 
-    def _linearised(self, geometry: Geometry, names: list[str | None], adjoint: bool) -> Any:
+    def _linearised(self, space: Space, names: list[str | None], adjoint: bool) -> Any:
         """N with derivatives by parameters of the drift, or transposed."""
         if self._model.is_zonal:
-            tables, changes = self._tables_on(geometry)
+            tables, changes = self._tables_on(space)
             by = dict(zip(self.of_drift, changes, strict=True))
-            return linearised_by_tables(geometry, tables, by, names, adjoint)
+            return linearised_by_tables(space, tables, by, names, adjoint)
         of = self._fields
-        own = fields_of(self.drift, geometry) if of is None else of(geometry, self._number)
-        fields = DifferentiableFields(self._model, self.drift, own, geometry)
+        own = fields_of(self.drift, space) if of is None else of(space, self._number)
+        fields = DifferentiableFields(self._model, self.drift, own, space)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
 
     def _key(self, what: str, piece: Piece) -> tuple:
         return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
 
     def _scheme(
-        self, piece: Piece, geometry: Geometry, transport: Any, names: Sequence[str | None]
+        self, piece: Piece, space: Space, transport: Any, names: Sequence[str | None]
     ) -> DifferentiatedScheme:
-        if geometry.degree not in self._diffusions:
-            self._diffusions[geometry.degree] = self._diffusion(geometry)
-        diffusion = self._diffusions[geometry.degree]
-        moved = [self._moved(name, piece.layer, geometry, diffusion.rates) for name in names]
+        if space.degree not in self._diffusions:
+            self._diffusions[space.degree] = self._diffusion(space)
+        diffusion = self._diffusions[space.degree]
+        moved = [self._moved(name, piece.layer, space, diffusion.rates) for name in names]
         rows = np.array(moved).reshape(len(names), diffusion.rates.size)
         return DifferentiatedScheme(piece.stretch.scheme, diffusion, transport, rows, self._start)
 
@@ -375,17 +371,17 @@ class DifferentiatedRun:
     def _changes(self) -> list[Tables]:
         """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
         highest = max(piece.stretch.degree for piece in self._pieces)
-        of = highest, self.geometry.dimension
+        of = highest, self.space.dimension
         return [changes_of(self.drift, name, *of) for name in self.of_drift]
 
-    def _tables_on(self, geometry: Geometry) -> tuple[Tables, list[Tables]]:
-        size = geometry.degree + 1
+    def _tables_on(self, space: Space) -> tuple[Tables, list[Tables]]:
+        size = space.degree + 1
         changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
-        return tables_of(self.drift, geometry.degree, geometry.dimension), changes
+        return tables_of(self.drift, space.degree, space.dimension), changes
 
 
 def linearised_by_tables(
-    geometry: Geometry,
+    space: Space,
     tables: Tables,
     by: dict[str, Tables],
     names: Sequence[str | None],
@@ -394,11 +390,11 @@ def linearised_by_tables(
 ) -> Tangents | Adjoint:
     """N of a zonal drift, of tangents with these names of parameters, or transposed."""
     if adjoint:
-        none = Tables(np.zeros(geometry.degree + 1), None)
-        return Adjoint(geometry, tables, [none if n is None else by[n] for n in names], pairs)
+        none = Tables(np.zeros(space.degree + 1), None)
+        return Adjoint(space, tables, [none if n is None else by[n] for n in names], pairs)
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
-    return Tangents(geometry, tables, [by[name] for name in known], which, pairs)
+    return Tangents(space, tables, [by[name] for name in known], which, pairs)
 
 
 def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:

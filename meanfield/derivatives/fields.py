@@ -23,7 +23,7 @@ from ..engines.fields import DensityField
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.circle_transport import NEGLIGIBLE, OF_SLOPES, Table
 from ..spaces.linearised_tables import TableAdjoint, TableTangents, Tabulated
 
@@ -40,15 +40,15 @@ class DifferentiableFields:
         A single one: that of the member.
     fields : list of (float, DensityField)
         Factors and fields of its parts, those of the run where these are known.
-    geometry : Geometry
+    space : Space
     """
 
-    def __init__(self, model: Transformer, drift: Drift, fields: Parts, geometry: Geometry):
-        self.drift, self.fields, self.geometry = drift, fields, geometry
+    def __init__(self, model: Transformer, drift: Drift, fields: Parts, space: Space):
+        self.drift, self.fields, self.space = drift, fields, space
         self.forward = None
         if model.feedforward is not None:
-            values = model.feedforward_at(geometry.points)
-            self.forward = np.einsum("fnd,nd->fn", geometry.frame, values)
+            values = model.feedforward_at(space.points)
+            self.forward = np.einsum("fnd,nd->fn", space.frame, values)
 
     def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Any:
         """N with tangents, each of a parameter of this name, or of none: see `Tangents`."""
@@ -57,14 +57,14 @@ class DifferentiableFields:
         if tables is None:
             return FieldTangents(self, names, pairs)
         which = [-1 if name is None else parameters.index(name) for name in names]
-        return TableTangents(*tables, self.geometry.degree, which, pairs)
+        return TableTangents(*tables, self.space.degree, which, pairs)
 
     def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Any:
         """N transposed, with derivatives by parameters, 0 by None: see `Adjoint`."""
         tables = self._tables(names)
         if tables is None:
             return FieldAdjoint(self, names, pairs)
-        return TableAdjoint(*tables, self.geometry.degree, pairs)
+        return TableAdjoint(*tables, self.space.degree, pairs)
 
     def quotients(self, functions: GridDensity, names: Sequence[str]) -> list[list[Quotient]]:
         """The velocities of the parts, with derivatives by these parameters of the drift.
@@ -97,7 +97,7 @@ class DifferentiableFields:
 
     def _tables(self, names: Sequence[str | None]) -> tuple[Tabulated, list[Tabulated]] | None:
         """Of the velocity, and of its derivatives; None where the run has none."""
-        points, every = self.geometry.weights.size, []
+        points, every = self.space.weights.size, []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
             found = field.tables(own)
             if found is None:
@@ -157,7 +157,7 @@ class _InPython(ABC):
         """Fill the rows that the run asks for, from those of a state and its tangents."""
 
     def functions(self, rows: np.ndarray) -> GridDensity:
-        space = self.fields.geometry
+        space = self.fields.space
         return GridDensity(space, rows, space.to_values(rows))
 
     def velocity(self, parts: list[list[Quotient]]) -> np.ndarray:
@@ -176,13 +176,13 @@ class FieldTangents(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
-        space, self.each = fields.geometry, 1 + pairs
+        space, self.each = fields.space, 1 + pairs
         self._shape = 1 + len(names), space.degrees.size
         size = space.dtype.itemsize // 8 * self._shape[0] * self._shape[1]
         super().__init__(fields, names, self.each * size, size)
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        space, (count, modes) = self.fields.geometry, self._shape
+        space, (count, modes) = self.fields.space, self._shape
         rows = source.view(space.dtype).reshape(count, self.each, modes)
         found = target.view(space.dtype).reshape(self._shape)
         functions = self.functions(rows[:, -1])
@@ -216,13 +216,13 @@ class FieldAdjoint(_InPython):
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
     ):
-        space, self.each = fields.geometry, 1 + pairs
+        space, self.each = fields.space, 1 + pairs
         self._floats = self.each * space.dtype.itemsize // 8 * space.degrees.size
         given = self._floats + self._floats // self.each
         super().__init__(fields, names, given, self._floats + len(names))
 
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        space, floats = self.fields.geometry, self._floats
+        space, floats = self.fields.space, self._floats
         rows = source.view(space.dtype).reshape(self.each + 1, -1)
         functions, last = self.functions(rows[self.each - 1 : self.each]), rows[-1]
         parts, slope = self.fields.quotients(functions, self.parameters), space.gradient(last)
@@ -250,11 +250,11 @@ class FieldAdjoint(_InPython):
             total = total + (F * above[:, 0]).sum(axis=0)
             if s is not None:
                 total = total + s * below[0]
-        return float(total @ self.fields.geometry.weights)
+        return float(total @ self.fields.space.weights)
 
 
 def check_fields_differentiable(fields: DifferentiableFields) -> None:
     """Raise MeanfieldError, with the reason, where derivatives are not known."""
-    space = fields.geometry
+    space = fields.space
     row = space.uniform().coefficients[None]
     fields.quotients(GridDensity(space, row, space.to_values(row)), [])

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.kinds import ancestor
-from ..spaces import Density, Geometry
+from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
 from ..spaces.indexed_linearised import IndexedAdjoint, IndexedTangents
 from .densities import DifferentiatedRun, check_differentiable, linearised_by_tables
@@ -17,12 +17,12 @@ from .variation import Variation
 class IndexedVariation(Variation):
     """A change of indexed densities: a real function on the space for each node of the index."""
 
-    geometry: Any
+    space: Any
 
     @property
     def slices(self) -> Variation:
         """The changes at the nodes, (*ensemble, P)."""
-        return Variation(self.geometry.space, self.geometry.split(self.coefficients))
+        return Variation(self.space.slice_space, self.space.split(self.coefficients))
 
     @property
     def mass(self) -> np.ndarray:
@@ -35,11 +35,11 @@ class IndexedVariation(Variation):
 
     def at_position(self, s: Any) -> Variation:
         """The change at index s, or (*ensemble, *s.shape) of them: see `Indexed.at_position`."""
-        return Variation(self.geometry.space, self.geometry.slice_at(self.coefficients, s))
+        return Variation(self.space.slice_space, self.space.slice_at(self.coefficients, s))
 
     def marginal(self) -> Variation:
         """The change of the law of the points, whatever their index."""
-        return Variation(self.geometry.space, self.geometry.mean_slice(self.coefficients))
+        return Variation(self.space.slice_space, self.space.mean_slice(self.coefficients))
 
 
 class DifferentiatedIndexed(DifferentiatedRun):
@@ -71,10 +71,10 @@ class DifferentiatedIndexed(DifferentiatedRun):
 
     @classmethod
     def check(cls, motion: Any) -> None:
-        def fields(_space: Geometry, node: int) -> Any:
-            return motion.fields(motion.like.geometry).of(node)
+        def fields(_space: Space, node: int) -> Any:
+            return motion.fields(motion.like.space).of(node)
 
-        check_differentiable(motion.plain, motion.like.space, fields)
+        check_differentiable(motion.plain, motion.like.slice_space, fields)
 
     @classmethod
     def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
@@ -85,19 +85,19 @@ class DifferentiatedIndexed(DifferentiatedRun):
     def parameters_of_nodes(cls, motion: Any) -> list[str]:
         return [] if motion.betas is None else _names(len(motion.betas))
 
-    def _linearised(self, geometry: Any, names: list[str | None], adjoint: bool) -> Any:
-        count, modes = len(geometry.index), geometry.space.degrees.size
+    def _linearised(self, space: Any, names: list[str | None], adjoint: bool) -> Any:
+        count, modes = len(space.index), space.slice_space.degrees.size
         apart = range(1 if self._betas is None else count)
-        inner = [self._pair(node, geometry, names, adjoint) for node in apart]
-        size = modes * (geometry.dtype.itemsize // 8)
+        inner = [self._pair(node, space, names, adjoint) for node in apart]
+        size = modes * (space.dtype.itemsize // 8)
         if adjoint:
-            weights = geometry.index.weights
+            weights = space.index.weights
             return IndexedAdjoint(inner, size, self._influence, weights, len(names))
         return IndexedTangents(inner, size, self._influence, 1 + len(names))
 
-    def _pair(self, node: int, geometry: Any, names: list[str | None], adjoint: bool) -> Any:
+    def _pair(self, node: int, product: Any, names: list[str | None], adjoint: bool) -> Any:
         """N of a slice and what acts on it, at a node or at all of them."""
-        space, drift = geometry.space, self.drift
+        space, drift = product.slice_space, self.drift
         if self._betas is not None:
             drift = drift.replace(beta=float(self._betas[node]))
             mine = {f"beta[{node}]": "beta"}
@@ -108,7 +108,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
             by = {name: changes_of(drift, name, *degrees) for name in names if name is not None}
             return linearised_by_tables(space, tables_of(drift, *degrees), by, names, adjoint, True)
         of: Any = self._fields
-        own = of(geometry, self._number * len(geometry.index) + node)
+        own = of(product, self._number * len(product.index) + node)
         fields = DifferentiableFields(self._model, drift, own, space)
         return fields.adjoint(names, True) if adjoint else fields.tangents(names, True)
 

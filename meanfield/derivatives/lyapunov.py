@@ -191,7 +191,7 @@ def _of_densities(
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Exponents of runs of densities: pieces of the journal, one after another."""
     start = run.options["t_start"]
-    space, kind = initial.geometry, differentiated(initial)
+    space, kind = initial.space, differentiated(initial)
     motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
     kind.check(motion)
     parts = 1 if space.dtype.kind == "f" else 2 - space.real_modes  # numbers of a coefficient

@@ -91,14 +91,14 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
 
 def _direction(given: Any, state: Density) -> np.ndarray:
     """The coefficients of a direction in which an initial density moves, in its ensemble shape."""
-    geometry = state.geometry
+    space = state.space
     wanted = (
         "the name of a parameter, a Density to move towards, a Variation, a function of unit "
-        f"vectors (N, d), or coefficients (..., {geometry.degrees.size})"
+        f"vectors (N, d), or coefficients (..., {space.degrees.size})"
     )
     if isinstance(given, Density | Variation):
-        fitting("tangents", given, f"on {geometry!r}", alike(given.geometry, geometry))
-        coefficients = given.resample(geometry.degree).coefficients
+        fitting("tangents", given, f"on {space!r}", alike(given.space, space))
+        coefficients = given.resample(space.degree).coefficients
         if isinstance(given, Density):
             coefficients = coefficients - state.coefficients
     elif isinstance(given, Callable):  # type: ignore[arg-type]
@@ -108,32 +108,32 @@ def _direction(given: Any, state: Density) -> np.ndarray:
                 "tangents: a function that is a direction is one of unit vectors (N, d) alone; got "
                 f"{as_called(given)}. Else give a density to move towards{advice}."
             )
-        values = np.asarray(geometry.function_values(given, geometry.points))
-        real = values.dtype.kind != "c" and values.shape == geometry.weights.shape
+        values = np.asarray(space.function_values(given, space.points))
+        real = values.dtype.kind != "c" and values.shape == space.weights.shape
         if not (real and np.isfinite(values).all()):
             raise ValueError(
                 "tangents: a function of unit vectors (N, d) must have one finite real value for "
-                f"each, ({geometry.weights.size},) here; got {values.dtype} of {values.shape}, "
+                f"each, ({space.weights.size},) here; got {values.dtype} of {values.shape}, "
                 f"{np.count_nonzero(~np.isfinite(values))} of them not finite."
             )
-        coefficients = geometry.to_coefficients(values)
+        coefficients = space.to_coefficients(values)
     else:
         try:
             coefficients = np.asarray(given)
         except (TypeError, ValueError):  # a state of another kind, or rows of unequal lengths
             coefficients = np.empty(0, object)
         numbers = coefficients.dtype.kind in "fiuc" and np.isfinite(coefficients).all()
-        fits = coefficients.shape[-1:] == (geometry.degrees.size,)
+        fits = coefficients.shape[-1:] == (space.degrees.size,)
         if not (numbers and fits):
             raise TypeError(f"tangents must have {wanted}; got {as_given(given)}.")
-        if np.imag(coefficients)[..., geometry.real_modes].any():
+        if np.imag(coefficients)[..., space.real_modes].any():
             raise ValueError(
                 "tangents: coefficients must be those of a real function, without imaginary parts "
                 f"where a harmonic is real; got {as_given(given)}."
             )
-        coefficients = coefficients if geometry.dtype.kind == "c" else coefficients.real
+        coefficients = coefficients if space.dtype.kind == "c" else coefficients.real
     try:
-        return np.broadcast_to(coefficients, state.coefficients.shape).astype(geometry.dtype)
+        return np.broadcast_to(coefficients, state.coefficients.shape).astype(space.dtype)
     except ValueError:
         raise ValueError(
             f"tangents: directions must broadcast with the ensemble {state.shape}; got one of "
@@ -161,7 +161,7 @@ def tangents_of(
             row[index] = found[1:]
     result: dict[str, list[Variation]] = {name: [] for name in tangents}
     for row, state in zip(rows, run.states, strict=True):
-        space = state.geometry
+        space = state.space
         for i, name in enumerate(tangents):
             found = np.empty((*shape, space.degrees.size), space.dtype)
             for index in np.ndindex(*shape):
@@ -173,8 +173,8 @@ def tangents_of(
 
 def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
     """Derivatives of the observables of indexed densities that move along h."""
-    space, weights = mu.space, mu.weights
-    each, change = mu.each, mu.geometry.split(h.coefficients)
+    space, weights = mu.slice_space, mu.weights
+    each, change = mu.each, mu.space.split(h.coefficients)
 
     def moments(c: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of moments, and of the length of the first."""
@@ -188,8 +188,8 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
     whole, turned = moments(weights @ each, weights @ change)
     by_index, turned_by_index = moments(each, change)
     values, moved = mu.values, h.values
-    judged = mu.geometry.judged_values(mu.coefficients, values)
-    lowest = np.flatnonzero(mu.geometry.judged)[judged.argmin(axis=-1)][..., None]
+    judged = mu.space.judged_values(mu.coefficients, values)
+    lowest = np.flatnonzero(mu.space.judged)[judged.argmin(axis=-1)][..., None]
     return {
         "moment": whole,
         "order_parameter": turned,
@@ -202,7 +202,7 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
 
 def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
     """Derivatives of the observables of a density that moves along h as a parameter does."""
-    space, values, change, degrees = mu.geometry, mu.values, h.values, range(1, MOMENT_COUNT + 1)
+    space, values, change, degrees = mu.space, mu.values, h.values, range(1, MOMENT_COUNT + 1)
     c, along = mu.coefficients, h.coefficients
     moments = np.stack([space.scalar_moment(c, k) for k in degrees], -1)
     changes = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], -1)

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.checks import boolean, positive, whole_number
 from ..core.kinds import with_hints
 from ..lowlevel.compilation import njit
-from ..spaces import Circle, Geometry, Sphere, Zonal
+from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
 from .distance import Distance
 from .linear_programs import Points, pairwise_distances
@@ -117,7 +117,7 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known:
             f"a degree at which the sum for s = {s:g} ends, for instance degree = 128."
         )
     if degree is None:
-        return max((x.state.geometry.degree for x in (a, b) if x.smooth), default=1)
+        return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
     return whole_number("degree", degree, most=MOST.get(a.dimension, LARGEST))
 
 
@@ -196,7 +196,7 @@ def _sum_over_pairs(a: Points, b: Points, beta: float) -> float:
 
 def _in_harmonics(
     a: Measure, b: Measure, degree: int, name: str
-) -> tuple[Geometry, np.ndarray, np.ndarray]:
+) -> tuple[Space, np.ndarray, np.ndarray]:
     """Both in axisymmetric harmonics, or in all of the circle or S^2: (members, modes) each."""
     d = a.dimension
     if d > 2 and a.axisymmetric and b.axisymmetric:
@@ -206,7 +206,7 @@ def _in_harmonics(
             f"{name} is summed over harmonics on the circle, on S^2, or of axisymmetric measures; "
             f"got measures on S^{d - 1}."
         )
-    space: Geometry = Circle(degree) if d == 2 else Sphere(degree)
+    space: Space = Circle(degree) if d == 2 else Sphere(degree)
     return space, a.coefficients(space), b.coefficients(space)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spaces import Circle, Density, Geometry, Sphere
+from ..spaces import Circle, Density, Space, Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..spaces.kernels import legendre_averages
@@ -93,7 +93,7 @@ class Measure(ABC):
         """W_p to the Dirac at a unit vector, (*ensemble,): (int d(x, point)^p dmu)^(1/p)."""
 
     @abstractmethod
-    def coefficients(self, space: Geometry) -> np.ndarray:
+    def coefficients(self, space: Space) -> np.ndarray:
         """Coefficients (members, modes) with respect to the harmonics of the circle or S^2."""
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
@@ -152,7 +152,7 @@ class SmoothMeasure(Measure):
 
     def __init__(self, state: Density):
         super().__init__(state.checked_positive())
-        self.space = state.geometry
+        self.space = state.space
         self.axisymmetric = self.space.axisymmetric
         self.series = state.coefficients.reshape(-1, state.coefficients.shape[-1])
         self.uniform = not np.any(self.series[:, 1:])
@@ -190,7 +190,7 @@ class SmoothMeasure(Measure):
         check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
         return Cells(fine, owner, coarse, check)
 
-    def _quadrature(self, member: int, grid: Geometry) -> Points:
+    def _quadrature(self, member: int, grid: Space) -> Points:
         """The density on a grid, where it is positive."""
         masses = grid.weights * self.space.at(self.series[member], grid.points)
         some = masses > 0
@@ -225,7 +225,7 @@ class SmoothMeasure(Measure):
         series = self.state.coefficients * multipliers[self.space.degrees]
         return np.maximum(self.space.at(series, point), 0.0) ** (1 / p)
 
-    def coefficients(self, space: Geometry) -> np.ndarray:
+    def coefficients(self, space: Space) -> np.ndarray:
         series = self.axial_coefficients(space.degree)
         return _about_the_last_axis(series, space) if self.axisymmetric else series
 
@@ -239,7 +239,7 @@ def _polar_weight(dimension: int, angle: np.ndarray) -> np.ndarray:
     return constant * np.sin(angle) ** (dimension - 2)
 
 
-def _about_the_last_axis(series: np.ndarray, space: Geometry) -> np.ndarray:
+def _about_the_last_axis(series: np.ndarray, space: Space) -> np.ndarray:
     """Coefficients of axisymmetric functions, (members, degree + 1), on the circle or S^2."""
     k = np.arange(space.degree + 1)
     result = np.zeros((len(series), space.degrees.size), dtype=complex)
@@ -288,7 +288,7 @@ class PointMeasure(Measure):
         powers = (self.masses * (angles / size[:, None]) ** p).sum(axis=-1)
         return (scale * powers ** (1 / p)).reshape(self.shape)
 
-    def coefficients(self, space: Geometry) -> np.ndarray:
+    def coefficients(self, space: Space) -> np.ndarray:
         """Exact to about 1e-12, the accuracy of nonuniform transforms."""
         transform = _circle_transform if space.dimension == 2 else empirical_coefficients
         members = zip(self.x, self.masses, strict=True)
@@ -321,7 +321,7 @@ class NodeMeasure(PointMeasure):
     def angles_to(self, point: np.ndarray) -> np.ndarray:
         return self.state.chart.distances(self.state.coordinates, point)[None]
 
-    def coefficients(self, space: Geometry) -> np.ndarray:
+    def coefficients(self, space: Space) -> np.ndarray:
         return self.axial_coefficients(space.degree)
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
@@ -350,7 +350,7 @@ class LatitudeMeasure(NodeMeasure):
         x, masses = np.concatenate([self.x[0], self.x[0] * [-1, 1]]), np.tile(self.masses / 2, 2)
         return (np.arctan2(x[:, 1], x[:, 0]) % (2 * pi))[None], masses
 
-    def coefficients(self, space: Geometry) -> np.ndarray:
+    def coefficients(self, space: Space) -> np.ndarray:
         return _about_the_last_axis(super().coefficients(space), space)
 
 
@@ -375,5 +375,5 @@ _known.register(Tokens, PointMeasure)
 _known.register(Dirac, PointMass)
 _known.register(
     Characteristics,
-    lambda state: (LatitudeMeasure if state.geometry.axisymmetric else NodeMeasure)(state),
+    lambda state: (LatitudeMeasure if state.space.axisymmetric else NodeMeasure)(state),
 )

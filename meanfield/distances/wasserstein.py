@@ -374,14 +374,14 @@ def _projected(measure: Measure, frames: np.ndarray) -> np.ndarray:
 
 def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
     """Fourier coefficients of the law of the longitude around the axis across a frame (3, 2)."""
-    degree = density.geometry.degree
+    degree = density.space.degree
     nodes, weights = np.polynomial.legendre.leggauss(degree + LATITUDES)
     polar = pi * (1 + nodes) / 2
     longitudes = pi * np.arange(2 * degree + 2) / (degree + 1)
     circle = np.cos(longitudes)[:, None] * frame[:, 0] + np.sin(longitudes)[:, None] * frame[:, 1]
     axis = np.cross(frame[:, 0], frame[:, 1])
     points = np.sin(polar)[:, None, None] * circle + np.cos(polar)[:, None, None] * axis
-    values = density.geometry.at(density.coefficients, points)
+    values = density.space.at(density.coefficients, points)
     law = (weights * np.sin(polar)) @ values * pi / 4
     return np.fft.rfft(law)[: degree + 1] / law.size
 

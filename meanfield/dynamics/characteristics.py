@@ -258,7 +258,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """alpha (Phi - int Phi dmu / int dmu), by which the logarithms of masses grow."""
         points, growth = self.chart.points(x), np.zeros(masses.shape)
         for term in self.harmonics:
-            fine = self.like.geometry.with_degree(term.degree)
+            fine = self.like.space.with_degree(term.degree)
             series = term.interaction[fine.degrees] * self.chart.moments(x, masses, term.degree)
             growth = growth + self.model.reaction * term.factor * fine.at(series, points)
         if self.pairs is not None:
@@ -287,7 +287,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         found = MACHINE_EPSILON
         for term in self.harmonics:
             if term.normaliser is not None:
-                fine = state.geometry.with_degree(term.degree)
+                fine = state.space.with_degree(term.degree)
                 level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
                 values = fine.at(level, state.points)
                 least = max(values.min(), np.finfo(float).tiny)
@@ -442,9 +442,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             cluster_mass, cluster_point : (count,) and (count, d), the heaviest first
             quadrature_error : change of the moments if half of the nodes are left out
         """
-        geometry = state.geometry.with_degree(MOMENT_COUNT)
+        space = state.space.with_degree(MOMENT_COUNT)
         low = state.coefficients(MOMENT_COUNT)
-        moments = [geometry.scalar_moment(low, k) for k in range(1, MOMENT_COUNT + 1)]
+        moments = [space.scalar_moment(low, k) for k in range(1, MOMENT_COUNT + 1)]
         speed, growth = self._speeds(state, t)
         energy, clusters = self._energy(state), state.clusters()
         gradient_flow = self._is_gradient(t)
@@ -459,7 +459,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             "cluster_count": len(clusters),
             "cluster_mass": np.array([cluster.mass for cluster in clusters], dtype=float),
             "cluster_point": np.reshape(
-                [cluster.point for cluster in clusters], (-1, geometry.dimension)
+                [cluster.point for cluster in clusters], (-1, space.dimension)
             ),
             "interaction_energy": energy,
             "mass": state.mass,
@@ -484,7 +484,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         """The interaction energy; nan for drifts that increase none."""
         energy = 0.0
         for term in self.harmonics:
-            fine, model = state.geometry.with_degree(term.degree), Transformer(term.drift)
+            fine, model = state.space.with_degree(term.degree), Transformer(term.drift)
             own = interaction_energy(model, fine, state.coefficients(term.degree))
             energy += term.factor * float(own)
         if self.pairs is not None:

@@ -10,7 +10,7 @@ from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.contract import Transport
 from ..spaces.density import COMPUTED, NOT_SMALL, Density
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
@@ -54,7 +54,7 @@ class DensityEvolution:
     Parameters
     ----------
     model : Transformer
-    geometry : Geometry
+    space : Space
     shape : tuple of int
         Ensemble shape, to which the model's own shape broadcasts.
     inside : callable
@@ -85,7 +85,7 @@ class DensityEvolution:
     def __init__(
         self,
         model: Transformer,
-        geometry: Geometry,
+        space: Space,
         shape: tuple[int, ...] = (),
         inside: Callable[[float], float] = float,
         fields: EnsembleFields | None = None,
@@ -101,18 +101,18 @@ class DensityEvolution:
                 return table[None]
             return np.broadcast_to(table, (*shape, table.shape[-1])).reshape(members, -1)
 
-        self.geometry, self.shape, self.members = geometry, shape, members
-        noise = model.noise.on_densities(geometry)
+        self.space, self.shape, self.members = space, shape, members
+        noise = model.noise.on_densities(space)
         self.basis: Eigenbasis | None
-        self._rates, self.basis = (geometry.laplacian, None) if noise is None else noise.eigenbasis
+        self._rates, self.basis = (space.laplacian, None) if noise is None else noise.eigenbasis
         self._rows, self._model, self._inside, self._turning = rows, model, inside, turning
         self._freeze(model.kappa if model.steady_noise else np.array(np.inf))
-        self.metric = geometry.parseval / np.maximum(1.0, -geometry.laplacian)
+        self.metric = space.parseval / np.maximum(1.0, -space.laplacian)
         self.nonlinear: Transport
         self._apart: list[tuple[Transport, int]] = []
         if apart and model.is_zonal:
             above, below = self._tables(model)
-            self._apart = _transports(geometry, above, below, members)
+            self._apart = _transports(space, above, below, members)
             return
         self.nonlinear = self._transport(model, fields)
         if model.smooth_noise:
@@ -120,7 +120,7 @@ class DensityEvolution:
 
     def _tables(self, model: Transformer) -> tuple[np.ndarray, np.ndarray | None]:
         """The multipliers of W, and of Z where it is not 1, (1 or members, degree + 1)."""
-        degrees = self.geometry.degree, self.geometry.dimension
+        degrees = self.space.degree, self.space.dimension
         below = model.zonal.normaliser(*degrees)
         rows = self._rows
         return rows(model.zonal.attraction(*degrees)), None if below is None else rows(below)
@@ -128,9 +128,9 @@ class DensityEvolution:
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
         """N without the noise."""
         if model.is_zonal:
-            return self.geometry.transport(*self._tables(model), self.members)
-        check_fields(model, self.geometry)
-        fields = fields or EnsembleFields(model.drift, self.geometry, self.shape)
+            return self.space.transport(*self._tables(model), self.members)
+        check_fields(model, self.space)
+        fields = fields or EnsembleFields(model.drift, self.space, self.shape)
         return transport_of(model, fields, self.members, self._inside)
 
     def of_member(self, i: int) -> tuple[np.ndarray, Transport, int]:
@@ -168,14 +168,14 @@ class DensityEvolution:
 
 
 def _transports(
-    geometry: Geometry, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
+    space: Space, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
 ) -> list[tuple[Transport, int]]:
     """N of each member as it is alone, and its number there: the same for bands of one width."""
-    bands, found = geometry.bands(attraction), {}
+    bands, found = space.bands(attraction), {}
     for band in np.unique(bands).tolist():
         mine = np.flatnonzero(bands == band)
         below = normaliser if normaliser is None else normaliser[mine]
-        transport = geometry.transport(attraction[mine], below, len(mine))
+        transport = space.transport(attraction[mine], below, len(mine))
         found.update({int(member): (transport, i) for i, member in enumerate(mine)})
     return [found[member if len(bands) > 1 else 0] for member in range(members)]
 
@@ -204,17 +204,17 @@ class DensityMotion(Motion, moves=Density):
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no density can follow."""
-        model, geometry = self.model, self.like.geometry
-        if self.random and geometry.axisymmetric:
+        model, space = self.model, self.like.space
+        if self.random and space.axisymmetric:
             raise MeanfieldError(
                 f"{model.common!r} moves a density off its axis of symmetry: densities on "
                 "Circle and Sphere, and Tokens, can have common noise. Use one of these."
             )
         self.check_dimensions()
-        model.noise.check_densities(geometry)
+        model.noise.check_densities(space)
         self.check_frequency()
         if not self.plain.is_zonal:
-            check_fields(self.plain, geometry)
+            check_fields(self.plain, space)
 
     @cached_property
     def plain(self) -> Transformer:
@@ -223,18 +223,18 @@ class DensityMotion(Motion, moves=Density):
 
     def check_frequency(self) -> None:
         """Raise MeanfieldError unless the model has no frequencies, or a law of one pole."""
-        frequency, geometry = self.model.frequency, self.like.geometry
+        frequency, space = self.model.frequency, self.like.space
         if frequency is None:
             return
         drift = self.plain.drift
-        if not isinstance(frequency, Lorentzian) or geometry.dimension != 2:
+        if not isinstance(frequency, Lorentzian) or space.dimension != 2:
             raise MeanfieldError(
                 f"frequency = {frequency!r} is for densities on the circle that are indexed by it, "
                 "circle.indexed(f, NormalIndex(...)); a Density has frequency=Lorentzian(width)."
             )
         one_pole = self.plain.is_zonal and not drift.normalised and self.model.noise.laplacian
         if one_pole:
-            W = np.abs(self.plain.zonal.attraction(max(geometry.degree, 8), 2))
+            W = np.abs(self.plain.zonal.attraction(max(space.degree, 8), 2))
             one_pole = bool((W[..., 2:] <= MULTIPLIER_ROUNDING * W[..., 1:2]).all())
         if not one_pole:
             raise MeanfieldError(
@@ -243,19 +243,19 @@ class DensityMotion(Motion, moves=Density):
                 "half-planes. Use densities indexed by frequencies, circle.indexed(f, index)."
             )
 
-    def turning(self, geometry: Geometry) -> np.ndarray | None:
+    def turning(self, space: Space) -> np.ndarray | None:
         """Terms (modes,) that frequencies add to L."""
         frequency: Any = self.model.frequency
         if frequency is None:
             return None
         damping = frequency.width + (1j * frequency.centre if frequency.centre else 0.0)
-        return -geometry.degrees * damping
+        return -space.degrees * damping
 
-    def turning_slopes(self, geometry: Geometry) -> dict[str, np.ndarray]:
+    def turning_slopes(self, space: Space) -> dict[str, np.ndarray]:
         """Derivatives of `turning` by parameters of the frequencies, (modes,) each."""
         if self.model.frequency is None:
             return {}
-        degrees = geometry.degrees
+        degrees = space.degrees
         return {"frequency.width": -1.0 * degrees, "frequency.centre": -1j * degrees}
 
     def chosen_scheme(
@@ -270,10 +270,10 @@ class DensityMotion(Motion, moves=Density):
 
     def setup(self) -> None:
         """Remember fields, which make kernels, and the equations on all degrees met."""
-        self._fields: dict[Geometry, EnsembleFields] = {}
+        self._fields: dict[Space, EnsembleFields] = {}
         self._evolutions: dict[int, DensityEvolution] = {}
         if not self.plain.is_zonal:
-            self.fields(self.like.geometry)  # refuses drifts of unknown kinds
+            self.fields(self.like.space)  # refuses drifts of unknown kinds
 
     @property
     def random(self) -> bool:
@@ -283,30 +283,28 @@ class DensityMotion(Motion, moves=Density):
         """Whether an option of `solve` applies: `rng` under common noise."""
         return super().takes(option) and (option != "rng" or self.random)
 
-    def carried(
-        self, geometry: Geometry, c: np.ndarray, t: float, dt: float, rng: Any
-    ) -> np.ndarray:
+    def carried(self, space: Space, c: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """Coefficients (members, modes) after common noise for a time dt."""
         common: Any = self.model.common
-        increments = common.increments(len(c), geometry.dimension, rng)
+        increments = common.increments(len(c), space.dimension, rng)
         strength = dt / np.broadcast_to(common.kappa, self.like.shape).ravel()
         attention = None
         if common.needs_attention:
-            attention = self.fields(geometry).attention(self.inside(t), c)
-        return common.carried(geometry, c, strength, increments, attention)
+            attention = self.fields(space).attention(self.inside(t), c)
+        return common.carried(space, c, strength, increments, attention)
 
-    def fields(self, geometry: Geometry) -> EnsembleFields:
+    def fields(self, space: Space) -> EnsembleFields:
         """The fields of the drift on a space; they are kept, since they keep their kernels."""
-        if geometry not in self._fields:
-            self._fields[geometry] = EnsembleFields(self.model.drift, geometry, self.like.shape)
-        return self._fields[geometry]
+        if space not in self._fields:
+            self._fields[space] = EnsembleFields(self.model.drift, space, self.like.shape)
+        return self._fields[space]
 
-    def evolution(self, geometry: Geometry, *, apart: bool = False) -> DensityEvolution:
-        """The equation on the modes of a geometry."""
+    def evolution(self, space: Space, *, apart: bool = False) -> DensityEvolution:
+        """The equation on the modes of a space."""
         model, shape = self.plain, self.like.shape
-        fields = None if model.is_zonal else self.fields(geometry)
-        options: Any = {"apart": apart, "turning": self.turning(geometry)}
-        return DensityEvolution(model, geometry, shape, self.inside, fields, **options)
+        fields = None if model.is_zonal else self.fields(space)
+        options: Any = {"apart": apart, "turning": self.turning(space)}
+        return DensityEvolution(model, space, shape, self.inside, fields, **options)
 
     @property
     def autonomous(self) -> bool:
@@ -328,7 +326,7 @@ class DensityMotion(Motion, moves=Density):
     def least_degree(self, span: tuple[float, float], most: int) -> int:
         """The degree, `most` or less, that noise and velocities ask for between two times."""
         needed = max(TAIL_TOLERANCE * self.rtol, SMALLEST_TAIL)
-        of_noise = self.model.noise.least_degree(self.like.geometry, needed, most)
+        of_noise = self.model.noise.least_degree(self.like.space, needed, most)
         return max(of_noise, self._degree_of_velocity(span, most))
 
     def _degree_of_velocity(self, span: tuple[float, float], highest: int) -> int:
@@ -340,26 +338,24 @@ class DensityMotion(Motion, moves=Density):
         parameters change with time it is the highest degree of PROBED_TIMES times of the span, and
         of the middle of each piece between two jumps.
         """
-        model, space = self.model, self.like.geometry
+        model, here = self.model, self.like.space
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
             return 0
-        geometry = space.with_degree(
-            min(highest, max(space.degree, PROBED_DEGREES[space.dimension]))
-        )
-        evolution, times = self.evolution(geometry), [span[0]]
+        space = here.with_degree(min(highest, max(here.degree, PROBED_DEGREES[here.dimension])))
+        evolution, times = self.evolution(space), [span[0]]
         if not (model.drift.constant and model.normalisation.constant):
             ends = np.array([span[0], *self.breakpoints(*span), span[1]])
             middles = (ends[1:] + ends[:-1]) / 2
             times = sorted({*np.linspace(*span, PROBED_TIMES).tolist(), *middles.tolist()})
-        fine = self.like.resample(geometry.degree).coefficients.reshape(evolution.members, -1)
+        fine = self.like.resample(space.degree).coefficients.reshape(evolution.members, -1)
         needed = 0
         for t in times:
             evolution.freeze(t)
             evolution.nonlinear.time[0] = t
             change = np.abs(evolution.nonlinear(fine)).max(axis=0)
             evolution.nonlinear.check()
-            change /= np.maximum(1, geometry.degrees)  # that of a flux
-            counted = np.unique(geometry.degrees[change > SMALL_FLUX * self.rtol * change.max()])
+            change /= np.maximum(1, space.degrees)  # that of a flux
+            counted = np.unique(space.degrees[change > SMALL_FLUX * self.rtol * change.max()])
             gap = np.diff(counted, prepend=0).max(initial=0)
             needed = max(needed, int(min(counted.max(initial=0) + gap, highest)))
         return needed
@@ -370,7 +366,7 @@ class DensityMotion(Motion, moves=Density):
 
     def state_of(self, y: np.ndarray) -> Density:
         """The density with these coefficients."""
-        return type(self.like)(self.like.geometry.with_modes(y.shape[-1]), y)
+        return type(self.like)(self.like.space.with_modes(y.shape[-1]), y)
 
     def packed(self, state: Density) -> np.ndarray:
         """The coefficients; of an ensemble also the degree of each member, in a last column."""
@@ -387,7 +383,7 @@ class DensityMotion(Motion, moves=Density):
         """Rates of change of the coefficients."""
         modes = y.shape[-1]
         if modes not in self._evolutions:
-            self._evolutions[modes] = self.evolution(self.like.geometry.with_modes(modes))
+            self._evolutions[modes] = self.evolution(self.like.space.with_modes(modes))
         evolution = self._evolutions[modes]
         coefficients = y.reshape(evolution.members, -1)
         evolution.freeze(t)
@@ -418,8 +414,8 @@ class DensityMotion(Motion, moves=Density):
         series = state.coefficients.reshape(degrees.size, -1)
         wrong = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
-            mine, space = np.flatnonzero(degrees == degree), state.geometry.with_degree(degree)
-            rows = state.geometry.resample(series[mine], degree) if state.shape else series[0]
+            mine, space = np.flatnonzero(degrees == degree), state.space.with_degree(degree)
+            rows = state.space.resample(series[mine], degree) if state.shape else series[0]
             own = type(state).computed(rows, space)  # whose values are not kept
             lowest, highest = own.minimum, own.values.max(axis=-1)
             found = (lowest < -COMPUTED * highest) | (own.negative_mass > most)
@@ -432,7 +428,7 @@ class DensityMotion(Motion, moves=Density):
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
         """The reason why values of a density are wrong, and what helps, as a verb phrase."""
         dt, rtol = failure.dt, failure.rtol
-        state = type(state).computed(state.coefficients, state.geometry)
+        state = type(state).computed(state.coefficients, state.space)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
         size = float(_sizes(state).max())
         told = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
@@ -474,7 +470,7 @@ class DensityMotion(Motion, moves=Density):
             return None
         return (
             f"The initial density is not resolved: its highest coefficients are {tail:.1e}, "
-            f"expected <= {most:.0e}. Use a degree above {state.geometry.degree}."
+            f"expected <= {most:.0e}. Use a degree above {state.space.degree}."
         )
 
     def without_warning(self, state: Density, t: float, rtol: float) -> np.ndarray:
@@ -485,7 +481,7 @@ class DensityMotion(Motion, moves=Density):
     def _warning_of_quotients(self, state: Density, t: float, most: float) -> str | None:
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
-        fields = self.fields(state.geometry)
+        fields = self.fields(state.space)
         mass = fields.bounded(
             self.inside(t), state.coefficients.reshape(-1, state.coefficients.shape[-1])
         )
@@ -512,8 +508,8 @@ class DensityMotion(Motion, moves=Density):
                 f"or raise max_degree.{self._haste(at.t)}"
             )
         where, state = f"{at.stats['highest_degree']} modes after t = {at.t:g}", self.state_of(at.y)
-        size, degree = float(_sizes(state).max()), state.geometry.degree
-        allowed = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.geometry.dirac(degree)
+        size, degree = float(_sizes(state).max()), state.space.degree
+        allowed = max(TAIL_TOLERANCE * at.rtol, SMALLEST_TAIL) * state.space.dirac(degree)
         exact = self.plain.is_zonal and not self.plain.zonal.normalised  # N has no grid then
         if COEFFICIENT_ROUNDING * size > allowed and not exact:
             least = at.rtol * COEFFICIENT_ROUNDING * size / allowed
@@ -599,12 +595,10 @@ class DensityMotion(Motion, moves=Density):
             ]
             tables = {name: np.array([row[name] for row in each]) for name in each[0]}
             return {n: v.reshape(*state.shape, *v.shape[1:]) for n, v in tables.items()}
-        model, geometry = self.model, state.geometry
+        model, space = self.model, state.space
         energy, potential = self._energy(state, t)
         entropy = _mean(state, state.values * _log(state.values))
-        moments = [
-            geometry.scalar_moment(state.coefficients, k) for k in range(1, MOMENT_COUNT + 1)
-        ]
+        moments = [space.scalar_moment(state.coefficients, k) for k in range(1, MOMENT_COUNT + 1)]
         unknown = np.full(state.shape, np.nan)
         kappa = model.kappa_at(self.inside(t))
         gradient_flow = potential is not None and not model.extras and model.noise.laplacian
@@ -627,46 +621,44 @@ class DensityMotion(Motion, moves=Density):
 
     def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
         """E, and the coefficients of the potential of which v is the gradient; nan and None."""
-        model, geometry, coefficients = self.model, state.geometry, state.coefficients
+        model, space, coefficients = self.model, state.space, state.coefficients
         if model.drift.is_zonal:
             drift = model.drift.as_zonal()
-            weights = drift.attraction(geometry.degree, geometry.dimension)[..., geometry.degrees]
-            energy = interaction_energy(model, geometry, coefficients)
+            weights = drift.attraction(space.degree, space.dimension)[..., space.degrees]
+            energy = interaction_energy(model, space, coefficients)
             return energy, weights * coefficients if drift.gradient_flow else None
-        if not model.drift.is_gradient(geometry.dimension, self.inside(t)):
+        if not model.drift.is_gradient(space.dimension, self.inside(t)):
             return np.full(state.shape, np.nan), None
         c = coefficients.reshape(-1, coefficients.shape[-1])
-        potentials = self.fields(geometry).potentials(self.inside(t), c).reshape(*state.shape, -1)
-        return _mean(state, potentials * state.values) / 2, geometry.to_coefficients(potentials)
+        potentials = self.fields(space).potentials(self.inside(t), c).reshape(*state.shape, -1)
+        return _mean(state, potentials * state.values) / 2, space.to_coefficients(potentials)
 
     def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
-        geometry, coefficients = state.geometry, state.coefficients
+        space, coefficients = state.space, state.coefficients
         change = self.velocity(coefficients, t)
         pairing = change * np.conj(potential)
-        gain = (geometry.parseval * pairing.real).sum(axis=-1)
-        loss = _mean(state, geometry.to_values(change) * _log(state.values))
+        gain = (space.parseval * pairing.real).sum(axis=-1)
+        loss = _mean(state, space.to_values(change) * _log(state.values))
         return gain - loss / self.model.kappa_at(self.inside(t))
 
 
 def _sizes(density: Density) -> np.ndarray:
     """L2 norms, (*ensemble,)."""
-    power = density.geometry.parseval * np.abs(density.coefficients) ** 2
+    power = density.space.parseval * np.abs(density.coefficients) ** 2
     return np.sqrt(power.sum(axis=-1))
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:
-    return values @ density.geometry.weights
+    return values @ density.space.weights
 
 
 def _log(values: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(np.abs(values), np.finfo(float).tiny))
 
 
-def interaction_energy(
-    model: Transformer, geometry: Geometry, coefficients: np.ndarray
-) -> np.ndarray:
+def interaction_energy(model: Transformer, space: Space, coefficients: np.ndarray) -> np.ndarray:
     """(1/2) int int W dmu dmu of measures with these coefficients."""
     drift = model.drift.as_zonal()
-    weights = drift.interaction(geometry.degree, geometry.dimension)
-    power = geometry.parseval * np.abs(coefficients) ** 2
-    return 0.5 * (weights[..., geometry.degrees] * power).sum(axis=-1)
+    weights = drift.interaction(space.degree, space.dimension)
+    power = space.parseval * np.abs(coefficients) ** 2
+    return 0.5 * (weights[..., space.degrees] * power).sum(axis=-1)

@@ -11,7 +11,7 @@ from ..engines.fields import DensityField, fields_of
 from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
 
@@ -22,15 +22,15 @@ class EnsembleFields:
     Parameters
     ----------
     drift : Drift
-    geometry : Geometry
+    space : Space
     shape : tuple of int
         Ensemble shape, to which that of the drift broadcasts.
     """
 
-    def __init__(self, drift: Drift, geometry: Geometry, shape: tuple[int, ...]):
-        self.geometry, drift = geometry, drift.broadcast(shape)
+    def __init__(self, drift: Drift, space: Space, shape: tuple[int, ...]):
+        self.space, drift = space, drift.broadcast(shape)
         singles = [drift.member(i) for i in range(int(np.prod(shape)))] if drift.shape else [drift]
-        self.members = [fields_of(single, geometry) for single in singles]
+        self.members = [fields_of(single, space) for single in singles]
 
     def of(self, member: int) -> list[tuple[float, DensityField]]:
         """Factors and fields of the parts of the drift of one member."""
@@ -47,8 +47,8 @@ class EnsembleFields:
     def bounded(self, t: float, c: np.ndarray) -> float:
         """`DensityField.bounded` of all parts, densities (members, modes) looked at too."""
         for member, series in enumerate(c):
-            values = self.geometry.to_values(series)
-            density = GridDensity(self.geometry, series, values, is_kept=True)
+            values = self.space.to_values(series)
+            density = GridDensity(self.space, series, values, is_kept=True)
             for _, field in self.of(member):
                 field.velocity(t, density)
         return max(field.bounded for member in self.members for _, field in member)
@@ -58,7 +58,7 @@ class EnsembleFields:
     ) -> np.ndarray:
         found = []
         for member, series in enumerate(c):
-            density = GridDensity(self.geometry, series, self.geometry.to_values(series))
+            density = GridDensity(self.space, series, self.space.to_values(series))
             found.append(sum(factor * of(field, density) for factor, field in self.of(member)))
         return np.array(found)
 
@@ -76,7 +76,7 @@ def transport_of(
     return general if tables is None else TableTransport(tables, general.degree, members, pairs)
 
 
-def check_fields(model: Transformer, geometry: Geometry) -> None:
+def check_fields(model: Transformer, space: Space) -> None:
     """Raise MeanfieldError, with the reason, for a model that no density on a space can follow."""
     if model.drift.why_no_density:
         raise MeanfieldError(
@@ -90,9 +90,9 @@ def check_fields(model: Transformer, geometry: Geometry) -> None:
             "not: solve for Tokens, or leave the normalisation out."
         )
     if model.reaction:
-        model.drift.check_potential(geometry.dimension)
+        model.drift.check_potential(space.dimension)
     if not model.keeps_axes:
-        geometry.frame  # noqa: B018  (raises where densities have to stay symmetric about an axis)
+        space.frame  # noqa: B018  (raises where densities have to stay symmetric about an axis)
 
 
 class FieldTransport(Transport):
@@ -119,21 +119,21 @@ class FieldTransport(Transport):
         inside: Callable = float,
         pairs: bool = False,
     ):
-        geometry = fields.geometry
-        self._model, self._geometry, self._fields, self._inside = model, geometry, fields, inside
+        space = fields.space
+        self._model, self._space, self._fields, self._inside = model, space, fields, inside
         forward = model.feedforward
-        self._forward = None if forward is None else model.feedforward_at(geometry.points)
+        self._forward = None if forward is None else model.feedforward_at(space.points)
         if self._forward is not None and not np.isfinite(self._forward).all():
             raise MeanfieldError(
                 "feedforward must return finite vectors at all points of the sphere; got nan or "
                 "inf. Look at what it does to them."
             )
-        modes = geometry.degrees.size
+        modes = space.degrees.size
         given = 2 * modes if pairs else modes
-        self._function = PythonFunction(self._evaluate, given, geometry.dtype, modes)
+        self._function = PythonFunction(self._evaluate, given, space.dtype, modes)
         self.address, self.context = self._function.address, 0
-        self.degree, self.dtype = geometry.degree, geometry.dtype
-        self.points = geometry.weights.size
+        self.degree, self.dtype = space.degree, space.dtype
+        self.points = space.weights.size
         self.speed, self.time = np.zeros(1), np.zeros(1)
         self._shape, self.compiled = (members, modes), self._function
         self._of_pairs(pairs)
@@ -157,21 +157,21 @@ class FieldTransport(Transport):
         return found
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
-        geometry, t = self._geometry, self._inside(float(self.time[0]))
+        space, t = self._space, self._inside(float(self.time[0]))
         own, moving = source[: target.size], source[source.size - target.size :]
-        density = others = GridDensity(geometry, own, geometry.to_values(own))
+        density = others = GridDensity(space, own, space.to_values(own))
         if self.pairs:
-            others = GridDensity(geometry, moving, geometry.to_values(moving))
+            others = GridDensity(space, moving, space.to_values(moving))
         fields = self._fields.of(member)
         velocity = self.velocity(t, others, fields)
         speed = np.sqrt((velocity**2).sum(axis=0).max())
         self.speed[0] = max(self.speed[0], speed)
-        target[:] = geometry.minus_divergence(velocity * density.values)
+        target[:] = space.minus_divergence(velocity * density.values)
         alpha = self._model.reaction
         if alpha:
             potential: Any = sum(c * field.potential(t, density) for c, field in fields)
             mean = density.mean(potential) / density.mean(np.ones_like(potential))
-            target += geometry.to_coefficients(alpha * density.values * (potential - mean))
+            target += space.to_coefficients(alpha * density.values * (potential - mean))
 
     def velocity(self, t: float, density: GridDensity, fields: Any) -> np.ndarray:
         """Components (d - 1, N) of the velocity of the points."""
@@ -188,7 +188,7 @@ class FieldTransport(Transport):
         return velocity
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
-        return np.einsum("fnd,nd->fn", self._geometry.frame, vectors)
+        return np.einsum("fnd,nd->fn", self._space.frame, vectors)
 
 
 class ChangingNoise(Transport):

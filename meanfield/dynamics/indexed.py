@@ -7,7 +7,7 @@ import numpy as np
 from ..core.errors import MeanfieldError
 from ..models.influence import Frequency, frequencies_at
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.contract import Transport
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
@@ -39,8 +39,8 @@ class IndexedEvolution(DensityEvolution):
         super().__init__(*given, **options)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
-        geometry: Any = self.geometry
-        space, count = geometry.space, len(self._influence)
+        product: Any = self.space
+        space, count = product.slice_space, len(self._influence)
         model = model.replace(drift=self._nodes, kappa=np.inf)  # the noise is not in N
         members = self.members * count
         if model.is_zonal:
@@ -77,7 +77,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no indexed density can follow."""
-        model, product = self.model, self.like.geometry
+        model, product = self.model, self.like.space
         self.check_dimensions()
         without = {
             "common": model.common is not None,
@@ -97,7 +97,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         if model.frequency is not None and self.like.dimension != 2:
             raise MeanfieldError("frequency turns points of the circle; use Circle(degree).")
         if not self.plain.is_zonal:
-            check_fields(self.plain, product.space)
+            check_fields(self.plain, product.slice_space)
         self.influence = product.index.influence(model)
         self._frequencies = frequencies_at(model.frequency, product.index.nodes)
         self.drift_at_nodes = self._drift_at_nodes()
@@ -125,37 +125,37 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             )
         return own.replace(beta=np.tile(self.betas, members))
 
-    def turning(self, geometry: Any) -> np.ndarray | None:
+    def turning(self, space: Any) -> np.ndarray | None:
         """-i k omega for each slice, in the coefficients int e^(-ik theta) dmu_s."""
         if self.model.frequency is None:
             return None
-        return self._turned(self._frequencies, geometry)
+        return self._turned(self._frequencies, space)
 
-    def turning_slopes(self, geometry: Any) -> dict[str, np.ndarray]:
+    def turning_slopes(self, space: Any) -> dict[str, np.ndarray]:
         """Derivatives of `turning` by parameters of the frequencies; none of a function's."""
         frequency: Any = self.model.frequency
         if not isinstance(frequency, Frequency):
             return {}
-        slopes = frequency.slopes(geometry.index.nodes)
-        return {f"frequency.{name}": self._turned(s, geometry) for name, s in slopes.items()}
+        slopes = frequency.slopes(space.index.nodes)
+        return {f"frequency.{name}": self._turned(s, space) for name, s in slopes.items()}
 
     @staticmethod
-    def _turned(frequencies: np.ndarray, geometry: Any) -> np.ndarray:
-        return -1j * np.outer(frequencies, geometry.space.degrees).ravel()
+    def _turned(frequencies: np.ndarray, space: Any) -> np.ndarray:
+        return -1j * np.outer(frequencies, space.slice_space.degrees).ravel()
 
-    def fields(self, geometry: Any) -> EnsembleFields:
-        if geometry not in self._fields:
-            members = int(np.prod(self.like.shape)) * len(geometry.index)
-            self._fields[geometry] = EnsembleFields(self.drift_at_nodes, geometry.space, (members,))
-        return self._fields[geometry]
+    def fields(self, space: Any) -> EnsembleFields:
+        if space not in self._fields:
+            members = int(np.prod(self.like.shape)) * len(space.index)
+            self._fields[space] = EnsembleFields(self.drift_at_nodes, space.slice_space, (members,))
+        return self._fields[space]
 
-    def evolution(self, geometry: Geometry, *, apart: bool = False) -> IndexedEvolution:
+    def evolution(self, space: Space, *, apart: bool = False) -> IndexedEvolution:
         model = self.plain
-        fields = None if model.is_zonal else self.fields(geometry)
+        fields = None if model.is_zonal else self.fields(space)
         options: Any = {"influence": self.influence, "nodes": self.drift_at_nodes}
         return IndexedEvolution(
-            *(model, geometry, self.like.shape, self.inside, fields),
-            turning=self.turning(geometry),
+            *(model, space, self.like.shape, self.inside, fields),
+            turning=self.turning(space),
             **options,
         )
 
@@ -178,7 +178,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             spectral_tail : largest coefficient in the last eighth of the degrees of any slice
             index_tail : last coefficients in the index, see `Indexed.index_tail`
         """
-        space, marginal = state.space, state.marginal()
+        space, marginal = state.slice_space, state.marginal()
 
         def moments(density: Density) -> np.ndarray:
             numbers = range(1, MOMENT_COUNT + 1)
@@ -228,7 +228,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
             return None
         acting = np.einsum("ij,...jk->...ik", self.influence, state.each)
         acting = acting.reshape(-1, acting.shape[-1])
-        mass = self.fields(state.geometry).bounded(self.inside(t), acting)
+        mass = self.fields(state.space).bounded(self.inside(t), acting)
         if mass <= most:
             return None
         return (

@@ -211,7 +211,7 @@ class FieldSums:
             Pointwise: FieldValues,
         }
         self._parts: list[Any] = [
-            (factor, parts[_kind_of(part)](part, drift.geometry, threads))
+            (factor, parts[_kind_of(part)](part, drift.space, threads))
             for factor, part in source.terms
         ]
 
@@ -240,11 +240,11 @@ class FieldSums:
 class ZonalModes:
     """Velocities at tokens under a zonal drift, from the coefficients of a density."""
 
-    def __init__(self, drift: ZonalDrift, geometry: Any, threads: int):
-        self._geometry, self._sums = geometry, MODES[geometry.dimension](drift, OF_FIELDS, threads)
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
+        self._space, self._sums = space, MODES[space.dimension](drift, OF_FIELDS, threads)
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        kept = self._geometry.resample(coefficients, self._sums.degree)
+        kept = self._space.resample(coefficients, self._sums.degree)
         modes = self._sums.of_density(kept)
         modes = np.broadcast_to(modes, (len(x), modes.size))
         return self._sums.fields(x, self._sums.places(x), modes)[0]
@@ -253,22 +253,22 @@ class ZonalModes:
 class ZonalPoints:
     """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
 
-    def __init__(self, drift: ZonalDrift, geometry: Any, threads: int):
-        self._geometry, self._sums = geometry, DirectSums(drift, threads)
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
+        self._space, self._sums = space, DirectSums(drift, threads)
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        points, masses = masses_of(self._geometry, coefficients, len(x))
+        points, masses = masses_of(self._space, coefficients, len(x))
         masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
         found = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
         return found[:, : x.shape[1]]
 
 
-def zonal_field(drift: ZonalDrift, geometry: Any, threads: int) -> ZonalModes | ZonalPoints:
+def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
     """Velocities by modes; over the points of the grid for kernels that are not smooth."""
     try:
-        return ZonalModes(drift, geometry, threads)
+        return ZonalModes(drift, space, threads)
     except MeanfieldError:
-        return ZonalPoints(drift, geometry, threads)
+        return ZonalPoints(drift, space, threads)
 
 
 class AttentionPoints:
@@ -277,9 +277,9 @@ class AttentionPoints:
     By the harmonics of a grid that integrates them, or by sums over the grid of the density.
     """
 
-    def __init__(self, drift: Attention, geometry: Any, threads: int):
-        self._coarse, self._pairs = geometry, AttentionSums(drift, threads)
-        self._fine = geometry.with_degree(max(geometry.degree, FINEST_KERNEL))
+    def __init__(self, drift: Attention, space: Any, threads: int):
+        self._coarse, self._pairs = space, AttentionSums(drift, threads)
+        self._fine = space.with_degree(max(space.degree, FINEST_KERNEL))
         self._sums = AttentionModes(drift, threads=threads, strict=True)
 
     def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
@@ -293,17 +293,17 @@ class AttentionPoints:
 class FieldValues:
     """A function of points, which no density changes."""
 
-    def __init__(self, drift: Pointwise, _geometry: Any, threads: int):
+    def __init__(self, drift: Pointwise, _space: Any, threads: int):
         self._values = PointValues(drift, threads)
 
     def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
         return self._values.attention(t, x, np.empty(0))
 
 
-def masses_of(geometry: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
+def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
     """The points of a grid and their masses under a density, so many times."""
-    masses = geometry.weights * geometry.to_values(coefficients)
-    points = np.broadcast_to(geometry.points, (replicas, *geometry.points.shape))
+    masses = space.weights * space.to_values(coefficients)
+    points = np.broadcast_to(space.points, (replicas, *space.points.shape))
     return points, np.broadcast_to(masses, (replicas, masses.size))
 
 

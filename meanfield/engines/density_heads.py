@@ -27,14 +27,14 @@ class GridDensity:
 
     Attributes
     ----------
-    geometry : Geometry
+    space : Space
     coefficients : ndarray, (modes,)
     values : ndarray, (N,)
     is_kept : bool
         Whether it is a state of the run, which stages of rejected steps are not.
     """
 
-    geometry: Any
+    space: Any
     coefficients: np.ndarray
     values: np.ndarray
     is_kept: bool = False
@@ -42,14 +42,14 @@ class GridDensity:
     @cached_property
     def moments(self) -> np.ndarray:
         """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
-        ones = np.ones((1, len(self.geometry.points)))
-        lifted = np.concatenate([self.geometry.points.T, ones])
+        ones = np.ones((1, len(self.space.points)))
+        lifted = np.concatenate([self.space.points.T, ones])
         return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
 
     @property
     def masses(self) -> np.ndarray:
         """Those of the points as tokens, (N,)."""
-        return self.geometry.weights * self.values
+        return self.space.weights * self.values
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """int f dmu of values (..., N)."""
@@ -96,7 +96,7 @@ class DensityHead:
         """exp(bias), up to a constant; NotSmooth where digits would be lost."""
         bias = self.bias
         if self.form is not None:
-            bias = quadratic(self.form, self.density.geometry.points)
+            bias = quadratic(self.form, self.density.space.points)
         if bias is None:
             return 1.0
         if np.ptp(bias) > BIASED:
@@ -116,7 +116,7 @@ class DensityHead:
                 return self.summed(gaussian, normalised=True, least=NO_MASS)
         kernel, factor = self._exponential(self.A, "exponential"), self._factor
         if normalised:
-            x = self.density.geometry.points
+            x = self.density.space.points
             largest = np.linalg.norm(x @ self.A.T, axis=1) - kernel.top
             least = NO_MASS * np.exp(largest)
             return self.summed(kernel, normalised=True, factor=factor, least=least)
@@ -197,14 +197,14 @@ class DensityHead:
 
     def linear(self) -> Any:
         """With k = logits, not normalised."""
-        points = self.density.geometry.points
+        points = self.density.space.points
         second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
         return self.answer(second @ (points @ self.A.T).T)
 
     @property
     def _weighted_points(self) -> np.ndarray:
-        geometry = self.density.geometry
-        return geometry.weights[:, None] * geometry.points
+        space = self.density.space
+        return space.weights[:, None] * space.points
 
 
 # Quotients -------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class QuotientHead(DensityHead):
 
     def _along(self, pulls: np.ndarray) -> np.ndarray:
         """Components (d - 1, r, N) of V pulls (d, r, N)."""
-        frame = self.density.geometry.frame
+        frame = self.density.space.frame
         return np.stack([np.einsum("na,arn->rn", e @ self.V, pulls) for e in frame])
 
     def by_distance(self) -> "QuotientHead":
@@ -356,13 +356,13 @@ class QuotientHead(DensityHead):
         return DensityHead.weighted(self, kernel, normalised=normalised)
 
     def linear(self) -> Any:
-        geometry = self.density.geometry
+        space = self.density.space
         found, changes = super().linear(), None
         if self.rows:
             first = self.density.moments[:-1, : self.rows]
-            changes = self._sums(LinearKernel(geometry, self._slope_of_A), first)
+            changes = self._sums(LinearKernel(space, self._slope_of_A), first)
             changes = np.concatenate([changes, changes[:1]])  # the last one is not divided by
-        kernel = LinearKernel(geometry, self.A)
+        kernel = LinearKernel(space, self.A)
         return self._complete(found, kernel, 1.0, {"normalised": False}, changes)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
@@ -376,7 +376,7 @@ class QuotientHead(DensityHead):
         self, kernel: Kernel, moments: np.ndarray, parts: np.ndarray, sums: np.ndarray
     ) -> np.ndarray:
         """The derivatives of sums: k' = (<dA x, y> + <y, dform y>) k, with sum_a y_a^2 = 1."""
-        x, d = self.density.geometry.points, len(moments) - 1
+        x, d = self.density.space.points, len(moments) - 1
         slopes = (x @ self._slope_of_A.T).T
         change = None if self.dform is not None else self._slope_of_kernel(kernel)
         if change is not None:
@@ -421,12 +421,12 @@ class QuotientHead(DensityHead):
         return replace(found, by=by, transposed=back)
 
     def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
-        geometry = self.density.geometry
-        above = np.einsum("fn,fna->an", F, geometry.frame @ self.V) * scale
-        values = (geometry.points.T * kernel.transposed(above)).sum(axis=0)
+        space = self.density.space
+        above = np.einsum("fn,fna->an", F, space.frame @ self.V) * scale
+        values = (space.points.T * kernel.transposed(above)).sum(axis=0)
         if s is not None:
             values = values + kernel.transposed(s[None])[0]
-        return geometry.to_coefficients(factor * values)
+        return space.to_coefficients(factor * values)
 
 
 def _fixed_point(

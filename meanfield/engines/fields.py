@@ -35,8 +35,8 @@ COLUMNS = 32  # modes whose columns of tables are computed together
 class DensityField(ABC):
     """What a density exerts on the points of its grid under one drift, without ensembles."""
 
-    def __init__(self, drift: Any, geometry: Any):
-        self.drift, self.geometry, self._bounded = drift, geometry, 0.0
+    def __init__(self, drift: Any, space: Any):
+        self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
     def bounded(self) -> float:
@@ -49,7 +49,7 @@ class DensityField(ABC):
 
     def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         """Its tangential part, in components (d - 1, N)."""
-        return np.einsum("fnd,nd->fn", self.geometry.frame, self.attention(t, density))
+        return np.einsum("fnd,nd->fn", self.space.frame, self.attention(t, density))
 
     @abstractmethod
     def quotients(
@@ -85,26 +85,26 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, geometry: Any):
-        super().__init__(drift, geometry)
+    def __init__(self, drift: Any, space: Any):
+        super().__init__(drift, space)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
     @cached_property
     def _multipliers(self) -> tuple[np.ndarray, np.ndarray | None]:
-        degree, dimension = self.geometry.degree, self.geometry.dimension
-        attraction = self.drift.attraction(degree, dimension)[self.geometry.degrees]
+        degree, dimension = self.space.degree, self.space.dimension
+        attraction = self.drift.attraction(degree, dimension)[self.space.degrees]
         normaliser = self.drift.normaliser(degree, dimension)
-        return attraction, None if normaliser is None else normaliser[self.geometry.degrees]
+        return attraction, None if normaliser is None else normaliser[self.space.degrees]
 
     @cached_property
     def _interaction(self) -> np.ndarray:
         """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
-        multipliers = self.drift.interaction(self.geometry.degree, self.geometry.dimension)
-        return multipliers[self.geometry.degrees]
+        multipliers = self.drift.interaction(self.space.degree, self.space.dimension)
+        return multipliers[self.space.degrees]
 
     def velocity(self, t: float, density: GridDensity) -> np.ndarray:
         attraction, normaliser = self._multipliers
-        gradient = self.geometry.gradient(attraction * density.coefficients)
+        gradient = self.space.gradient(attraction * density.coefficients)
         if normaliser is None:
             return gradient
         return gradient / self._level(density)
@@ -120,52 +120,52 @@ class ZonalField(DensityField):
 
     def _parts(self, attraction: np.ndarray, normaliser: Any, series: np.ndarray) -> tuple:
         """grad W * f and Z * f of functions by their coefficients, (d - 1, r, N) and (r, N)."""
-        space = self.geometry
+        space = self.space
         above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
         return above, None if normaliser is None else space.to_values(normaliser * series)
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         attraction, normaliser = self._multipliers
-        found = attraction * self.geometry.minus_divergence(F)
-        return found if s is None else found + normaliser * self.geometry.to_coefficients(s)
+        found = attraction * self.space.minus_divergence(F)
+        return found if s is None else found + normaliser * self.space.to_coefficients(s)
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Derivatives of the multipliers by a parameter."""
         if name not in self._known:
-            degree, dimension = self.geometry.degree, self.geometry.dimension
+            degree, dimension = self.space.degree, self.space.dimension
             rows = multiplier_changes(self.drift, name, degree, dimension)
-            found = [row[self.geometry.degrees] for row in rows]
+            found = [row[self.space.degrees] for row in rows]
             self._known[name] = found[0], found[1] if len(found) > 1 else None
         return self._known[name]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
-        if self.geometry.dimension != 2:
+        if self.space.dimension != 2:
             return None
         found = [self._table(*self._multipliers, NEGLIGIBLE)]
         found += [self._table(*self._changes(name), OF_SLOPES) for name in names]
         return None if any(table is None for table in found) else [[table] for table in found]
 
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
-        sizes = np.abs(attraction) * self.geometry.degrees
+        sizes = np.abs(attraction) * self.space.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
         counted = np.flatnonzero(sizes > share * sizes.max())
         count = int(counted[-1]) + 1 if counted.size else 1
-        if count * self.geometry.weights.size > LARGEST:
+        if count * self.space.weights.size > LARGEST:
             return None
-        parts = unit_coefficients(self.geometry, 0, count)
-        numerator = self.geometry.to_values(1j * self.geometry.degrees * attraction * parts)
+        parts = unit_coefficients(self.space, 0, count)
+        numerator = self.space.to_values(1j * self.space.degrees * attraction * parts)
         if normaliser is None:
             return Table(numerator)
-        return Table(numerator, self.geometry.to_values(normaliser * parts), NO_MASS)
+        return Table(numerator, self.space.to_values(normaliser * parts), NO_MASS)
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
 
         The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
         """
-        geometry = self.geometry
-        moments = geometry.to_coefficients(density.moments[:-1])
-        output = geometry.to_values(self._slopes * moments).T
+        space = self.space
+        moments = space.to_coefficients(density.moments[:-1])
+        output = space.to_values(self._slopes * moments).T
         normaliser = self._multipliers[1]
         if normaliser is None:
             return output
@@ -173,32 +173,32 @@ class ZonalField(DensityField):
 
     def _level(self, density: GridDensity) -> np.ndarray:
         """Z * mu, or its bound."""
-        level = self.geometry.to_values(self._multipliers[1] * density.coefficients)
+        level = self.space.to_values(self._multipliers[1] * density.coefficients)
         self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
         return np.maximum(level, NO_MASS)
 
     @cached_property
     def _slopes(self) -> np.ndarray:
-        degree, dimension = self.geometry.degree, self.geometry.dimension
+        degree, dimension = self.space.degree, self.space.dimension
         last = 2 + 2 * max(degree, kernel_degree(self.drift, dimension))
         weights = self.drift.attraction(last, dimension)
         pairs = ((2 * np.arange(last + 1) + dimension - 2) * weights)[1:].reshape(-1, 2)
-        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.geometry.degrees]
+        return pairs[::-1].cumsum(axis=0)[::-1].ravel()[self.space.degrees]
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
-        return self.geometry.to_values(self._interaction * density.coefficients)
+        return self.space.to_values(self._interaction * density.coefficients)
 
 
 class PointField(DensityField):
     """A function of points, which no density changes."""
 
-    def __init__(self, drift: Any, geometry: Any):
-        super().__init__(drift, geometry)
+    def __init__(self, drift: Any, space: Any):
+        super().__init__(drift, space)
         self._known: dict[str, np.ndarray] = {}
 
     @cached_property
     def _values(self) -> np.ndarray:
-        values = self.drift.values(self.geometry.points)
+        values = self.drift.values(self.space.points)
         if not np.isfinite(values).all():
             raise MeanfieldError(self.drift.why_not_finite(1.0))
         return values
@@ -212,13 +212,13 @@ class PointField(DensityField):
         return [Quotient(above, by=by)]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
-        if self.geometry.dimension != 2:
+        if self.space.dimension != 2:
             return None
         all_ = [self._values, *(self._slope(name) for name in names)]
         return [[Table.constant(self._tangential(values)[0])] for values in all_]
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
-        return (self.geometry.frame * vectors).sum(axis=2)
+        return (self.space.frame * vectors).sum(axis=2)
 
     def _slope(self, name: str) -> np.ndarray:
         """The derivative of the function at the points by a parameter."""
@@ -227,7 +227,7 @@ class PointField(DensityField):
             unit = min(1.0, abs(value)) or 1.0
 
             def values(h: float) -> np.ndarray:
-                return self.drift.replace(**{name: value + unit * h}).values(self.geometry.points)
+                return self.drift.replace(**{name: value + unit * h}).values(self.space.points)
 
             of = f"{type(self.drift).__name__} by {name}"
             self._known[name] = derivative_at_zero(values, of) / unit
@@ -245,8 +245,8 @@ class AttentionField(DensityField):
 
     drift: Attention
 
-    def __init__(self, drift: Attention, geometry: Any):
-        super().__init__(drift, geometry)
+    def __init__(self, drift: Attention, space: Any):
+        super().__init__(drift, space)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
 
@@ -258,9 +258,9 @@ class AttentionField(DensityField):
         self, t: float, density: GridDensity, kind: Any = DensityHead, **own: Any
     ) -> "list[Any]":
         """One for each head, with matrices at the time t."""
-        found = self.drift.on(t, self.geometry.dimension)
+        found = self.drift.on(t, self.space.dimension)
         while len(self._kernels) < len(found):
-            self._kernels.append(kernels_of(self.geometry))
+            self._kernels.append(kernels_of(self.space))
         return [
             kind(density, *head, kernels, **own)
             for head, kernels in zip(found, self._kernels, strict=False)
@@ -271,7 +271,7 @@ class AttentionField(DensityField):
             pulls: list[Any] = [self.drift.attend(head) for head in self.heads(t, density)]
             return sum(pulls[1:], pulls[0])
         except NotSmooth:
-            points = self.geometry.points[None]
+            points = self.space.points[None]
             return self._sums.attention(t, points, density.masses[None])[0]
 
     def quotients(
@@ -288,13 +288,13 @@ class AttentionField(DensityField):
         return found
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
-        geometry = self.geometry
-        if not (self.drift.constant and geometry.dimension == 2):
+        space = self.space
+        if not (self.drift.constant and space.dimension == 2):
             return None
         found: list[list[list[Table]]] = []
-        for first in range(0, geometry.degrees.size, COLUMNS):
-            parts = unit_coefficients(geometry, first, COLUMNS)
-            functions = GridDensity(geometry, parts, geometry.to_values(parts))
+        for first in range(0, space.degrees.size, COLUMNS):
+            parts = unit_coefficients(space, first, COLUMNS)
+            functions = GridDensity(space, parts, space.to_values(parts))
             try:
                 quotients = self.quotients(functions, names, len(parts))
             except NotSmooth:  # errors of its own come in `attention`
@@ -317,7 +317,7 @@ class AttentionField(DensityField):
         ]
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
-        slope = self.drift.gradient_at(t, self.geometry.dimension)
+        slope = self.drift.gradient_at(t, self.space.dimension)
         if slope is None:
             return super().potential(t, density)
         c, A, beta = slope
@@ -331,14 +331,14 @@ class AttentionField(DensityField):
         kernel = kernels.remembered(key, lambda: kernels.smooth(A, energy))
         if kernel is not None:
             return c * kernel(density.values[None])[0]
-        points = self.geometry.points
+        points = self.space.points
         return c * (energy(points, points) @ density.masses)
 
 
-def unit_coefficients(geometry: Any, first: int, count: int) -> np.ndarray:
+def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
     """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
-    last = min(first + count, geometry.degrees.size)
-    parts = np.zeros((2 * (last - first), 2 * geometry.degrees.size))
+    last = min(first + count, space.degrees.size)
+    parts = np.zeros((2 * (last - first), 2 * space.degrees.size))
     parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
     return parts.view(complex)
 
@@ -357,7 +357,7 @@ FIELDS: dict[Any, type[DensityField]] = {
 }
 
 
-def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
+def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
     """Factors and fields of the parts of a drift, a single one.
 
     Raises
@@ -374,5 +374,5 @@ def fields_of(drift: Drift, geometry: Any) -> list[tuple[float, DensityField]]:
                 f"Densities know no field of {type(part).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        found.append((factor, FIELDS[kind](part, geometry)))
+        found.append((factor, FIELDS[kind](part, space)))
     return found

@@ -148,7 +148,7 @@ class SphereKernel(Kernel, Expansion):
 
     Parameters
     ----------
-    geometry : Sphere
+    space : Sphere
     frames : two ndarrays, (3, 3)
         R and S, orthogonal.
     degrees : (int, int)
@@ -162,7 +162,7 @@ class SphereKernel(Kernel, Expansion):
 
     def __init__(
         self,
-        geometry: Sphere,
+        space: Sphere,
         frames: Any,
         degrees: Any,
         blocks: list,
@@ -170,19 +170,19 @@ class SphereKernel(Kernel, Expansion):
         largest: float,
         rest: np.ndarray | None = None,
     ):
-        self._rings, self.degrees, self._blocks = geometry.rings, degrees, blocks
-        self._geometry, self._frames = geometry, frames
+        self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
+        self._space, self._frames = space, frames
         self.scale, self.largest, self.rest = scale, largest, rest
-        self._factor = 1.0 if rest is None else np.exp(quadratic(rest, geometry.points))
+        self._factor = 1.0 if rest is None else np.exp(quadratic(rest, space.points))
         self._back = sphere_points.rotation(degrees[0], frames[0].T)
         self._into = sphere_points.rotation(degrees[1], frames[1])
         self._size = 2 * sphere_points.orders_of(degrees[0]).size
-        self.top = quadratic(scale, geometry.points) if scale.any() else np.zeros(())
+        self.top = quadratic(scale, space.points) if scale.any() else np.zeros(())
 
     @classmethod
     def resolved(
         cls,
-        geometry: Sphere,
+        space: Sphere,
         function: Callable,
         frames: Any,
         degrees: tuple[int, int],
@@ -215,7 +215,7 @@ class SphereKernel(Kernel, Expansion):
         index = np.cumsum(keep) - 1
         parts = [(index[w[keep[w]]], w, matrix[keep[w]]) for w, matrix in blocks]
         largest = float(np.abs(function(grid.points, grid.points)).max())
-        return cls(geometry, frames, degrees, parts, scale, largest, rest), tail
+        return cls(space, frames, degrees, parts, scale, largest, rest), tail
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
         return self.of_parts(self.parts(functions))
@@ -234,7 +234,7 @@ class SphereKernel(Kernel, Expansion):
         def weights(x, y):
             return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
 
-        given = self._geometry, weights, self._frames, self.degrees, self.scale, None
+        given = self._space, weights, self._frames, self.degrees, self.scale, None
         return self.resolved(*given, OF_A_SLOPE)[0]
 
     def series(self, moments: np.ndarray) -> np.ndarray:
@@ -272,10 +272,10 @@ def _parseval(degree: int) -> np.ndarray:
 class TurnedKernel(Kernel, Expansion):
     """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
 
-    def __init__(self, geometry: Sphere, c: float, R: np.ndarray, degree: int):
+    def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int):
         sizes = exponential_multipliers(c, degree, 3)
         degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), 1)
-        self._rings, self.degrees = geometry.rings, (degree, degree)
+        self._rings, self.degrees = space.rings, (degree, degree)
         self._back = sphere_points.rotation(degree, R.T)
         self._forth = sphere_points.rotation(degree, R)
         self._multipliers = sizes[sphere_points.degrees_of(degree)]
@@ -297,8 +297,8 @@ class TurnedKernel(Kernel, Expansion):
 class LinearKernel(Kernel):
     """k(x, y) = <A x, y>."""
 
-    def __init__(self, geometry: Any, A: np.ndarray):
-        self._points, self._weights, self._A = geometry.points, geometry.weights, A
+    def __init__(self, space: Any, A: np.ndarray):
+        self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
         first = (functions * self._weights).reshape(-1, self._weights.size) @ self._points
@@ -321,8 +321,8 @@ class Kernels(ABC):
         See `DensityField.bounded`.
     """
 
-    def __init__(self, geometry: Any):
-        self.geometry, self.bounded = geometry, 0.0
+    def __init__(self, space: Any):
+        self.space, self.bounded = space, 0.0
         self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
@@ -365,12 +365,12 @@ class Kernels(ABC):
 class CircleKernels(Kernels):
     """Kernels on the circle: e^<w, y> = sum_k I_k(|w|) e^(ik (theta - phi)), w = A x."""
 
-    geometry: Circle
+    space: Circle
 
     def exponential(self, A: np.ndarray) -> Kernel:
         from scipy.special import ive
 
-        w = self.geometry.points @ A.T
+        w = self.space.points @ A.T
         radius, angle = np.hypot(w[:, 0], w[:, 1]), np.arctan2(w[:, 1], w[:, 0])
         largest = exponential_multipliers(radius.max(), self.most, 2)
         count = int(np.flatnonzero(largest >= NEGLIGIBLE * largest[0])[-1]) + 1
@@ -381,7 +381,7 @@ class CircleKernels(Kernels):
     @property
     def most(self) -> int:
         """Degrees that functions on the grid have."""
-        return (len(self.geometry.points) - 1) // 2
+        return (len(self.space.points) - 1) // 2
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
         def weights(x, y):
@@ -393,7 +393,7 @@ class CircleKernels(Kernels):
     def smooth(
         self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
     ) -> Kernel | None:
-        x, n = self.geometry.points, len(self.geometry.points)
+        x, n = self.space.points, len(self.space.points)
         size = n
         while True:
             angles = 2 * np.pi * np.arange(size) / size
@@ -441,7 +441,7 @@ class SphereKernels(Kernels):
     changes its sign: there are eight blocks of harmonics, by their parities.
     """
 
-    geometry: Sphere
+    space: Sphere
 
     def exponential(self, A: np.ndarray) -> SphereKernel | TurnedKernel | None:
         """By the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
@@ -454,7 +454,7 @@ class SphereKernels(Kernels):
         largest, least = singular[[0, -1]]
         if largest - least <= EQUAL * largest:
             R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
-            return TurnedKernel(self.geometry, largest, R, self.most)
+            return TurnedKernel(self.space, largest, R, self.most)
         size = (Vt.T * singular) @ Vt
         uneven = (largest - least) ** 2 / (4 * (largest + least) or 1.0)
         if uneven > UNEVEN:
@@ -481,7 +481,7 @@ class SphereKernels(Kernels):
 
         R, S = _frames(A)
         diagonal = (S.T * np.diag(S @ form @ S.T)) @ S
-        some = self.geometry.points[:: 1 + len(self.geometry.points) // FITTED]
+        some = self.space.points[:: 1 + len(self.space.points) // FITTED]
         largest = _logits(A, form, some, some).max(axis=1)
         found = []
         for share in SHARES:
@@ -538,7 +538,7 @@ class SphereKernels(Kernels):
         frames = _frames(A)
         for degree in degrees:
             pair = degree, min(degree, self.most)  # functions on the grid have no more
-            given = self.geometry, function, frames, pair, scale, rest, resolved
+            given = self.space, function, frames, pair, scale, rest, resolved
             found, tail = SphereKernel.resolved(*given)
             if found is not None:
                 return found
@@ -549,7 +549,7 @@ class SphereKernels(Kernels):
     @property
     def most(self) -> int:
         """Degrees that functions on the grid have."""
-        return (self.geometry.longitudes.size - 1) // 2
+        return (self.space.longitudes.size - 1) // 2
 
 
 def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
@@ -705,13 +705,13 @@ class _Octant:
 KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
 
 
-def kernels_of(geometry: Any) -> Kernels:
+def kernels_of(space: Any) -> Kernels:
     """Those of one head of attention on a space; MeanfieldError for a space of another kind."""
-    kind = ancestor(type(geometry), KERNELS)
+    kind = ancestor(type(space), KERNELS)
     if kind is None:
         names = " and ".join(each.__name__ for each in KERNELS)
         raise MeanfieldError(
-            f"Attention moves densities on {names}; got {geometry!r}. Use one of these spaces, or "
+            f"Attention moves densities on {names}; got {space!r}. Use one of these spaces, or "
             "solve for Tokens."
         )
-    return KERNELS[kind](geometry)
+    return KERNELS[kind](space)

@@ -143,12 +143,12 @@ def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
     """The lines that make mu0, and the imports that they need."""
     if scene.start == "own":
         table = pformat(law, width=96, sort_dicts=False)
-        space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.geometry!r}"
+        space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
         return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [
             "from meanfield.results import last_state  # noqa: F401, a law that tables may name",
             "from meanfield.states import Start",
         ]
-    space = f"space = mf.{scene.geometry!r}"
+    space = f"space = mf.{scene.initial_space!r}"
     if law["kind"] == "Fourier":
         half = [c / 2 for c in law["cos"]]
         return [space, f"mu0 = space.fourier({[1.0, *half]!r})"], []

@@ -73,13 +73,13 @@ def drawn(state: Any) -> np.ndarray:
     low, high = DRAWN[state.dimension]
     if isinstance(state, Characteristics):
         state = _smoothed(state)
-    degree = min(max(state.geometry.degree, low), high)
+    degree = min(max(state.space.degree, low), high)
     return state.resample(degree).values.astype(np.float32)
 
 
 def _smoothed(state: Characteristics) -> Density:
     """The nodes, spread out by the heat flow: a_l exp(-l (l + d - 2) h^2 / 2), bandwidth h."""
-    space = state.geometry.with_degree(OF_NODES)
+    space = state.space.with_degree(OF_NODES)
     heat = np.exp(-0.5 * BANDWIDTH**2 * space.degrees * (space.degrees + state.dimension - 2))
     return Density.computed(state.coefficients(OF_NODES) * heat, space)
 

@@ -140,7 +140,7 @@ class Scene(Kind, family=True):
         return {"Circle": 2, "Sphere": 3}[self.space]
 
     @property
-    def geometry(self) -> Circle | Sphere:
+    def initial_space(self) -> Circle | Sphere:
         """The space, with the degree at which runs begin."""
         return SPACES[self.space](DEGREE[self.space])
 
@@ -289,7 +289,7 @@ class Own:
         run = load(path)
         state = run.final if isinstance(run, Solution) else None
         fits = isinstance(state, Density | Tokens) and not state.shape and state.dimension in (2, 3)
-        fits = fits and not (isinstance(state, Density) and type(state.geometry) not in _SHOWN)
+        fits = fits and not (isinstance(state, Density) and type(state.space) not in _SHOWN)
         fits = fits and len(state) <= MOST_TOKENS if isinstance(state, Tokens) else fits
         if not fits or state is None:
             raise MeanfieldError(

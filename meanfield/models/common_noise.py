@@ -81,7 +81,7 @@ class CommonNoise(Kind, family=True):
 
     def carried(
         self,
-        geometry: Any,
+        space: Any,
         coefficients: np.ndarray,
         s: np.ndarray,
         increments: np.ndarray,
@@ -91,9 +91,9 @@ class CommonNoise(Kind, family=True):
 
         The nodes of the quadrature carry their masses along. The mass is kept to rounding.
         """
-        masses = geometry.weights * geometry.to_values(coefficients)
-        points = np.broadcast_to(geometry.points, (*masses.shape, geometry.dimension))
-        return geometry.empirical(self.moved(points, s, increments, attention), masses)
+        masses = space.weights * space.to_values(coefficients)
+        points = np.broadcast_to(space.points, (*masses.shape, space.dimension))
+        return space.empirical(self.moved(points, s, increments, attention), masses)
 
 
 class CommonRotations(CommonNoise):
@@ -136,15 +136,15 @@ class CommonRotations(CommonNoise):
 
     def carried(
         self,
-        geometry: Any,
+        space: Any,
         coefficients: np.ndarray,
         s: np.ndarray,
         increments: np.ndarray,
         attention: Any = None,
     ) -> np.ndarray:
-        rotations = self._rotations(geometry.dimension, s, increments)
+        rotations = self._rotations(space.dimension, s, increments)
         pairs = zip(coefficients, rotations, strict=True)
-        return np.array([geometry.rotate(series, rotation) for series, rotation in pairs])
+        return np.array([space.rotate(series, rotation) for series, rotation in pairs])
 
     @staticmethod
     def _rotations(d: int, s: np.ndarray, increments: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import spsolve
 from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
@@ -31,7 +31,7 @@ class Generator:
 
     Parameters
     ----------
-    space : Geometry
+    space : Space
     stiffness, weight : sparse arrays, (n - 1, n - 1)
         S and W in the real orthonormal harmonics without the constant: M = -strength S W^-1 there.
     stationary : ndarray, (n - 1,)
@@ -40,7 +40,7 @@ class Generator:
         A factor of the whole, so that S is of the size of the Laplacian.
     """
 
-    def __init__(self, space: Geometry, stiffness, weight, stationary: np.ndarray, strength: float):
+    def __init__(self, space: Space, stiffness, weight, stationary: np.ndarray, strength: float):
         self._space, self._stiffness, self._weight = space, stiffness, weight
         self._stationary, self._strength = stationary, strength
         self._live, scales = orthonormal(space)
@@ -120,7 +120,7 @@ def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray):
 # The kinds of noise ------------------------------------------------------------------------------
 
 
-def anisotropic(space: Geometry, sigma: np.ndarray) -> Generator:
+def anisotropic(space: Space, sigma: np.ndarray) -> Generator:
     """L* mu = div(P Sigma P grad mu) - (d - 1) div(mu P Sigma x), exact on the harmonics kept.
 
     With the fields P_x e_k, L* = sum_jk Sigma_jk (P_x e_j . grad)* (P_x e_k . grad)*. They are
@@ -145,7 +145,7 @@ def anisotropic(space: Geometry, sigma: np.ndarray) -> Generator:
     return Generator(space, stiffness, weight.tocsr(), stationary, largest)
 
 
-def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
+def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     """L* mu = div(s^(2 - p) grad(s^p mu)), p = `power`, from the values of s at `space.points`.
 
     The harmonics h = W^-1 mu approximate mu/pi = s^p mu: with the integrals W_jk of s^-p Y_j Y_k
@@ -170,7 +170,7 @@ def multiplicative(space: Geometry, scale: np.ndarray, power: int) -> Generator:
     )
 
 
-def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> bool:
+def resolves(space: Space, scale: Callable, power: int, tolerance: float) -> bool:
     """Whether harmonics resolve what the matrices of `multiplicative` depend on.
 
     By coefficients up to four times the degree, as many as 256 degrees have: a function that has
@@ -190,7 +190,7 @@ def resolves(space: Geometry, scale: Callable, power: int, tolerance: float) -> 
 # Matrices in the real orthonormal harmonics ------------------------------------------------------
 
 
-def orthonormal(space: Geometry) -> tuple[np.ndarray, np.ndarray]:
+def orthonormal(space: Space) -> tuple[np.ndarray, np.ndarray]:
     """The real and imaginary parts of coefficients that are not always 0, and factors of all."""
     factors = np.repeat(np.sqrt(space.parseval), 2)
     live = np.ones(factors.size, dtype=bool)
@@ -198,15 +198,15 @@ def orthonormal(space: Geometry) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(live), factors
 
 
-def _degrees(space: Geometry) -> np.ndarray:
+def _degrees(space: Space) -> np.ndarray:
     return np.repeat(space.degrees, 2)[orthonormal(space)[0]]
 
 
-def _laplacian(space: Geometry) -> np.ndarray:
+def _laplacian(space: Space) -> np.ndarray:
     return np.repeat(space.laplacian, 2)[orthonormal(space)[0]]
 
 
-def _products(space: Geometry, values: np.ndarray):
+def _products(space: Space, values: np.ndarray):
     """The integrals of f Y_j Y_k, from the values of f at `space.points`."""
     live, factors = orthonormal(space)
     check_memory(
@@ -225,7 +225,7 @@ def _products(space: Geometry, values: np.ndarray):
     return sparse.vstack(rows, format="csr")
 
 
-def _fields(space: Geometry) -> tuple[list, list]:
+def _fields(space: Space) -> tuple[list, list]:
     """The matrices of <e_k, grad f> and <e_k, x> f, k = 1, ..., d, to one degree more.
 
     2 <e_k, grad f> = Lap(x_k f) - x_k Lap f + (d - 1) x_k f
@@ -238,7 +238,7 @@ def _fields(space: Geometry) -> tuple[list, list]:
     return derivatives, coordinates
 
 
-def _coordinates(space: Geometry) -> list:
+def _coordinates(space: Space) -> list:
     """The matrices of f -> x_k f, k = 1, ..., d, cut off at the degree of the space.
 
     They couple a harmonic with those whose degree differs by one and whose order by one at most.

@@ -40,25 +40,25 @@ class MeanField(Drift):
 
     source: Drift
     t: np.ndarray
-    geometry: Any
+    space: Any
     values: np.ndarray
 
     def __init__(self, run: Any):
         states: Any = getattr(run, "states", [])
         first: Any = states[0] if len(states) else None
-        fits = type(first) is Density and not first.geometry.axisymmetric
+        fits = type(first) is Density and not first.space.axisymmetric
         fitting("run", run, "one of densities on the circle or S^2", fits, TypeError)
         if first.shape or len(states) < SPLINE_POINTS:
             raise ValueError(
                 f"MeanField expects a run of a single density with {SPLINE_POINTS} outputs or "
                 f"more; got ensemble shape {first.shape}, {len(states)} outputs."
             )
-        degree = max(state.geometry.degree for state in states)
-        resampled = [s.geometry.resample(s.coefficients, degree) for s in states]
+        degree = max(state.space.degree for state in states)
+        resampled = [s.space.resample(s.coefficients, degree) for s in states]
         self._set(
             source=run.model.drift,
             t=np.array(run.t, dtype=float),
-            geometry=first.geometry.with_degree(degree),
+            space=first.space.with_degree(degree),
             values=np.stack(resampled),
         )
 
@@ -87,13 +87,13 @@ class MeanField(Drift):
 
     @property
     def dimension(self) -> int:
-        return self.geometry.dimension
+        return self.space.dimension
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         return self.source.rate(t)
 
     def identity(self) -> Any:
-        return [self.source, self.t, self.geometry.described, self.values]
+        return [self.source, self.t, self.space.described, self.values]
 
     def __repr__(self) -> str:
         return f"MeanField({self.source!r}, {self.t[0]:g} <= t <= {self.t[-1]:g})"

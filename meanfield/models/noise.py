@@ -24,7 +24,7 @@ from .common_noise import CommonRotations as CommonRotations
 from .common_noise import CommonTranslations as CommonTranslations
 
 if TYPE_CHECKING:
-    from ..spaces import Geometry
+    from ..spaces import Space
     from .generators import Generator
 
 SINGULAR_NOISE = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
@@ -79,7 +79,7 @@ class Noise(Kind, family=True):
 
     # Densities -----------------------------------------------------------------------------
 
-    def generator(self, space: "Geometry") -> np.ndarray | None:
+    def generator(self, space: "Space") -> np.ndarray | None:
         """The matrix of L* on the harmonics of a space; None where L is the Laplacian.
 
         Returns
@@ -112,7 +112,7 @@ class Noise(Kind, family=True):
             )
         return found.matrix
 
-    def on_densities(self, space: "Geometry") -> "Generator | None":
+    def on_densities(self, space: "Space") -> "Generator | None":
         """L* as a matrix and by its eigenvectors, as `generator`; the last one is remembered."""
         if self.laplacian:
             return None
@@ -123,7 +123,7 @@ class Noise(Kind, family=True):
             found = self._generators[space] = self._generator(space)
         return found
 
-    def check_densities(self, space: "Geometry") -> None:
+    def check_densities(self, space: "Space") -> None:
         """Raise MeanfieldError, with the reason, where densities on a space cannot have it."""
         if self.laplacian:
             return
@@ -139,7 +139,7 @@ class Noise(Kind, family=True):
                 "alone; use a Circle or a Sphere, or solve for Tokens."
             )
 
-    def resolved(self, space: "Geometry", tolerance: float) -> bool:
+    def resolved(self, space: "Space", tolerance: float) -> bool:
         """Whether harmonics of a space resolve what L depends on: always, for a polynomial.
 
         Coefficients in the last eighth of the degrees are then below the tolerance, relative to
@@ -147,7 +147,7 @@ class Noise(Kind, family=True):
         """
         return True
 
-    def least_degree(self, space: "Geometry", tolerance: float, most: int) -> int:
+    def least_degree(self, space: "Space", tolerance: float, most: int) -> int:
         """A degree, `most` or less, whose harmonics resolve L; raises MeanfieldError if none do."""
         for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
             if self.resolved(space.with_degree(degree), tolerance):
@@ -162,7 +162,7 @@ class Noise(Kind, family=True):
     def _generators(self) -> dict:
         return {}
 
-    def _generator(self, space: "Geometry") -> "Generator":
+    def _generator(self, space: "Space") -> "Generator":
         raise MeanfieldError(
             f"{type(self).__name__} needs a method _generator(space) for densities, and has none."
         )
@@ -364,7 +364,7 @@ class Anisotropic(Noise):
         variances, axes = np.linalg.eigh(self.sigma)
         return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
 
-    def check_densities(self, space: "Geometry") -> None:
+    def check_densities(self, space: "Space") -> None:
         super().check_densities(space)
         if space.dimension != self.dimension:
             raise ValueError(
@@ -380,7 +380,7 @@ class Anisotropic(Noise):
                 "identity, or solve for Tokens."
             )
 
-    def _generator(self, space: "Geometry") -> "Generator":
+    def _generator(self, space: "Space") -> "Generator":
         from .generators import anisotropic
 
         return anisotropic(space, self.sigma)
@@ -426,7 +426,7 @@ class _Multiplicative(Noise):
 
     scale: Callable
 
-    def check_densities(self, space: "Geometry") -> None:
+    def check_densities(self, space: "Space") -> None:
         super().check_densities(space)
         values = self.values(space.points)
         if not values.min() > SINGULAR_NOISE * values.max():
@@ -436,12 +436,12 @@ class _Multiplicative(Noise):
                 "solve for Tokens."
             )
 
-    def resolved(self, space: "Geometry", tolerance: float) -> bool:
+    def resolved(self, space: "Space", tolerance: float) -> bool:
         from .generators import resolves
 
         return resolves(space, self.values, self.power, tolerance)
 
-    def _generator(self, space: "Geometry") -> "Generator":
+    def _generator(self, space: "Space") -> "Generator":
         from .generators import multiplicative
 
         return multiplicative(space, self.values(space.points), self.power)

@@ -106,7 +106,7 @@ class Appearance:
 
     def space(self, state: Any) -> type:
         """The class of the space that a state lives on; NoneType if it tells of none."""
-        return type(getattr(state, "geometry", None))
+        return type(getattr(state, "space", None))
 
     def flat(self, state: Any) -> bool:
         """Whether it lives in R^d, where points can go to infinity."""
@@ -222,8 +222,8 @@ class DensityAppearance(Appearance):
         from the first axis.
         """
         law = self.law(state)
-        points, values = law.geometry.points, law.values
-        mean = (law.geometry.weights * values) @ points
+        points, values = law.space.points, law.values
+        mean = (law.space.weights * values) @ points
         if np.linalg.norm(mean) > 0.1:
             return mean
         if values.max() < 1 + 1e-6:
@@ -239,7 +239,7 @@ class IndexedAppearance(DensityAppearance):
     law_in_words = "marginal density"
 
     def space(self, state):
-        return type(state.space)
+        return type(state.slice_space)
 
     def law(self, state):
         return state.marginal()

@@ -396,10 +396,10 @@ def distribution(
         If the states are not characteristics on the circle or axisymmetric.
     """
     shown = target.pick(solution, times, count)
-    (ax,), geometry = target.axes, solution.final.geometry
-    chart = chart_of(type(geometry))
+    (ax,), space = target.axes, solution.final.space
+    chart = chart_of(type(space))
     angles = np.linspace(*chart.limits, 361)
-    ax.plot(angles, chart.uniform_below(angles, geometry.dimension), **DASHES)
+    ax.plot(angles, chart.uniform_below(angles, space.dimension), **DASHES)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
     draw_curves(target, solution, shown, [[cumulated(solution[i]) for i in shown]])
@@ -410,7 +410,7 @@ def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:
 
     Half of the mass of a node lies below it.
     """
-    chart = chart_of(type(state.geometry))
+    chart = chart_of(type(state.space))
     (low, high), angles = chart.limits, chart.wrapped(chart.of_nodes(state))
     order = np.argsort(angles, kind="stable")
     masses = state.masses[order]

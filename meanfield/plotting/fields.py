@@ -247,7 +247,7 @@ def profiles(
 def visible_chart(solution: Solution) -> Chart:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
     law = appearance_of(solution.final).law(solution.final)
-    return chart_of(space_of(solution)).with_mass(law.geometry)
+    return chart_of(space_of(solution)).with_mass(law.space)
 
 
 def law_in_words(solution: Solution, of: str = r"\theta") -> str:

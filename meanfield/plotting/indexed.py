@@ -61,7 +61,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """
     axis, chart = axis_of(solution.final.index), visible_chart(solution)
     states = [member_of(solution[i], m) for i in page.shown(solution) for m in page.members]
-    judged = [state.values[state.geometry.judged] for state in states]
+    judged = [state.values[state.space.judged] for state in states]
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
     colours = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
     members = [(row,) for row in range(len(axis.rows))]

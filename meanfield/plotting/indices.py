@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.index import Classes, Index, Positions
 from ..spaces.indexed import Indexed
@@ -64,11 +64,11 @@ class IndexAxis(Chart):
 
 def _mixed(state: Indexed, weights: np.ndarray) -> Density:
     """The densities sum_p weights_rp mu_p, an ensemble (*ensemble, R)."""
-    return Density.computed(np.einsum("rp,...pk->...rk", weights, state.each), state.space)
+    return Density.computed(np.einsum("rp,...pk->...rk", weights, state.each), state.slice_space)
 
 
 def _order(density: Density) -> np.ndarray:
-    space: Geometry = density.geometry
+    space: Space = density.space
     return np.abs(space.scalar_moment(density.coefficients, 1))
 
 

@@ -1,7 +1,7 @@
 """Spaces as they are drawn: their names in messages, and the charts of those with one angle.
 
-Densities and characteristics live on a `Geometry`. Tokens and Gaussians know only their dimension
-and whether they lie on a sphere: the classes here tell spaces apart where no geometry does.
+Densities and characteristics live on a `Space`. Tokens and Gaussians know only their dimension
+and whether they lie on a sphere: the classes here tell spaces apart where no space does.
 """
 
 from dataclasses import dataclass, replace
@@ -112,7 +112,7 @@ class Chart:
         """The axis that holds these coordinates."""
         return self
 
-    def with_mass(self, geometry: Any) -> "Chart":
+    def with_mass(self, space: Any) -> "Chart":
         """The part of the axis where there can be mass."""
         return self
 
@@ -164,12 +164,12 @@ class CircleChart(Chart):
         The first point is the last but one minus 2 pi, and the last the second plus 2 pi, so that
         a curve clipped at -pi and pi has no seam.
         """
-        degree = max(SMOOTH_DEGREE, *(state.geometry.degree for state in states))
+        degree = max(SMOOTH_DEGREE, *(state.space.degree for state in states))
         frames = []
         for state in states:
             fine = state.resample(degree)
             # The rounding keeps the point pi from landing on either side.
-            angles = self.wrapped(np.round(fine.geometry.angles, 14))
+            angles = self.wrapped(np.round(fine.space.angles, 14))
             order = np.argsort(angles)
             chosen = np.stack([fine.values[index] for index in members])
             frames.append(_averaged(chosen[:, order], most))
@@ -196,14 +196,14 @@ class PolarChart(Chart):
 
     def profiles(self, states, members, most):
         theta = np.linspace(0, np.pi, POLAR_ANGLES)
-        points = np.zeros((theta.size, states[0].geometry.dimension))
+        points = np.zeros((theta.size, states[0].space.dimension))
         points[:, 0], points[:, -1] = np.sin(theta), np.cos(theta)
         values = [np.stack([state.at(points)[index] for index in members]) for state in states]
         return theta, np.stack(values, axis=1)
 
-    def with_mass(self, geometry: Zonal) -> "PolarChart":
+    def with_mass(self, space: Zonal) -> "PolarChart":
         """In high dimension only the angles where there is mass."""
-        low = max(0.0, np.arccos(geometry.x[geometry.judged].max()) - 0.02)
+        low = max(0.0, np.arccos(space.x[space.judged].max()) - 0.02)
         if low < 0.1:
             return self
         ticks = np.linspace(low, np.pi - low, 5)

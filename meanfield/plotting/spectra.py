@@ -72,7 +72,7 @@ def spectrum(
 
 def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.ndarray]:
     """The degrees of a density (n,), and the largest absolute coefficient of each."""
-    of_modes = density.geometry.degrees
+    of_modes = density.space.degrees
     degrees = np.unique(of_modes)
     sizes = np.full(degrees.size, LEAST)
     places = np.searchsorted(degrees, of_modes)

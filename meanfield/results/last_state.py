@@ -4,7 +4,7 @@ from typing import Any
 
 from ..core.checks import as_given
 from ..core.forms import ResultFile
-from ..spaces import Density, Geometry
+from ..spaces import Density, Space
 from ..spaces.laws import DensityLaw
 from .files import load
 
@@ -25,12 +25,10 @@ class LastState(DensityLaw):
 
     file: ResultFile
 
-    def begin(self, space: Geometry | None) -> Density:
+    def begin(self, space: Space | None) -> Density:
         density = self.density(space)
-        if space is not None and type(space) is not type(density.geometry):
-            raise ValueError(
-                f"file {self.file} has a density on {density.geometry!r}, not {space!r}."
-            )
+        if space is not None and type(space) is not type(density.space):
+            raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")
         return density
 
     def density(self, space: Any) -> Density:

@@ -19,7 +19,7 @@ from ..core.forms import Reading
 from ..core.kinds import build, describe, with_hints
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..models.transformer import Transformer
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Equiangular, Gaussian, Gram, Start, Tokens
@@ -352,8 +352,7 @@ def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
     """The header of a state: plain data, and kinds: spaces, where no other family is named."""
     kinds = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
     return {
-        n: build(families.get(n, Geometry), value) if n in kinds else value
-        for n, value in of.items()
+        n: build(families.get(n, Space), value) if n in kinds else value for n, value in of.items()
     }
 
 

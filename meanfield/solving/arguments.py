@@ -189,10 +189,10 @@ class Arguments:
                 one._choose()
                 yield one
                 continue
-            if state.geometry.degree not in degrees:
+            if state.space.degree not in degrees:
                 one._choose()
-                degrees[state.geometry.degree] = one.degrees
-            one.degrees = degrees[state.geometry.degree]
+                degrees[state.space.degree] = one.degrees
+            one.degrees = degrees[state.space.degree]
             yield one
 
     @cached_property
@@ -306,12 +306,12 @@ def _degrees(motion: Any, span: tuple[float, float], min_degree, max_degree) -> 
     default = " (which is the default)" if min_degree is None else ""
     min_degree = FEWEST_MODES if min_degree is None else min_degree
     if max_degree is None:
-        max_degree = max(density.geometry.largest_degree, density.geometry.degree)
-    if min_degree > max_degree or density.geometry.degree > max_degree:
+        max_degree = max(density.space.largest_degree, density.space.degree)
+    if min_degree > max_degree or density.space.degree > max_degree:
         raise ValueError(
             "solve needs min_degree <= max_degree and an initial density of degree <= "
             f"max_degree; got min_degree = {min_degree}{default}, max_degree = {max_degree} and "
-            f"degree {density.geometry.degree}."
+            f"degree {density.space.degree}."
         )
     return max(min_degree, motion.least_degree(span, max_degree)), max_degree
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..derivatives.journal import DensityJournal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
-from ..spaces import Geometry
+from ..spaces import Space
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
@@ -79,7 +79,7 @@ class SpectralIntegration(Integration):
 
     @property
     def state(self) -> Density:
-        return type(self.first).computed(self.coefficients, self.geometry)
+        return type(self.first).computed(self.coefficients, self.space)
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -129,7 +129,7 @@ class SpectralIntegration(Integration):
         self._code, self.clock = code, clock
         if self.journal is not None:
             ends = (self.motion.ends,) if self.jumps else ()  # a member may have no motion yet
-            self.journal.add(self.geometry.degree, self.scheme, self.stepper.made, *ends)
+            self.journal.add(self.space.degree, self.scheme, self.stepper.made, *ends)
         pairs = zip(self.stepper.counts.tolist(), counts, strict=True)
         accepted, rejected, weights = (after - before for after, before in pairs)
         evaluations = self.scheme.evaluations * (accepted + rejected)
@@ -147,10 +147,10 @@ class SpectralIntegration(Integration):
 
     @np.errstate(**UNHEARD)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
-        fine = state.resample(self.geometry.degree)
+        fine = state.resample(self.space.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
         new, _ = self.stepper.step(first, dt, elapsed)
-        return type(state)(self.geometry, new.reshape(*self._shape, -1))
+        return type(state)(self.space, new.reshape(*self._shape, -1))
 
     def enter(self, density: Density, scheme: Scheme) -> None:
         """Go on from this density, on its modes and with this scheme."""
@@ -162,27 +162,27 @@ class SpectralIntegration(Integration):
 
     def _take(self, density: Density, scheme: Scheme) -> None:
         """Take the stepper for these modes and this scheme; it may have no state."""
-        self.stepper, _ = self._stepper(density.geometry, scheme)
-        self.geometry, self.scheme = density.geometry, scheme
-        self.degrees.highest = max(self.degrees.highest, density.geometry.degree)
+        self.stepper, _ = self._stepper(density.space, scheme)
+        self.space, self.scheme = density.space, scheme
+        self.degrees.highest = max(self.degrees.highest, density.space.degree)
         self._rules = self.degrees.rules(self)
 
     def stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
         """The stepper of a scheme on the modes of a density, where it starts if it is new."""
-        stepper, new = self._stepper(density.geometry, scheme)
+        stepper, new = self._stepper(density.space, scheme)
         if new:
             stepper.state = density.coefficients.reshape(self.members, -1)
         return stepper
 
-    def _stepper(self, geometry: Geometry, scheme: Scheme) -> tuple[Stepper, bool]:
+    def _stepper(self, space: Space, scheme: Scheme) -> tuple[Stepper, bool]:
         """The stepper of a scheme on these modes, with L as it is now, and whether it is new."""
-        key = geometry.degree, scheme.name
+        key = space.degree, scheme.name
         new = key not in self._steppers
         if new:
-            self._steppers[key] = self.flock.stepper(self, geometry, scheme)
+            self._steppers[key] = self.flock.stepper(self, space, scheme)
         stepper = self._steppers[key]
         if self._kappa_changes:
-            evolution = self.flock.evolution(self, geometry)
+            evolution = self.flock.evolution(self, space)
             evolution.freeze(self.start + self.clock.t)
             stepper.replace_linear(evolution.linear)
         return stepper, new
@@ -207,11 +207,11 @@ class SpectralIntegration(Integration):
     def restore(self, snapshot: dict[str, Any]) -> None:
         self.journal = None  # which a checkpoint does not keep
         coefficients = snapshot["coefficients"]
-        geometry = self.geometry.with_modes(coefficients.shape[-1])
+        space = self.space.with_modes(coefficients.shape[-1])
         super().restore(snapshot)
         within, self.clock = self.within, restored(snapshot["before"])
         self.enter_piece(self.clock.t)
-        self.enter(type(self.first)(geometry, coefficients), self.schemes[int(snapshot["scheme"])])
+        self.enter(type(self.first)(space, coefficients), self.schemes[int(snapshot["scheme"])])
         self.stepper.weighed_step = float(snapshot["weighed_step"])
         if within:
             self._code, self.clock = self._advance(self.elapsed, 1)
@@ -230,16 +230,16 @@ class DegreeAdaptation(Policy):
 
     def __init__(self, density: Density, arguments: Arguments):
         self._least, self._most = arguments.degrees
-        self._rtol, self._geometry = arguments.rtol, density.geometry
+        self._rtol, self._space = arguments.rtol, density.space
         self.changes, self.highest = 0, 0
 
     def after_step(self, run: SpectralIntegration, code: int) -> int | None:
         """Change the degree where a step has asked for it."""
-        degree = run.geometry.degree
+        degree = run.space.degree
         if code == FINER and degree >= self._most:
             return UNRESOLVED
         if code == FINER:
-            wanted = min(finer(degree, run.geometry.halfway), self._most)
+            wanted = min(finer(degree, run.space.halfway), self._most)
         elif code == COARSER:
             wanted = self._coarser(degree)
         else:
@@ -251,7 +251,7 @@ class DegreeAdaptation(Policy):
 
     def rules(self, run: SpectralIntegration) -> Rules:
         """What the time loop watches on the modes of a run."""
-        degree = run.geometry.degree
+        degree = run.space.degree
         tail, fewer = self._tail(degree), self._coarser(degree)
         return Rules(
             rtol=0.0 if run.dt else run.rtol,
@@ -265,22 +265,22 @@ class DegreeAdaptation(Policy):
 
     def first(self, density: Density) -> Density:
         """The initial density on the fewest modes that the rules allow."""
-        degree = max(density.geometry.degree, self._least)
-        sizes = np.abs(density.coefficients).reshape(-1, density.geometry.degrees.size).max(axis=0)
-        limit = COARSE_TAIL * self._tail(density.geometry.degree)
+        degree = max(density.space.degree, self._least)
+        sizes = np.abs(density.coefficients).reshape(-1, density.space.degrees.size).max(axis=0)
+        limit = COARSE_TAIL * self._tail(density.space.degree)
         while (fewer := self._coarser(degree)) < degree:
-            if sizes[density.geometry.degrees > tail_start(fewer)].max(initial=0) > limit:
+            if sizes[density.space.degrees > tail_start(fewer)].max(initial=0) > limit:
                 break
             degree = fewer
         return density.resample(degree)
 
     def _tail(self, degree: int) -> float:
         """How large the last coefficients may be: relative to those of a Dirac."""
-        return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._geometry.dirac(degree)
+        return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._space.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
         """The degree to shrink to from this one: the same if there is no lower one."""
-        return max(coarser(degree, self._geometry.halfway), min(self._least, degree))
+        return max(coarser(degree, self._space.halfway), min(self._least, degree))
 
     def stats(self, start: float) -> dict[str, Any]:
         """How often the degree has changed, and how high it was."""

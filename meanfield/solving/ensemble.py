@@ -198,7 +198,7 @@ class Ensemble:
             self._last[i][1].coefficients if i in self._last else member.coefficients
             for i, member in enumerate(self.members)
         ]
-        return type(self._arguments.state).of_rows(self.members[0].geometry, rows)
+        return type(self._arguments.state).of_rows(self.members[0].space, rows)
 
     def _arrive(self, elapsed: float) -> None:
         """Have all members at this time."""

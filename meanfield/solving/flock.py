@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spaces import Geometry
+from ..spaces import Space
 from ..steppers import Scheme, Stepper
 from ..steppers.clock import started
 from ..steppers.flow import UNHEARD
@@ -41,34 +41,34 @@ class Flock:
         self._rows: dict[tuple[int, str], Rows] = {}
         self._speeds: dict[int, np.ndarray] = {}
 
-    def stepper(self, run: Any, geometry: Geometry, scheme: Scheme) -> Stepper:
+    def stepper(self, run: Any, space: Space, scheme: Scheme) -> Stepper:
         """A new stepper of one of the runs, on these modes, without a state."""
-        evolution, member = self.evolution(run, geometry), 0 if self._motion is None else run.row
+        evolution, member = self.evolution(run, space), 0 if self._motion is None else run.row
         linear, nonlinear, number = evolution.of_member(member)
-        key = geometry.degree, scheme.name
+        key = space.degree, scheme.name
         if key not in self._rows:
             self._rows[key] = Rows(
                 scheme,
                 linear,
-                (run.members, geometry.degrees.size),
-                geometry.dtype,
+                (run.members, space.degrees.size),
+                space.dtype,
                 count=self._size,
                 metric=evolution.metric,
-                parseval=geometry.parseval,
-                degrees=geometry.degrees,
+                parseval=space.parseval,
+                degrees=space.degrees,
                 start=self._arguments.start,
                 basis=evolution.basis,
-                speeds=self._speeds.setdefault(geometry.degree, np.zeros(self._size)),
+                speeds=self._speeds.setdefault(space.degree, np.zeros(self._size)),
             )
         return Stepper.of_row(self._rows[key], run.row, linear, nonlinear, number)
 
-    def evolution(self, run: Any, geometry: Geometry) -> Any:
+    def evolution(self, run: Any, space: Space) -> Any:
         """The equation of a run on these modes, or that of all runs."""
         shared = self._motion is not None
-        key = None if shared else run.row, geometry.degree
+        key = None if shared else run.row, space.degree
         if key not in self._evolutions:
             motion = self._motion if shared else run.motion
-            self._evolutions[key] = motion.evolution(geometry, apart=shared)
+            self._evolutions[key] = motion.evolution(space, apart=shared)
         return self._evolutions[key]
 
     @np.errstate(**UNHEARD)

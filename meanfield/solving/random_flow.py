@@ -65,11 +65,11 @@ class RandomFlow(SpectralIntegration):
 
     def _carried(self, u: np.ndarray, elapsed: float, dt: float) -> np.ndarray:
         """The coefficients after common noise for a time dt."""
-        return self.motion.carried(self.geometry, u, self.start + elapsed, dt, self._rng)
+        return self.motion.carried(self.space, u, self.start + elapsed, dt, self._rng)
 
     def _beyond(self, degree: float, u: np.ndarray) -> float:
         """The largest coefficient beyond a degree."""
-        return float(np.abs(u[:, self.geometry.degrees > degree]).max(initial=0.0))
+        return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
 
     def snapshot(self) -> dict[str, Any]:
         return super().snapshot() | {"common": random_state(self._rng)}

@@ -1,7 +1,7 @@
 """The spaces that densities live on: harmonics, quadrature, and the transport of a density."""
 
 from .circle import Circle
-from .contract import Geometry
+from .contract import Space
 from .density import Density
 from .samples import principal_circle, principal_sphere
 from .sphere import Sphere, from_pyshtools, to_pyshtools
@@ -10,7 +10,7 @@ from .zonal import Zonal
 __all__ = [
     "Circle",
     "Density",
-    "Geometry",
+    "Space",
     "Sphere",
     "Zonal",
     "from_pyshtools",

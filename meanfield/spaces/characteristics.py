@@ -15,7 +15,7 @@ from .density import Density, checked_degree
 
 if TYPE_CHECKING:
     from .chart import Chart
-    from .contract import Geometry
+    from .contract import Space
 
 MOMENTS = 8
 EXACT = 1e-10  # accuracy of the initial quadrature
@@ -51,7 +51,7 @@ class Characteristics(State):
 
     Attributes
     ----------
-    geometry : Geometry
+    space : Space
         The space of the density.
     coordinates : ndarray
         Of the nodes: on the circle angles from the antipode of `limit`; on S^2 unit vectors
@@ -87,7 +87,7 @@ class Characteristics(State):
     }
     fixed = ("masses", "half", "limit")
 
-    geometry: "Geometry"
+    space: "Space"
     chart: "Chart"
     coordinates: np.ndarray
     masses: np.ndarray
@@ -105,7 +105,7 @@ class Characteristics(State):
                 "Choose a member: Characteristics(density[i])."
             )
         density.checked_positive()
-        space = density.geometry
+        space = density.space
         limit = (
             space.mean_direction(density) if limit is None else space.checked_point(limit, "limit")
         )
@@ -120,10 +120,10 @@ class Characteristics(State):
         self._enter(space, limit, coordinates, masses, halves)
         self._check_quadrature(density, degree, usual)
 
-    def _enter(self, geometry: "Geometry", limit, coordinates, masses, halves) -> None:
+    def _enter(self, space: "Space", limit, coordinates, masses, halves) -> None:
         limit = np.asarray(limit)
         self._set(coordinates=np.asarray(coordinates), masses=np.asarray(masses), limit=limit)
-        self._set(geometry=geometry, chart=geometry.chart(limit), halves=np.array(halves) > 0)
+        self._set(space=space, chart=space.chart(limit), halves=np.array(halves) > 0)
 
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
@@ -139,22 +139,22 @@ class Characteristics(State):
             )
 
     @classmethod
-    def of_nodes(cls, geometry: "Geometry", limit, coordinates, masses, halves) -> Self:
+    def of_nodes(cls, space: "Space", limit, coordinates, masses, halves) -> Self:
         """The state with these nodes, which come from another one; nothing is checked."""
         state = object.__new__(cls)
-        state._enter(geometry, limit, coordinates, masses, halves)
+        state._enter(space, limit, coordinates, masses, halves)
         return state
 
     @property
     def dimension(self) -> int:
-        return self.geometry.dimension
+        return self.space.dimension
 
     @property
     def size_in_words(self) -> str:
         return f"{len(self)} nodes"
 
     def header(self) -> dict[str, Any]:
-        return {"space": self.geometry}
+        return {"space": self.space}
 
     def arrays(self) -> Arrays:
         dims = ("node", "coordinate")[: self.coordinates.ndim]
@@ -178,7 +178,7 @@ class Characteristics(State):
         if coordinates.ndim > 1:
             check_unit("moved", coordinates)
         masses = self.masses if masses is None else masses
-        return self.of_nodes(self.geometry, self.limit, coordinates, masses, self.halves)
+        return self.of_nodes(self.space, self.limit, coordinates, masses, self.halves)
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -203,19 +203,19 @@ class Characteristics(State):
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]):
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
-        return np.tensordot(self.masses, self.geometry.function_values(f, self.points), axes=1)
+        return np.tensordot(self.masses, self.space.function_values(f, self.points), axes=1)
 
     def coefficients(self, degree: int) -> np.ndarray:
         """Harmonic coefficients up to `degree`, as a Density of that degree has them."""
         degree = whole_number("degree", degree)
-        self.geometry.with_degree(degree)  # which memory may not hold
+        self.space.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 
     def moment(self, k: int):
         """The moment of degree k, as of a Density."""
         k = checked_degree(k)
         check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
-        fine = self.geometry.with_degree(max(abs(int(k)), 1))
+        fine = self.space.with_degree(max(abs(int(k)), 1))
         return fine.moment(self.coefficients(fine.degree), k)
 
     # Where the mass is ---------------------------------------------------------------------
@@ -230,7 +230,7 @@ class Characteristics(State):
 
         (sum_i masses_i theta_i^2)^(1/2) with the angles theta_i of the nodes from the point.
         """
-        centre = self.mean_direction if point is None else self.geometry.checked_point(point)
+        centre = self.mean_direction if point is None else self.space.checked_point(point)
         squares = self.masses @ self.chart.distances(self.coordinates, centre) ** 2
         return float(np.sqrt(max(squares, 0.0)))
 
@@ -277,7 +277,7 @@ class Characteristics(State):
         It bounds their error where the flow is smooth; where a density parts between two
         clusters it is about the mass of one node there.
         """
-        fine, exact = self.geometry.with_degree(MOMENTS), self.coefficients(MOMENTS)
+        fine, exact = self.space.with_degree(MOMENTS), self.coefficients(MOMENTS)
         errors = [
             self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS) - exact
             for half in self.halves
@@ -287,6 +287,6 @@ class Characteristics(State):
 
 def _degree_of(density: Density) -> int:
     """The highest degree whose coefficients are not negligible."""
-    geometry = density.geometry
-    size = np.abs(density.coefficients) > 1e-14 * geometry.dirac(geometry.degree)
-    return int(geometry.degrees[size].max())
+    space = density.space
+    size = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
+    return int(space.degrees[size].max())

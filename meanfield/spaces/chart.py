@@ -10,7 +10,7 @@ import numpy as np
 from .clusters import Cluster, clusters_among, mean_direction
 
 if TYPE_CHECKING:
-    from .contract import Geometry
+    from .contract import Space
 
 Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
@@ -25,7 +25,7 @@ class Chart(ABC):
 
     Attributes
     ----------
-    geometry : Geometry
+    space : Space
         The space; of its degree nothing is used.
     limit : ndarray, (d,)
     usual_nodes : int
@@ -37,8 +37,8 @@ class Chart(ABC):
     usual_nodes: int
     smallest_w2 = 4e-11
 
-    def __init__(self, geometry: "Geometry", limit: np.ndarray):
-        self.geometry, self.limit = geometry, limit
+    def __init__(self, space: "Space", limit: np.ndarray):
+        self.space, self.limit = space, limit
 
     @abstractmethod
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
@@ -54,7 +54,7 @@ class Chart(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients of sum_i masses_i delta_{x_i}, those of the geometry of this degree."""
+        """Coefficients of sum_i masses_i delta_{x_i}, those of the space of this degree."""
 
     @abstractmethod
     def velocity(

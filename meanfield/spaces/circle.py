@@ -16,7 +16,7 @@ from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import Chart, Nodes, graded_rule
 from .circle_transport import CircleTransport
-from .contract import Geometry, bands_of, one_number, read_only
+from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
 from .transforms import CircleTransforms
@@ -25,7 +25,7 @@ BLOCK = 256
 STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
 
 
-class Circle(Geometry):
+class Circle(Space):
     """The unit circle with Fourier modes of degree 0, ..., `degree`.
 
     A density mu, with respect to the uniform probability measure d theta / 2 pi, is
@@ -143,17 +143,17 @@ class Circle(Geometry):
 
     # The contract --------------------------------------------------------------------------
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         cosine, sine = rng.standard_normal(2)
         return amplitude * np.array([cosine + 1j * sine]) / 2
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         return to_values(series, self.angles.size)
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         return to_coefficients(values, self.degree)
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         return evaluate(series, np.arctan2(points[..., 1], points[..., 0]))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:

@@ -26,7 +26,7 @@ OF_SLOPES = 1e-13  # the same, of its derivatives by parameters
 
 
 class CircleTransport(Transport):
-    """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Geometry.transport`.
+    """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Space.transport`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a geometry offers to the rest of the package."""
+"""What a space offers to the rest of the package."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .transforms import Transforms
 
 NEGLIGIBLE = 2.0**-60
-SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Geometry.with_degree`
+SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Space.with_degree`
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -151,12 +151,12 @@ def dimension_of_harmonics(degree: int, dimension: int) -> float:
     return float((2 * l + d - 2) / l * ways)
 
 
-class Geometry(Kind, family=True):
+class Space(Kind, family=True):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
 
     Densities are taken with respect to the *uniform probability measure*: the uniform state
     is the constant 1, the constant coefficient of a density is its mass, and no 2 pi or 4 pi
-    appears outside the geometry. A real function is given by one coefficient per mode, the
+    appears outside the space. A real function is given by one coefficient per mode, the
     constant first; coefficients may carry leading ensemble axes.
 
     Attributes
@@ -188,7 +188,7 @@ class Geometry(Kind, family=True):
         "bands chart checked_point frame function_values judged minus_divergence mode_axes "
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
-        "next_degree negative_mass"
+        "next_degree negative_mass synthesis analysis synthesis_at perturbation"
     )
 
     dimension: int
@@ -375,14 +375,14 @@ class Geometry(Kind, family=True):
         coefficients = self.uniform().coefficients.copy()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused
             for l in self._chosen_degrees(degrees):
-                coefficients[self.degrees == l] = self._noise(l, amplitude, rng)
+                coefficients[self.degrees == l] = self.perturbation(l, amplitude, rng)
         try:
             return Density(self, coefficients).checked_positive()
         except ValueError as error:
             raise ValueError(f"amplitude = {amplitude:g} is too large. {error}") from None
 
     @abstractmethod
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         """The coefficients of degree l, in their order, of a random perturbation."""
 
     def _padded(self, letter: str, given: np.ndarray) -> np.ndarray:
@@ -441,7 +441,7 @@ class Geometry(Kind, family=True):
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
         """Values at `points`, (..., N), of expansions (..., modes)."""
         self._check_values(coefficients.shape[:-1])
-        values = self._values(coefficients.reshape(-1, self.degrees.size))
+        values = self.synthesis(coefficients.reshape(-1, self.degrees.size))
         return values.reshape(*coefficients.shape[:-1], -1)
 
     def _check_values(self, shape: tuple[int, ...]) -> None:
@@ -452,25 +452,25 @@ class Geometry(Kind, family=True):
 
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
         """Projection of values at `points`, (..., N), on the harmonics kept, (..., modes)."""
-        series = self._coefficients(values.reshape(-1, self.weights.size))
+        series = self.analysis(values.reshape(-1, self.weights.size))
         return series.reshape(*values.shape[:-1], -1)
 
     def at(self, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values (*ensemble, *shape) of expansions at any unit vectors (*shape, d)."""
         series = coefficients.reshape(-1, self.degrees.size)
-        values = self._at(series, points.reshape(-1, points.shape[-1]))
+        values = self.synthesis_at(series, points.reshape(-1, points.shape[-1]))
         return values.reshape((*coefficients.shape[:-1], *points.shape[:-1]))  # () for one point
 
     @abstractmethod
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         """Values at `points`, (members, N), of series (members, modes)."""
 
     @abstractmethod
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         """Coefficients (members, modes) of functions with values (members, N) at `points`."""
 
     @abstractmethod
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         """Values (members, n) of series (members, modes) at unit vectors (n, d)."""
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""A probability density on a geometry, held by its harmonic coefficients."""
+"""A probability density on a space, held by its harmonic coefficients."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from ..states.points import check_unit
 from ..states.tokens import Tokens
 
 if TYPE_CHECKING:
-    from . import Geometry
+    from . import Space
 
 NOT_SMALL = 1e-8
 UNIT_MASS = 1e-12  # how far a mass may be from 1
@@ -36,7 +36,7 @@ class Density(State):
 
     Parameters
     ----------
-    geometry : Geometry
+    space : Space
         Where it lives and how many harmonics are kept.
     coefficients : array, shape (*ensemble, modes)
         Harmonic coefficients; the first is the mass and must be 1 (to 1e-12).
@@ -49,10 +49,10 @@ class Density(State):
 
     Notes
     -----
-    Build one through its geometry: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
+    Build one through its space: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
     Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
 
-    Members of an ensemble may have degrees of their own, below that of the geometry: those that
+    Members of an ensemble may have degrees of their own, below that of the space: those that
     were stacked, and those of a run, where each needs its own. A member that is taken out has it.
     """
 
@@ -61,66 +61,66 @@ class Density(State):
     _internal: ClassVar[str] = (
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
     )
-    geometry: Any
+    space: Any
     coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
     }
 
-    def __init__(self, geometry: Any, coefficients: Any):
-        from .contract import Geometry
+    def __init__(self, space: Any, coefficients: Any):
+        from .contract import Space
 
-        a_space = isinstance(geometry, Geometry)
-        fitting("geometry", geometry, "a space, such as Circle(64)", a_space, TypeError)
-        read = real_array if geometry.dtype.kind == "f" else complex_array
-        coefficients = read(f"The coefficients of a density on {geometry!r}", coefficients)
-        modes = geometry.degrees.size
-        shape, wanted = coefficients.shape, f"(..., {modes}) on {geometry!r}"
+        a_space = isinstance(space, Space)
+        fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
+        read = real_array if space.dtype.kind == "f" else complex_array
+        coefficients = read(f"The coefficients of a density on {space!r}", coefficients)
+        modes = space.degrees.size
+        shape, wanted = coefficients.shape, f"(..., {modes}) on {space!r}"
         fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
         if not np.isfinite(coefficients).all():
             bad = np.count_nonzero(~np.isfinite(coefficients))
             raise ValueError(f"A density needs finite coefficients; {bad} are not.")
-        error = np.abs(coefficients[..., geometry.degrees == 0] - 1).max(initial=0)
+        error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
         if error > UNIT_MASS:
             raise ValueError(
                 f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
                 "Divide by the mass, or let the weights of a mixture sum to 1."
             )
-        imaginary = np.abs(coefficients[..., geometry.real_modes].imag).max(initial=0)
+        imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
         if imaginary > 1e-12:
             raise ValueError(
                 "A density has real coefficients of order 0; got one with the imaginary part "
                 f"{imaginary:.3g}."
             )
-        self._set(geometry=geometry, coefficients=coefficients)
+        self._set(space=space, coefficients=coefficients)
 
     @classmethod
-    def computed(cls, coefficients: Any, space: "Geometry") -> Self:
+    def computed(cls, coefficients: Any, space: "Space") -> Self:
         density = object.__new__(cls)
-        density._set(geometry=space, coefficients=np.array(coefficients, space.dtype, order="C"))
+        density._set(space=space, coefficients=np.array(coefficients, space.dtype, order="C"))
         return density
 
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
-        return f"Density({self.geometry!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
+        return f"Density({self.space!r}{ensemble}, spectral tail {self.spectral_tail.max():.1e})"
 
     # What it holds ---------------------------------------------------------------------------
 
     @property
     def member_degrees(self) -> np.ndarray:
         """The degree of every member, (*ensemble,)."""
-        own = self.geometry.degree if self._degrees is None else self._degrees
+        own = self.space.degree if self._degrees is None else self._degrees
         return np.broadcast_to(own, self.shape)
 
     def with_member_degrees(self, degrees: np.ndarray) -> "Density":
-        """The ensemble with these degrees of its members, on the geometry of the highest.
+        """The ensemble with these degrees of its members, on the space of the highest.
 
         Coefficients beyond them must be 0.
         """
         degree = int(np.max(degrees))
-        space = self.geometry.with_degree(degree)
-        found = self.computed(self.geometry.resample(self.coefficients, degree), space)
+        space = self.space.with_degree(degree)
+        found = self.computed(self.space.resample(self.coefficients, degree), space)
         found._set(_degrees=np.array(degrees))
         return found
 
@@ -132,7 +132,7 @@ class Density(State):
         for row, degree in zip(rows, self.member_degrees.ravel().tolist(), strict=True):
             key = degree, row.tobytes()
             if key not in known:
-                known[key] = self.computed(row, self.geometry).resample(degree)
+                known[key] = self.computed(row, self.space).resample(degree)
             found.append(known[key])
         return found
 
@@ -143,36 +143,36 @@ class Density(State):
 
     @property
     def dimension(self) -> int:
-        return self.geometry.dimension
+        return self.space.dimension
 
     def told(self) -> dict[str, str]:
         """Its space and ensemble, and its least and largest value."""
         ensemble = {"ensemble": str(self.shape)} if self.shape else {}
         ends = f"{self.values.min():.6g}, {self.values.max():.6g}"
-        return {"space": repr(self.geometry), **ensemble, "least and largest value": ends}
+        return {"space": repr(self.space), **ensemble, "least and largest value": ends}
 
     @property
     def size_in_words(self) -> str:
-        return f"degree {self.geometry.degree}"
+        return f"degree {self.space.degree}"
 
     def header(self) -> dict[str, Any]:
-        return {"space": self.geometry}
+        return {"space": self.space}
 
     def arrays(self) -> Arrays:
         """The density on the grid, and its coefficients, with the labels of both."""
-        geometry, dims = self.geometry, member_dims(self.shape)
-        grid: Arrays = {name: ((name,), axis) for name, axis in geometry.axes.items()}
-        sizes = [axis.size for axis in geometry.axes.values()]
+        space, dims = self.space, member_dims(self.shape)
+        grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
+        sizes = [axis.size for axis in space.axes.values()]
         return {
             **grid,
-            **{name: (("mode",), labels) for name, labels in geometry.mode_axes.items()},
+            **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
             "density": ((*dims, *grid), self.values.reshape(*self.shape, *sizes)),
             "coefficient_re": ((*dims, "mode"), self.coefficients.real),
             "coefficient_im": ((*dims, "mode"), self.coefficients.imag),
         }
 
     def identity(self) -> Any:
-        return [self.geometry, self.coefficients]
+        return [self.space, self.coefficients]
 
     @classmethod
     def stacked(cls, states: "Sequence[Density]") -> Arrays:
@@ -180,7 +180,7 @@ class Density(State):
         degrees = np.array([state.member_degrees for state in states])
         fine = [state.resample(int(degrees.max())) for state in states]
         found = super().stacked(fine)
-        for name in (*fine[0].geometry.axes, *fine[0].geometry.mode_axes):
+        for name in (*fine[0].space.axes, *fine[0].space.mode_axes):
             found[name] = fine[0].arrays()[name]
         return {**found, "degree": (("t", *member_dims(states[0].shape)), degrees)}
 
@@ -201,27 +201,27 @@ class Density(State):
 
     @cached_property
     def values(self) -> np.ndarray:
-        """Values at `geometry.points`, shape (*ensemble, N)."""
-        values = self.geometry.to_values(self.coefficients)
+        """Values at `space.points`, shape (*ensemble, N)."""
+        values = self.space.to_values(self.coefficients)
         values.setflags(write=False)
         return values
 
     def at(self, points) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
         points = real_array("points", points)
-        d = self.geometry.dimension
+        d = self.space.dimension
         if points.shape[-1:] != (d,):
             raise ValueError(
                 f"points must be unit vectors of shape (..., {d}); got shape {points.shape}. "
                 "Angles on the circle: at(circle.embed(theta))."
             )
         check_unit("at(points)", points)
-        return self.geometry.at(self.coefficients, points)
+        return self.space.at(self.coefficients, points)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """int f dmu, (*ensemble, ...); f maps unit vectors (N, d) to (N, ...), real or complex.
 
-        Exact for f of harmonic degree up to twice the geometry's degree. For an axisymmetric
+        Exact for f of harmonic degree up to twice the space's degree. For an axisymmetric
         density f must have that symmetry too.
 
         Warns
@@ -231,7 +231,7 @@ class Density(State):
             varies over small angles. The difference is an estimate of the error.
         """
         found, size = self._integral(f)
-        other, _ = self.resample(self.geometry.next_degree)._integral(f)
+        other, _ = self.resample(self.space.next_degree)._integral(f)
         error, most = np.abs(other - found), COARSE * size
         if (error > most).any():
             worst = np.unravel_index(np.argmax(error - most), error.shape)
@@ -246,15 +246,15 @@ class Density(State):
 
     def _integral(self, f: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """int f dmu and int |f| |dmu|."""
-        geometry = self.geometry
-        values = geometry.function_values(f, geometry.points)
-        masses = self.values * geometry.weights
+        space = self.space
+        values = space.function_values(f, space.points)
+        masses = self.values * space.weights
         found = np.tensordot(masses, values, axes=1)
         return found, np.tensordot(np.abs(masses), np.abs(values), axes=1)
 
     def moment(self, k: int):
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
-        return self.geometry.moment(self.coefficients, checked_degree(k))
+        return self.space.moment(self.coefficients, checked_degree(k))
 
     @property
     def mass(self) -> np.ndarray:
@@ -267,12 +267,12 @@ class Density(State):
 
         Values of axisymmetric densities that are rounding errors count as 0, see `Zonal`.
         """
-        return self.geometry.judged_values(self.coefficients, self.values).min(axis=-1)
+        return self.space.judged_values(self.coefficients, self.values).min(axis=-1)
 
     @property
     def negative_mass(self) -> np.ndarray:
         """int max(-mu, 0) dsigma, shape (*ensemble,): 0 but for errors. Of slices the largest."""
-        return self.geometry.negative_mass(self.values)
+        return self.space.negative_mass(self.values)
 
     @cached_property
     def spectral_tail(self) -> np.ndarray:
@@ -280,7 +280,7 @@ class Density(State):
 
         The truncation error is of this size: 1e-10 means ten digits are resolved.
         """
-        return np.abs(self.coefficients[..., tail_of(self.geometry)]).max(axis=-1)
+        return np.abs(self.coefficients[..., tail_of(self.space)]).max(axis=-1)
 
     # Making others -------------------------------------------------------------------------
 
@@ -304,17 +304,17 @@ class Density(State):
         self.checked_positive(COMPUTED)
         rng = generator(rng)
         check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
-        return Tokens(self.geometry.sample(self.coefficients, n, rng))
+        return Tokens(self.space.sample(self.coefficients, n, rng))
 
     def rotate(self, rotation) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""
-        return type(self)(self.geometry, self.geometry.rotate(self.coefficients, rotation))
+        return type(self)(self.space, self.space.rotate(self.coefficients, rotation))
 
     def resample(self, degree: int) -> "Density":
         """The same density with harmonics up to another degree, cut off or filled up."""
-        geometry = self.geometry.with_degree(degree)
-        coefficients = self.geometry.resample(self.coefficients, geometry.degree)
-        return self.computed(coefficients, geometry)
+        space = self.space.with_degree(degree)
+        coefficients = self.space.resample(self.coefficients, space.degree)
+        return self.computed(coefficients, space)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -323,7 +323,7 @@ class Density(State):
 
     @classmethod
     def stack(cls, densities: Sequence["Density"]) -> "Density":
-        """An ensemble of densities, on the geometry of the highest degree among them."""
+        """An ensemble of densities, on the space of the highest degree among them."""
         densities = DENSITIES.check("densities", densities)
         if not densities:
             raise ValueError("densities: stack expects at least one density; got none.")
@@ -332,20 +332,20 @@ class Density(State):
         fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
-        found = kind(fine[0].geometry, np.stack([density.coefficients for density in fine]))
+        found = kind(fine[0].space, np.stack([density.coefficients for density in fine]))
         return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
 
     @classmethod
-    def of_rows(cls, space: "Geometry", rows: Sequence[np.ndarray]) -> "Density":
+    def of_rows(cls, space: "Space", rows: Sequence[np.ndarray]) -> "Density":
         """An ensemble (n,) of computed coefficients, each of as many modes as it needs."""
         sizes = np.array([len(row) for row in rows])
         own = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
         finest = own[int(sizes.max())]
         found = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
-        for size, geometry in own.items():
+        for size, coarse in own.items():
             mine = sizes == size
             alike = np.array([row for row in rows if len(row) == size])
-            found[mine] = geometry.resample(alike, finest.degree)
+            found[mine] = coarse.resample(alike, finest.degree)
         density = cls.computed(found, finest)
         density._set(_degrees=np.array([own[size].degree for size in sizes.tolist()]))
         return density
@@ -366,7 +366,7 @@ class Density(State):
         fitting("weights", weights, wanted, valid)
         fine = _on_one_space(densities)
         total = sum(w * density.coefficients for w, density in zip(weights, fine, strict=True))
-        return type(fine[0])(fine[0].geometry, total)
+        return type(fine[0])(fine[0].space, total)
 
     def __mul__(self, weight: float) -> "Density | _Term":
         return self if weight == 1 else _Term([float(weight)], [self])
@@ -385,7 +385,7 @@ class Density(State):
         Values down to -`tolerance` times the maximum pass as rounding or integration errors.
         """
         real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
-        allowed = tolerance * float(self.values[..., self.geometry.judged].max())
+        allowed = tolerance * float(self.values[..., self.space.judged].max())
         worst = float(self.minimum.min())
         if worst < -allowed:
             raise ValueError(
@@ -402,7 +402,7 @@ class Density(State):
         if tail > tolerance:
             warnings.warn(
                 f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
-                f"<= {tolerance:.0e}. Use a degree above {self.geometry.degree}.",
+                f"<= {tolerance:.0e}. Use a degree above {self.space.degree}.",
                 UnresolvedWarning,
                 stacklevel=3,
             )
@@ -433,10 +433,10 @@ class _Term:
 
 def _on_one_space(densities: Sequence[Density]) -> list[Density]:
     """The densities on the highest degree among them; ValueError if their spaces differ."""
-    degree = max(density.geometry.degree for density in densities)
-    spaces = [density.geometry.with_degree(degree) for density in densities]
+    degree = max(density.space.degree for density in densities)
+    spaces = [density.space.with_degree(degree) for density in densities]
     if any(space != spaces[0] for space in spaces):
-        different = sorted({repr(density.geometry) for density in densities})
+        different = sorted({repr(density.space) for density in densities})
         raise ValueError(f"These densities live on different spaces: {', '.join(different)}.")
     return [density.resample(degree) for density in densities]
 
@@ -453,6 +453,6 @@ def tail_start(degree: int) -> float:
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
 
 
-def tail_of(geometry: "Geometry") -> np.ndarray:
+def tail_of(space: "Space") -> np.ndarray:
     """Mask of the modes in the tail."""
-    return geometry.degrees > tail_start(geometry.degree)
+    return space.degrees > tail_start(space.degree)

@@ -18,7 +18,7 @@ from ..core.checks import (
 from ..core.errors import MeanfieldError
 from ..states.contract import Arrays, member_dims
 from ..states.tokens import Tokens
-from .contract import Geometry, read_only
+from .contract import Space, read_only
 from .density import COMPUTED, Density
 from .index import Index
 
@@ -26,32 +26,34 @@ ROUNDS = 1000  # of proposals until all tokens are drawn
 ENOUGH = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
 
 
-class IndexedSpace(Geometry):
+class IndexedSpace(Space):
     """The product of an index and a sphere: functions f(s, x) by their harmonics in x at each node.
 
     Coefficients are those of the nodes one after the other, (..., P modes).
 
     Parameters
     ----------
-    space : Geometry
+    slice_space : Space
+        The space of the density at each node.
     index : Index
     """
 
     kept = False  # files hold the space and the index
-    space: Any = None
+    slice_space: Any = None
     index: Any = None
 
-    def __init__(self, space: Geometry, index: Index):
+    def __init__(self, slice_space: Space, index: Index):
+        space = slice_space
         product = isinstance(space, IndexedSpace)
-        a_space = isinstance(space, Geometry) and not product
-        fitting("space", space, "a space, such as Circle(64)", a_space, TypeError)
+        a_space = isinstance(space, Space) and not product
+        fitting("slice_space", space, "a space, such as Circle(64)", a_space, TypeError)
         fitting(
             "index", index, "an Index, such as Positions()", isinstance(index, Index), TypeError
         )
         count = len(index)
         check_memory("densities at all nodes", (count, 16, space.degrees.size), "degree or nodes")
         self._set(
-            space=space,
+            slice_space=space,
             index=index,
             dimension=space.dimension,
             degree=space.degree,
@@ -90,74 +92,76 @@ class IndexedSpace(Geometry):
 
     @property
     def real_modes(self) -> np.ndarray:
-        return np.tile(self.space.real_modes, len(self.index))
+        return np.tile(self.slice_space.real_modes, len(self.index))
 
     @property
     def points(self) -> np.ndarray:
         """The points of the sphere, at each node."""
-        return np.tile(self.space.points, (len(self.index), 1))
+        return np.tile(self.slice_space.points, (len(self.index), 1))
 
     @cached_property
     def weights(self) -> np.ndarray:
-        return read_only(np.outer(self.index.weights, self.space.weights).ravel())
+        return read_only(np.outer(self.index.weights, self.slice_space.weights).ravel())
 
     @property
     def axes(self) -> dict[str, np.ndarray]:
-        return {"index": self.index.nodes, **self.space.axes}
+        return {"index": self.index.nodes, **self.slice_space.axes}
 
     @property
     def judged(self) -> np.ndarray:
-        mask = np.zeros(self.space.weights.size, dtype=bool)
-        mask[self.space.judged] = True
+        mask = np.zeros(self.slice_space.weights.size, dtype=bool)
+        mask[self.slice_space.judged] = True
         return np.tile(mask, len(self.index))
 
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        return self.joined(self.space.judged_values(self.split(coefficients), self.split(values)))
+        return self.joined(
+            self.slice_space.judged_values(self.split(coefficients), self.split(values))
+        )
 
     def negative_mass(self, values: np.ndarray) -> np.ndarray:
         """The largest of a slice."""
-        return self.space.negative_mass(self.split(values)).max(axis=-1)
+        return self.slice_space.negative_mass(self.split(values)).max(axis=-1)
 
     def dirac(self, degree: int) -> float:
-        return self.space.dirac(degree)
+        return self.slice_space.dirac(degree)
 
     def with_degree(self, degree: int) -> "IndexedSpace":
-        return self if degree == self.degree else self._on(self.space.with_degree(degree))
+        return self if degree == self.degree else self._on(self.slice_space.with_degree(degree))
 
     def with_modes(self, modes: int) -> "IndexedSpace":
-        return self._on(self.space.with_modes(modes // len(self.index)))
+        return self._on(self.slice_space.with_modes(modes // len(self.index)))
 
-    def _on(self, space: Geometry) -> "IndexedSpace":
+    def _on(self, space: Space) -> "IndexedSpace":
         return IndexedSpace(space, self.index)
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        return self.joined(self.space.resample(self.split(coefficients), degree))
+        return self.joined(self.slice_space.resample(self.split(coefficients), degree))
 
     def to_values(self, coefficients: np.ndarray) -> np.ndarray:
-        return self.joined(self.space.to_values(self.split(coefficients)))
+        return self.joined(self.slice_space.to_values(self.split(coefficients)))
 
     def to_coefficients(self, values: np.ndarray) -> np.ndarray:
-        return self.joined(self.space.to_coefficients(self.split(values)))
+        return self.joined(self.slice_space.to_coefficients(self.split(values)))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """That of the marginal law of the points."""
-        return self.space.moment(self.split(coefficients), k) @ self.index.weights
+        return self.slice_space.moment(self.split(coefficients), k) @ self.index.weights
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
-        return self.joined(self.space.rotate(self.split(coefficients), rotation))
+        return self.joined(self.slice_space.rotate(self.split(coefficients), rotation))
 
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is type(self)
-            and other.space == self.space
+            and other.slice_space == self.slice_space
             and (other.index is self.index or other.index == self.index)
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), self.space, self.index))
+        return hash((type(self), self.slice_space, self.index))
 
     def __repr__(self) -> str:
-        return f"{self.space!r} × {self.index!r}"
+        return f"{self.slice_space!r} × {self.index!r}"
 
     def _refuse(self, *_given: Any, **_named: Any) -> Any:
         raise MeanfieldError(
@@ -165,7 +169,9 @@ class IndexedSpace(Geometry):
             "points, indexed.marginal(), which are densities on the sphere."
         )
 
-    chart = _values = _coefficients = _at = _noise = uniform = density = indexed = _refuse
+    chart = synthesis = analysis = synthesis_at = perturbation = uniform = density = indexed = (
+        _refuse
+    )
     sample = gradient = minus_divergence = transport = transforms = empirical = _refuse
     frame = property(_refuse)
 
@@ -179,7 +185,7 @@ class Indexed(Density):
 
     Parameters
     ----------
-    geometry : IndexedSpace
+    space : IndexedSpace
     coefficients : array, shape (*ensemble, P * modes)
         Harmonic coefficients of the density at each node; each has mass 1.
 
@@ -195,19 +201,19 @@ class Indexed(Density):
         "weight": "share of the index",
     }
 
-    def __init__(self, geometry: Any, coefficients: Any):
-        product = isinstance(geometry, IndexedSpace)
+    def __init__(self, space: Any, coefficients: Any):
+        product = isinstance(space, IndexedSpace)
         wanted = "a product of a space and an index: use circle.indexed(f, index)"
-        fitting("geometry", geometry, wanted, product, TypeError)
-        super().__init__(geometry, coefficients)
+        fitting("space", space, wanted, product, TypeError)
+        super().__init__(space, coefficients)
 
     @classmethod
-    def computed(cls, coefficients: Any, space: Geometry, index: Index | None = None) -> "Indexed":
+    def computed(cls, coefficients: Any, space: Space, index: Index | None = None) -> "Indexed":
         product = space if index is None else IndexedSpace(space, index)
         return super().computed(coefficients, product)
 
     @classmethod
-    def of_function(cls, space: Geometry, f: Callable[..., Any], index: Index) -> "Indexed":
+    def of_function(cls, space: Space, f: Callable[..., Any], index: Index) -> "Indexed":
         """The densities proportional to f(s, ...) at each s, normalised to mass 1."""
         product = IndexedSpace(space, index)
         arguments = [argument.copy() for argument in space.arguments.values()]
@@ -243,19 +249,19 @@ class Indexed(Density):
         stacked = Density.stack(densities)
         wanted = f"{len(index)} single densities, one for each node"
         fitting("densities", stacked.shape, wanted, stacked.shape == (len(index),))
-        space = IndexedSpace(stacked.geometry, index)
+        space = IndexedSpace(stacked.space, index)
         return cls(space, space.joined(stacked.coefficients))
 
     # What it holds -------------------------------------------------------------------------
 
     @property
-    def space(self) -> Geometry:
-        """Where the points live."""
-        return self.geometry.space
+    def slice_space(self) -> Space:
+        """The space of the density at each node."""
+        return self.space.slice_space
 
     @property
     def index(self) -> Index:
-        return self.geometry.index
+        return self.space.index
 
     @property
     def positions(self) -> np.ndarray:
@@ -270,12 +276,12 @@ class Indexed(Density):
     @property
     def each(self) -> np.ndarray:
         """Coefficients at each node, (*ensemble, P, modes)."""
-        return self.geometry.split(self.coefficients)
+        return self.space.split(self.coefficients)
 
     @property
     def slices(self) -> Density:
         """The densities at the nodes, an ensemble (*ensemble, P)."""
-        return Density.computed(self.each, self.space)
+        return Density.computed(self.each, self.slice_space)
 
     @property
     def mass(self) -> np.ndarray:
@@ -305,11 +311,11 @@ class Indexed(Density):
         Interpolated by the polynomial of the piece in which s lies, at a break that on its left.
         Raises TypeError or ValueError for an index at which there is no density.
         """
-        return Density.computed(self.geometry.slice_at(self.coefficients, s), self.space)
+        return Density.computed(self.space.slice_at(self.coefficients, s), self.slice_space)
 
     def marginal(self) -> Density:
         """The law of the points, whatever their index: int mu_s dm(s)."""
-        return Density.computed(self.geometry.mean_slice(self.coefficients), self.space)
+        return Density.computed(self.space.mean_slice(self.coefficients), self.slice_space)
 
     def moment(self, k: int) -> np.ndarray:
         """The moment of degree k of each slice, (*ensemble, P)."""
@@ -335,7 +341,7 @@ class Indexed(Density):
         count = whole_number("count", count)
         check_memory(f"count = {count} blocks", (count, self.coefficients.size), "count")
         weights = self.index.blocks(count)
-        return Density.computed(np.einsum("bp,...pk->...bk", weights, self.each), self.space)
+        return Density.computed(np.einsum("bp,...pk->...bk", weights, self.each), self.slice_space)
 
     # Tokens --------------------------------------------------------------------------------
 
@@ -380,7 +386,7 @@ class Indexed(Density):
             points = np.empty((left.size, self.dimension))
             for j in np.unique(node):
                 mine = node == j
-                points[mine] = self.space.sample(self.each[j], int(mine.sum()), rng)
+                points[mine] = self.slice_space.sample(self.each[j], int(mine.sum()), rng)
             values = self._values_at(points, weights[left])
             lowest = float((values[:, 0] / values[:, 1]).min())
             if lowest < -COMPUTED:
@@ -402,7 +408,7 @@ class Indexed(Density):
         used = weights != 0
         for j in np.flatnonzero(used.any(axis=0)):
             mine = used[:, j]
-            values = np.maximum(self.space.at(self.each[j], points[mine]), 0.0)
+            values = np.maximum(self.slice_space.at(self.each[j], points[mine]), 0.0)
             own = weights[mine, j]
             found[mine] += np.stack([own * values, np.abs(own) * values], axis=1)
         return found
@@ -412,7 +418,7 @@ class Indexed(Density):
     def __repr__(self) -> str:
         ensemble = f", ensemble {self.shape}" if self.shape else ""
         tails = f"{self.spectral_tail.max():.1e}, in the index {self.index_tail.max():.1e}"
-        return f"Indexed({self.geometry!r}{ensemble}, spectral tail {tails})"
+        return f"Indexed({self.space!r}{ensemble}, spectral tail {tails})"
 
     def told(self) -> dict[str, str]:
         found = super().told()
@@ -420,13 +426,13 @@ class Indexed(Density):
 
     @property
     def size_in_words(self) -> str:
-        return f"{len(self.index)} × degree {self.geometry.degree}"
+        return f"{len(self.index)} × degree {self.space.degree}"
 
     def header(self) -> dict[str, Any]:
-        return {"space": self.space, "index": self.index}
+        return {"space": self.slice_space, "index": self.index}
 
     def arrays(self) -> Arrays:
-        space, dims = self.space, member_dims(self.shape)
+        space, dims = self.slice_space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
         sizes = [axis.size for axis in space.axes.values()]
         values = self.values.reshape(*self.shape, len(self.index), *sizes)

@@ -17,7 +17,7 @@ from ..core.forms import NATURAL, REFUSED, DataFile, Index, Many, Natural, NonNe
 from ..core.kinds import Kind
 from ..states import Start, Tokens
 from .characteristics import Characteristics
-from .contract import Geometry
+from .contract import Space
 from .density import COMPUTED, Density
 from .index import Index as SequenceIndex
 from .index import Positions
@@ -46,7 +46,7 @@ class DensityLaw(Law):
     def density(self, space: Any) -> Density:
         """The density on a space that has this law."""
 
-    def begin(self, space: Geometry | None) -> Density:
+    def begin(self, space: Space | None) -> Density:
         name = type(self).__name__
         if space is None:
             raise ValueError(f"{name} needs [space], the space on which the density is.")
@@ -300,14 +300,14 @@ class AlongIndex(Law):
             fits = self.at.shape == (len(self.laws),) and (np.diff(self.at) > 0).all()
             fitting("at", self.at, f"{len(self.laws)} increasing numbers, one for each law", fits)
 
-    def begin(self, space: Geometry | None) -> Indexed:
+    def begin(self, space: Space | None) -> Indexed:
         index = self._index()
         begin, end = (0.0, 1.0) if isinstance(index, Positions) else index.nodes[[0, -1]]
         at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at
         each = Density.stack(_densities("laws", self.laws, space)).coefficients
         hats = [np.interp(index.nodes, at, row) for row in np.eye(len(at))]
         found = np.einsum("lp,lk->pk", hats, each)
-        product = IndexedSpace(self.laws[0].begin(space).geometry, index)
+        product = IndexedSpace(self.laws[0].begin(space).space, index)
         densities = Indexed(product, product.joined(found))
         densities.checked_positive(COMPUTED)
         return densities
@@ -337,7 +337,7 @@ class AlongCharacteristics(Law):
     nodes: Natural | None = None
     limit: np.ndarray | None = None
 
-    def begin(self, space: Geometry | None) -> Characteristics:
+    def begin(self, space: Space | None) -> Characteristics:
         return Characteristics(self.law.begin(space), nodes=self.nodes, limit=self.limit)
 
 
@@ -367,10 +367,10 @@ class SampledTokens(Law):
     masses: np.ndarray | None = None
     radii: np.ndarray | None = None
 
-    def begin(self, space: Geometry | None) -> Tokens:
+    def begin(self, space: Space | None) -> Tokens:
         density = self.law.begin(space)
         shape = () if self.replicas is None else (self.replicas,)
-        dimension = density.geometry.dimension
+        dimension = density.space.dimension
         check_memory(f"n = {self.n} tokens", (*shape, 3 * self.n, dimension), "n or replicas")
         drawn = density.sample(self.n * (self.replicas or 1), rng=self.rng)
         return Tokens(drawn.x.reshape(*shape, self.n, drawn.dimension), self.masses, self.radii)
@@ -388,7 +388,7 @@ def _check_entries(name: str, entries: Sequence[Any]) -> None:
         raise ValueError(f"{name} must have at least one entry; got none.")
 
 
-def _densities(name: str, laws: Sequence[DensityLaw], space: Geometry | None) -> list[Density]:
+def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
     """The densities of several laws; errors say of which entry of the parameter `name`."""
     found = []
     for i, law in enumerate(laws):

@@ -20,7 +20,7 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import NO_MASS
-from .contract import Geometry, Transport
+from .contract import Space, Transport
 
 
 class Tables(NamedTuple):
@@ -37,25 +37,25 @@ class _Linearised(Transport):
     """What both directions share: the grid, the multipliers and their derivatives."""
 
     def __init__(
-        self, geometry: Geometry, tables: Tables, changes: Sequence[Tables], pairs: bool = False
+        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
     ):
         normaliser, all_ = tables.normaliser, (tables, *changes)
-        above, none = np.array([t.attraction for t in all_]), np.zeros(geometry.degree + 1)
-        bands = geometry.bands(above)
+        above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
+        bands = space.bands(above)
         above[np.arange(above.shape[1]) > bands[:, None]] = 0
         # A parameter may bring degrees that the drift has not got: the widest band is that of all,
         # each by itself, since a derivative may be small beside the drift.
-        shared, modes = None if normaliser is None else normaliser[None], geometry.degrees.size
+        shared, modes = None if normaliser is None else normaliser[None], space.degrees.size
         super().__init__(above, shared, 1, modes, pairs, band=int(bands.max()))
-        self.dtype, parts = geometry.dtype, geometry.dtype.itemsize // 8
-        self.transforms = transforms = geometry.transforms(self.points)
+        self.dtype, parts = space.dtype, space.dtype.itemsize // 8
+        self.transforms = transforms = space.transforms(self.points)
         self.normalised = normaliser is not None
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
-        of = np.repeat(geometry.degrees, parts)
+        of = np.repeat(space.degrees, parts)
         self.multipliers = [np.array(rows[:, of], order="C") for rows in (above, below)]
-        self._parseval = np.repeat(geometry.parseval, parts)
+        self._parseval = np.repeat(space.parseval, parts)
         self._sizes = (
-            *(of.size, geometry.degree, self.band, transforms.size, transforms.components),
+            *(of.size, space.degree, self.band, transforms.size, transforms.components),
             *(int(self.normalised), len(all_), int(pairs)),
         )
 
@@ -69,7 +69,7 @@ class Tangents(_Linearised):
 
     Parameters
     ----------
-    geometry : Geometry
+    space : Space
     tables : Tables
     changes : sequence of Tables
         Derivatives of the tables by parameters.
@@ -81,14 +81,14 @@ class Tangents(_Linearised):
 
     def __init__(
         self,
-        geometry: Geometry,
+        space: Space,
         tables: Tables,
         changes: Sequence[Tables],
         parameters: Sequence[int],
         pairs: bool = False,
     ):
-        super().__init__(geometry, tables, changes, pairs)
-        self._shape = 1, (1 + len(parameters)) * geometry.degrees.size
+        super().__init__(space, tables, changes, pairs)
+        self._shape = 1, (1 + len(parameters)) * space.degrees.size
         which, components = np.array([*parameters, -1], dtype=np.int64), self.transforms.components
         numbers = (*self._sizes, len(parameters), *self.transforms.addresses)
         buffers = (
@@ -106,9 +106,9 @@ class Adjoint(_Linearised):
     """
 
     def __init__(
-        self, geometry: Geometry, tables: Tables, changes: Sequence[Tables], pairs: bool = False
+        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
     ):
-        super().__init__(geometry, tables, changes, pairs)
+        super().__init__(space, tables, changes, pairs)
         components = self.transforms.components
         numbers = (*self._sizes, *self.transforms.addresses)
         buffers = (

@@ -10,7 +10,7 @@ from ..core.checks import as_given, check_memory, fitting, real_array, whole_num
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Chart, Nodes, graded_rule
-from .contract import Geometry, read_only
+from .contract import Space, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
@@ -25,7 +25,7 @@ FEWEST_LONGITUDES = 32  # of the nodes of characteristics
 ALIKE = 1e-12  # multipliers of which one is a multiple of the other
 
 
-class Sphere(Geometry):
+class Sphere(Space):
     """The unit sphere S^2 with spherical harmonics of degree 0, ..., `degree`.
 
     A density mu, with respect to the uniform probability measure sigma, is
@@ -196,22 +196,22 @@ class Sphere(Geometry):
     def dirac(self, degree: int) -> float:
         return np.sqrt(2 * degree + 1)
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         noise = rng.standard_normal((l + 1, 2)) * [1, -1j]
         noise[0, 1] = 0  # coefficients of order 0 are real
         return amplitude * noise.sum(axis=1) / np.append(1, np.full(l, sqrt(2)))
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         length = self.longitudes.size
         spectra = self._latitudes.synthesis(series, length // 2 + 1)
         return np.fft.irfft(spectra, n=length, norm="forward")
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         values = values.reshape(-1, self.z.size, self.longitudes.size)
         spectra = np.fft.rfft(values, norm="forward")[..., : self.degree + 1]
         return self._latitudes.analysis(spectra)
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         return sphere_points.evaluate(series, self.degree, points)
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
@@ -281,7 +281,7 @@ class SphereChart(Chart):
     """Unit vectors: at first graded latitudes about the limit, times longitudes."""
 
     usual_nodes = 16384
-    geometry: Sphere
+    space: Sphere
 
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
         around = max(FEWEST_LONGITUDES, 4 * (degree + 1), 2 * int(sqrt(count) / 4))
@@ -453,7 +453,7 @@ def to_pyshtools(density: Density) -> "pyshtools.SHCoeffs":
     """
     from pyshtools import SHCoeffs
 
-    sphere = density.geometry if isinstance(density, Density) else None
+    sphere = density.space if isinstance(density, Density) else None
     if not isinstance(sphere, Sphere) or density.shape:
         raise TypeError(f"density must be a single one on a Sphere; got {as_given(density)}.")
     real = np.zeros((2, sphere.degree + 1, sphere.degree + 1))

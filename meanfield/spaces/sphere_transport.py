@@ -47,7 +47,7 @@ PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
 
 class SphereTransport(Transport):
-    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`.
+    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Space.transport`.
 
     Coefficients are those of `Sphere`: orders 0, 1, ..., each from its lowest degree up.
 

@@ -11,7 +11,7 @@ from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
 from .chart import Chart, Nodes, graded_rule
 from .clusters import ROUNDING, Cluster, cap_at
-from .contract import Geometry, Transport, read_only
+from .contract import Space, Transport, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
 from .transforms import ZonalTransforms
@@ -30,7 +30,7 @@ def _overflows(dimension: int, degree: int) -> bool:
     return (lgamma(l + d) - lgamma(d) - lgamma(l + 1)) / 2 > LARGEST
 
 
-class Zonal(Geometry):
+class Zonal(Space):
     """Densities on S^(d-1) that are symmetric about the axis e_d, for any d >= 2.
 
     With x = <token, e_d>, and p_l the orthonormal Gegenbauer polynomials,
@@ -184,16 +184,16 @@ class Zonal(Geometry):
             return np.sqrt(2)
         return np.sqrt((2 * degree + self.dimension - 2) / (self.dimension - 2))
 
-    def _noise(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
+    def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         return amplitude * rng.standard_normal(1)
 
-    def _values(self, series: np.ndarray) -> np.ndarray:
+    def synthesis(self, series: np.ndarray) -> np.ndarray:
         return self._latitudes.synthesis(series, 1)[..., 0].real
 
-    def _coefficients(self, values: np.ndarray) -> np.ndarray:
+    def analysis(self, values: np.ndarray) -> np.ndarray:
         return self._latitudes.analysis(values[..., None]).real
 
-    def _at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
+    def synthesis_at(self, series: np.ndarray, points: np.ndarray) -> np.ndarray:
         e = recurrence(self.degree + 1, 0, self.dimension)
         return _sums(np.array(points[:, -1]), np.array(series), np.zeros((0, 0)), e)
 
@@ -275,7 +275,7 @@ class ZonalChart(Chart):
     usual_nodes = 1024
 
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
-        s, weights = graded_rule(max(count, 2), self.geometry.dimension, peak)
+        s, weights = graded_rule(max(count, 2), self.space.dimension, peak)
         return s, weights, [np.arange(s.size) % 2 == 0]
 
     def _heights(self, coordinates: np.ndarray) -> np.ndarray:
@@ -283,17 +283,17 @@ class ZonalChart(Chart):
         return -np.tanh(coordinates)
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
-        points = np.zeros((coordinates.size, self.geometry.dimension))
+        points = np.zeros((coordinates.size, self.space.dimension))
         points[:, 0] = _sech(coordinates)
         points[:, -1] = self._heights(coordinates) * self.limit[-1]
         return points
 
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        e = recurrence(degree + 1, 0, self.geometry.dimension)
+        e = recurrence(degree + 1, 0, self.space.dimension)
         return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
 
     def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
-        x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.geometry.dimension)
+        x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.space.dimension)
         moments = _moments(x, np.array(masses), e)
         weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
         level, slope = _sums(x, weights, (attraction * moments)[None], e)
@@ -303,7 +303,7 @@ class ZonalChart(Chart):
         self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
     ) -> tuple[np.ndarray, np.ndarray]:
         (attraction, normaliser), x = multipliers, self._heights(coordinates)
-        e = recurrence(attraction.size + 1, 0, self.geometry.dimension)
+        e = recurrence(attraction.size + 1, 0, self.space.dimension)
         dx = -(_sech(coordinates) ** 2) * changes
         moments = _moments(x, np.array(masses), e[:-1])
         found = np.empty((2 + len(changes), x.size))
@@ -325,7 +325,7 @@ class ZonalChart(Chart):
         return v, -(by_slope + v * moved) / level
 
     def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        found = np.zeros((*changes.shape, self.geometry.dimension))
+        found = np.zeros((*changes.shape, self.space.dimension))
         own = _sech(coordinates)
         found[..., 0] = own * self._heights(coordinates) * changes
         found[..., -1] = -(own**2) * self.limit[-1] * changes

@@ -46,7 +46,7 @@ def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
 def zonal_transport(
     attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
 ) -> Transport:
-    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Geometry.transport`."""
+    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Space.transport`."""
     if normaliser is None:
         return PolynomialTransport(attraction, members, dimension, pairs)
     return QuotientTransport(attraction, normaliser, members, dimension, pairs)

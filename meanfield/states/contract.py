@@ -32,7 +32,7 @@ class Start(Kind, family=True):
 
         Parameters
         ----------
-        space : Geometry or None
+        space : Space or None
             The space of a configuration, where it has one.
         """
 

@@ -314,17 +314,17 @@ class Tokens(TokenSet):
 
     # Other representations -----------------------------------------------------------------
 
-    def to_density(self, geometry, bandwidth: float | None = None) -> "Density":
-        """The kernel estimate `geometry.estimate` of the density of these tokens."""
-        fitting("geometry", geometry, "a space itself", not isinstance(geometry, type), TypeError)
-        known = hasattr(geometry, "estimate")
-        fitting("geometry", geometry, "a Circle or a Sphere, where densities are estimated", known)
+    def to_density(self, space, bandwidth: float | None = None) -> "Density":
+        """The kernel estimate `space.estimate` of the density of these tokens."""
+        fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
+        known = hasattr(space, "estimate")
+        fitting("space", space, "a Circle or a Sphere, where densities are estimated", known)
         if self.shape or not self.on_sphere:
             raise ValueError(
                 "A density is estimated from a single set of tokens on the sphere; got "
-                f"{self!r}. Estimate the replicas one by one: tokens[i].to_density(geometry)."
+                f"{self!r}. Estimate the replicas one by one: tokens[i].to_density(space)."
             )
-        return geometry.estimate(self, bandwidth=bandwidth)
+        return space.estimate(self, bandwidth=bandwidth)
 
     def gram(self) -> "Gram":
         """Their inner products."""

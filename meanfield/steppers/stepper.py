@@ -25,7 +25,7 @@ class Stepper:
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
     nonlinear : Transport
-        N, as that of a geometry.
+        N, as that of a space.
     state : ndarray, (members, modes)
         Shape and dtype of the states; its values are the first state.
     metric : ndarray, (modes,), optional

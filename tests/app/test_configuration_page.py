@@ -48,7 +48,7 @@ def test_every_argument_is_in_the_documentation(work):
 
 def test_the_first_example_of_the_documentation_is_a_run():
     (example,) = re.findall(r"```toml\n(title.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    assert parse_config(tomllib.loads(example)).begin().geometry.degree == 128
+    assert parse_config(tomllib.loads(example)).begin().space.degree == 128
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ EVERY = {  # of every kind: strategies of what it requires, and of what may be l
         "Logarithmic": ({}, {"gamma": ensembles, "offset": ensembles}),
         "Power": ({}, {"d": natural, "factor": ensembles}),
     },
-    "Geometry": {
+    "Space": {
         "Circle": ({"degree": natural}, {}),
         "Sphere": ({"degree": natural}, {}),
         "Zonal": ({"dimension": st.integers(2, 9), "degree": natural}, {}),

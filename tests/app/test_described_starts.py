@@ -12,7 +12,7 @@ import meanfield as mf
 @given(a=st.floats(-0.3, 0.3), b=st.floats(-0.3, 0.3))
 def test_fourier_is_the_series_it_says(a, b):
     found = begun({**FOURIER, "cos": [a, 0.1], "sin": [b]})
-    theta = found.geometry.angles
+    theta = found.space.angles
     expected = 1 + a * np.cos(theta) + 0.1 * np.cos(2 * theta) + b * np.sin(theta)
     np.testing.assert_allclose(found.values, expected, atol=1e-14)
 
@@ -40,7 +40,7 @@ def test_laws_are_the_methods_of_spaces():
         (begun(noise, kind="Zonal", dimension=3), mf.Zonal(3, 16).perturbed(0.01, rng=3)),
     ]
     for found, expected in pairs:
-        assert found.geometry == expected.geometry
+        assert found.space == expected.space
         np.testing.assert_array_equal(found.coefficients, expected.coefficients)
 
 

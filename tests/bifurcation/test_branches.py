@@ -270,7 +270,7 @@ def test_observables_and_figures(tmp_path):
     [
         ({"drift": CIRCLE}, TypeError, "branches needs a zonal drift"),
         ({"drift": mf.Attention()}, mf.MeanfieldError, "inner products"),
-        ({"geometry": mf.Tokens}, TypeError, "geometry must be one of Circle"),
+        ({"space": mf.Tokens}, TypeError, "space must be one of Circle"),
         ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),
         ({"kappa": (2, 1)}, ValueError, "a range"),
         ({"kappa": (0, 1)}, ValueError, "a range"),
@@ -283,4 +283,4 @@ def test_observables_and_figures(tmp_path):
 )
 def test_bad_input(changes, error, match):
     with pytest.raises(error, match=match):
-        mf.branches(**({"drift": mf.USA(1.0), "geometry": CIRCLE, "kappa": (1.0, 2.0)} | changes))
+        mf.branches(**({"drift": mf.USA(1.0), "space": CIRCLE, "kappa": (1.0, 2.0)} | changes))

@@ -37,7 +37,7 @@ def test_the_axis_of_a_state_is_not_that_of_its_noise():
     k = np.arange(len(state.density.coefficients))
     series = state.density.coefficients * np.exp(-0.7j * k)
     series[1] += 1e-10
-    turned = mf.Density(state.density.geometry, series)
+    turned = mf.Density(state.density.space, series)
     assert mf.stationary(model, turned).free_energy == pytest.approx(state.free_energy, abs=1e-9)
     assert mf.stability(model, turned).gap == pytest.approx(state.stability().gap, abs=1e-6)
 

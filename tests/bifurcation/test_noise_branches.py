@@ -130,7 +130,7 @@ def test_states_are_where_runs_end(drift, kappa, noise, angle):
     run = mf.solve(model, CIRCLE.von_mises(angle, 1.0), (0, 120), rtol=1e-12)
     state = mf.stationary(model, run.final)
     assert state.converged and state.stability().stable
-    size = run.final.geometry.degree
+    size = run.final.space.degree
     found = state.density.resample(size).coefficients
     np.testing.assert_allclose(run.final.coefficients, found, rtol=0, atol=1e-9)
 
@@ -164,7 +164,7 @@ def test_growth_in_time_is_the_eigenvalue(kuramoto):
     start = state.density.coefficients + 1e-7 * state.equation.basis.all.series(mode, 0.0)
     run = mf.solve(
         mf.Transformer(mf.Kuramoto(), kappa=2.5, noise=UNEVEN),
-        mf.Density(state.density.geometry, start), (0, 10), t_eval=[2, 10], rtol=1e-12,
+        mf.Density(state.density.space, start), (0, 10), t_eval=[2, 10], rtol=1e-12,
     )  # fmt: skip
     first, last = (abs(s.moment(1)) for s in run.states)
     assert np.log(last / first) / 8 == pytest.approx(found.eigenvalues[0], abs=1e-6)

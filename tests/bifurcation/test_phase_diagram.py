@@ -159,7 +159,7 @@ def test_figures(tmp_path):
     [
         (("USA", mf.Circle(8), (1, 2)), TypeError, "drift must be a zonal drift"),
         ((mf.Kuramoto, mf.Circle(8), (1, 2)), TypeError, "beta alone"),
-        ((mf.USA, 2, (1, 2)), TypeError, "geometry must be one of Circle"),
+        ((mf.USA, 2, (1, 2)), TypeError, "space must be one of Circle"),
         ((mf.USA, mf.Circle(8), (2, 1)), ValueError, "a range"),
         ((mf.USA, mf.Circle(8), (0, 1)), ValueError, "a range"),
     ],

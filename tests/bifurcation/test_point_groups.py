@@ -104,7 +104,7 @@ def test_guesses_without_the_symmetry_are_refused():
         with pytest.raises(ValueError, match="guess must have the symmetry"):
             mf.stationary(MODEL, guess, symmetry=symmetry)
     kept = mf.symmetrised(guess, "D3h")
-    assert kept.geometry == SPHERE
+    assert kept.space == SPHERE
     np.testing.assert_allclose(kept.coefficients, SPHERE.density(triangle).coefficients, atol=1e-12)
     skew_circle = mf.Circle(16).density(lambda t: 1 + 0.3 * np.cos(t) + 0.2 * np.sin(2 * t))
     with pytest.raises(ValueError, match="guess must have the symmetry"):

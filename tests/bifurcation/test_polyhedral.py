@@ -61,7 +61,7 @@ def test_moments_and_densities_are_inverse(group, seed):
     density = basis.density(a / basis.sizes, None)
     moments = basis.moments(density)[0]
     np.testing.assert_allclose(moments, a / basis.sizes, rtol=0, atol=1e-14)
-    direct = 1 + a @ basis.at(density.geometry.points)
+    direct = 1 + a @ basis.at(density.space.points)
     np.testing.assert_allclose(density.values, direct, rtol=0, atol=1e-13)
 
 

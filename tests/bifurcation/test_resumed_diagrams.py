@@ -148,7 +148,7 @@ def test_ctrl_c_and_then_resume(name, number, tmp_path, monkeypatch):
 
 def small(**changes):
     """A diagram of 11 points, or another one."""
-    arguments = {"drift": mf.Kuramoto(), "geometry": CIRCLE, "kappa": (1.5, 3.0), "degrees": [1]}
+    arguments = {"drift": mf.Kuramoto(), "space": CIRCLE, "kappa": (1.5, 3.0), "degrees": [1]}
     return mf.branches(**(arguments | {"stability": False} | changes))
 
 
@@ -165,8 +165,8 @@ def test_more_points_may_be_asked_for_when_a_diagram_is_resumed(tmp_path, monkey
 OTHERS = {
     "drift": {"drift": mf.USA(1.0)},
     "parameter of the drift": {"drift": mf.USA(1.0 + 1e-15)},
-    "geometry": {"geometry": mf.Sphere(16)},
-    "degree of the geometry": {"geometry": mf.Circle(17)},
+    "space": {"space": mf.Sphere(16)},
+    "degree of the space": {"space": mf.Circle(17)},
     "range": {"kappa": (1.5, 3.1)},
     "another parameter": {"drift": mf.USA, "kappa": 2.5, "beta": (1.0, 1.5)},
     "degrees": {"degrees": None},
@@ -175,7 +175,7 @@ OTHERS = {
     "save_at": {"save_at": [2.5]},
     "observables": {"observables": {"second": second}},
     "max_step": {"max_step": 0.11},
-    "symmetry": {"geometry": mf.Sphere(16), "symmetry": "octahedral"},
+    "symmetry": {"space": mf.Sphere(16), "symmetry": "octahedral"},
 }
 
 
@@ -196,14 +196,14 @@ def test_a_checkpoint_of_another_diagram_is_refused(checkpoint, changed):
 
 
 def test_checkpoints_of_phase_diagrams_are_told_apart(tmp_path):
-    plane = partial(mf.phase_diagram, geometry=CIRCLE, degrees=(2,), progress=False)
+    plane = partial(mf.phase_diagram, space=CIRCLE, degrees=(2,), progress=False)
     path = tmp_path / "plane.checkpoint"
     plane(mf.SA, beta=(1.0, 2.0), checkpoint=path)
     others = [
         {"beta": (1.0, 2.1)},
         {"degrees": (3,)},
         {"max_step": 0.1},
-        {"geometry": mf.Sphere(8)},
+        {"space": mf.Sphere(8)},
     ]
     for changed in [{"drift": mf.USA}, *others]:
         asked = {"drift": mf.SA, "beta": (1.0, 2.0)} | changed

@@ -147,7 +147,7 @@ def biaxial_guess():
 
 
 def second_moments(function):
-    masses, x = function.geometry.weights * function.values, function.geometry.points
+    masses, x = function.space.weights * function.values, function.space.points
     return (x * masses[:, None]).T @ x
 
 
@@ -187,7 +187,7 @@ def test_a_state_with_an_axis_among_all_states(drift):
     model = mf.Transformer(drift(beta=2.0), kappa={mf.USA: 3.0, mf.SA: 4.0}[drift])
     about = mf.stationary(model, guess).derivative("beta")
     among = mf.stationary(model, guess, symmetry="none").derivative("beta")
-    kept = among.density.geometry.degree
+    kept = among.density.space.degree
     difference = about.density.resample(kept).coefficients - among.density.coefficients
     assert np.abs(difference).max() < 1e-12
     copies = 1 + (about.state.stability(3).orders > 0)  # of orders m > 0 about the axis

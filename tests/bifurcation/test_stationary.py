@@ -61,7 +61,7 @@ def test_kuramoto_has_von_mises_fisher_states(d):
     )
     r = found.order_parameter
     assert r == pytest.approx(ive(d / 2, kappa * r) / ive(d / 2 - 1, kappa * r), abs=1e-13)
-    exact = mf.Zonal(d, found.density.geometry.degree).von_mises_fisher(kappa * r)
+    exact = mf.Zonal(d, found.density.space.degree).von_mises_fisher(kappa * r)
     np.testing.assert_allclose(found.density.coefficients, exact.coefficients, atol=1e-12)
 
 
@@ -85,13 +85,13 @@ def test_states_turn_with_the_guess(angle, beta):
 @pytest.mark.parametrize("start", [
     CIRCLE.von_mises(0.7, 3.0), mf.Zonal(4, 24).von_mises_fisher(3.0),
     mf.Sphere(16).von_mises_fisher([0.6, 0, 0.8], 3.0),
-], ids=lambda mu: type(mu.geometry).__name__)  # fmt: skip
+], ids=lambda mu: type(mu.space).__name__)  # fmt: skip
 def test_runs_end_in_them(drift, start):
     """solve and Newton's method, which have nothing in common."""
     alive = mf.Transformer(drift, 8.0)
     run = mf.solve(alive, start, (0, 100), until="steady", rtol=1e-10, t_eval=[100.0])
     found = mf.stationary(alive, run.final)
-    degree = max(run.final.geometry.degree, found.density.geometry.degree)
+    degree = max(run.final.space.degree, found.density.space.degree)
     difference = found.density.resample(degree).coefficients
     difference = difference - run.final.resample(degree).coefficients
     assert np.abs(difference).max() < 1e-8
@@ -106,7 +106,7 @@ def test_perturbations_decay_at_the_leading_rate(drift, d):
     kappa, size = 1.7 * d, 1e-4
     alive = mf.Transformer(drift, kappa)
     found = mf.stationary(alive, mf.Zonal(d, 48).von_mises_fisher(3.0))
-    spectrum, space = found.stability(20), found.density.geometry
+    spectrum, space = found.stability(20), found.density.space
     first = int(np.flatnonzero(spectrum.orders == 0)[0])
     rate, mode = spectrum.eigenvalues[first].real, spectrum.modes[first].real
     end, final = 3 / -rate, []
@@ -150,7 +150,7 @@ def test_two_clusters_are_a_saddle():
 
 def test_narrow_states_are_resolved_or_say_so():
     found = mf.stationary(model(0, 1000.0), ORDERED)
-    assert found.converged and found.density.geometry.degree >= 128
+    assert found.converged and found.density.space.degree >= 128
     found = mf.stationary(model(0, 1000.0), ORDERED, max_degree=64)
     assert found.status == "unresolved" and "max_degree" in found.message
 

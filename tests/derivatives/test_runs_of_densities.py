@@ -90,7 +90,7 @@ def test_a_run_has_tangents_at_its_outputs_and_gradients():
     assert list(run.tangents) == ["beta", "direction_0", "kappa"]
     assert run.stats["degree_changes"] > 0
     for name in run.tangents:
-        assert [h.geometry for h in run.tangents[name]] == [mu.geometry for mu in run]
+        assert [h.space for h in run.tangents[name]] == [mu.space for mu in run]
         assert np.abs([h.mass for h in run.tangents[name]]).max() == 0
     gradient = mf.gradient(lambda x: x[:, 0] ** 2, run)
     second = [run.tangents[name][-1].expect(lambda x: x[:, 0] ** 2) for name in run.tangents]
@@ -366,7 +366,7 @@ def test_energies_have_no_derivative_by_beta_where_beta_is_0(drift):
 
 def test_a_functional_of_ones_own():
     entropy = mf.Functional(
-        lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+        lambda mu: (mu.values * np.log(mu.values)) @ mu.space.weights,
         lambda mu: 1 + np.log(mu.values),
     )
     model = mf.Transformer(mf.Kuramoto(), kappa=3.0)
@@ -383,7 +383,7 @@ def test_a_functional_of_ones_own():
 )
 def test_functionals_have_one_finite_value_at_each_point(f):
     run = mf.solve(mf.Transformer(mf.USA(beta=1.0)), MU0, (0, 0.1))
-    for functional in (f, mf.Functional(lambda mu: 1.0, lambda mu: f(mu.geometry.points))):
+    for functional in (f, mf.Functional(lambda mu: 1.0, lambda mu: f(mu.space.points))):
         with pytest.raises(ValueError, match=r"one finite value|f must map"):
             mf.gradient(functional, run)
 

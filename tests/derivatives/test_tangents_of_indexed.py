@@ -36,7 +36,7 @@ def test_tangents_are_those_of_differences(drift, causal):
     wanted = {
         "beta": lambda e: run(beta=1.5 + e),
         "kappa": lambda e: run(kappa=4.0 + e),
-        "direction_0": lambda e: run(mu=type(start)(start.geometry, start.coefficients + e * h)),
+        "direction_0": lambda e: run(mu=type(start)(start.space, start.coefficients + e * h)),
     }
     for name, at in wanted.items():
         error = np.abs(found[name][-1].coefficients - _by_differences(at)).max()
@@ -48,7 +48,7 @@ def test_observables_change_as_the_states_do():
     model = mf.Transformer(mf.SA(1.5), 4.0, causal=True)
 
     def run(e, **more):
-        mu = type(start)(start.geometry, start.coefficients + e * _pushed())
+        mu = type(start)(start.space, start.coefficients + e * _pushed())
         return mf.solve(model, mu, (0, 0.3), t_eval=[0.3], **FIXED, **more)
 
     found = run(0.0, tangents=[_pushed()]).tangents.observables.isel(tangent=0, t=-1)
@@ -122,7 +122,7 @@ def test_tangents_are_exact_and_gradients_their_transposes(name, space):
     def run(moved=0.0, tangents=(), **by):
         drift, seen = CASES[name](by)
         model = mf.Transformer(drift, 4.0 + by.get("kappa", 0.0), **seen)
-        begin = mf.Indexed(mu.geometry, mu.coefficients + moved * h.ravel())
+        begin = mf.Indexed(mu.space, mu.coefficients + moved * h.ravel())
         return mf.solve(model, begin, t_eval=[0.05, 0.1], tangents=list(tangents), **options)
 
     whole = run(tangents=[h.ravel(), *names])
@@ -139,7 +139,7 @@ def test_tangents_are_exact_and_gradients_their_transposes(name, space):
     s = index.nodes[-1]
     of_all, of_one = mf.Functional.mean(f), mf.Functional.mean(f, position=s)
     gradients = [mf.gradient(J, whole, parameters=names) for J in (of_all, of_one)]
-    direction = mf.Variation(mu.geometry, h.ravel())
+    direction = mf.Variation(mu.space, h.ravel())
     for row, key in enumerate(whole.tangents):
         change = whole.tangents[key][-1]
         forwards = change.expect(f), change.at_position(s).expect(f)

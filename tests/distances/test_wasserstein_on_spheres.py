@@ -132,7 +132,7 @@ def test_axisymmetric_densities_move_along_meridians(d, p):
     x = np.cos(t)[:, None]
     levels = []
     for law in (a, b):
-        mass = law.geometry.at(law.coefficients, x) * np.sin(t) ** (d - 2)
+        mass = law.space.at(law.coefficients, x) * np.sin(t) ** (d - 2)
         levels.append(np.cumsum(mass) / mass.sum())
     s = (np.arange(100_000) + 0.5) / 100_000
     gaps = np.interp(s, levels[0], t) - np.interp(s, levels[1], t)

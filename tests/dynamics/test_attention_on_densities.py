@@ -70,19 +70,19 @@ def random_attention(d, seed, size=1.5, rows=None, heads=None, **options):
 
 def change(model, mu):
     """Coefficients of N."""
-    return DensityEvolution(model, mu.geometry).nonlinear(mu.coefficients[None])[0]
+    return DensityEvolution(model, mu.space).nonlinear(mu.coefficients[None])[0]
 
 
 def expected(model, mu, degree):
     """The same by sums over all pairs of points of a grid, and the weak form there."""
-    fine = mu.geometry.with_degree(degree)
+    fine = mu.space.with_degree(degree)
     values = mu.resample(degree).values
     masses = fine.weights * values
     A = AttentionSums(model.drift).attention(0.0, fine.points[None], masses[None])[0]
     if model.feedforward is not None:
         A = A + model.feedforward(fine.points)
     found = fine.minus_divergence(np.einsum("fnd,nd->fn", fine.frame, A) * values)
-    return fine.resample(found, mu.geometry.degree)
+    return fine.resample(found, mu.space.degree)
 
 
 def close(found, wanted, tolerance=1e-12):

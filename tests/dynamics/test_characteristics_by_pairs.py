@@ -138,7 +138,7 @@ def test_velocities_turn_with_data_and_matrices(d):
     turned = mf.Transformer(mf.Attention(Q @ turn.T, K @ turn.T, turn @ V @ turn.T))
     places = state.points @ turn.T if d == 3 else state.coordinates
     other = mf.Characteristics.of_nodes(
-        state.geometry, turn @ state.limit, places, state.masses, state.halves
+        state.space, turn @ state.limit, places, state.masses, state.halves
     )
     v = CharacteristicsMotion(model, state).velocity(state.coordinates)
     w = CharacteristicsMotion(turned, other).velocity(other.coordinates)

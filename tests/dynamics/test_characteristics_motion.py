@@ -68,7 +68,7 @@ def test_on_s2(name):
     rng, state = np.random.default_rng(1), mf.Characteristics(SPHERE, nodes=4096)
     points = state.chart.projected(rng.normal([0, 1, 1], 1, (500, 3)))
     masses = rng.dirichlet(np.ones(500))
-    state = mf.Characteristics.of_nodes(state.geometry, state.limit, points, masses, [])
+    state = mf.Characteristics.of_nodes(state.space, state.limit, points, masses, [])
     found, kernel = velocities(name, state)
     assert_close(found, direct_sums.at_points(kernel, points, masses), 3e-11)
 
@@ -122,7 +122,7 @@ def test_near_a_dirac_points_move_in_its_field(model):
     state = mf.Characteristics(mf.Zonal(3, 4).uniform(), nodes=256)
     s = np.where(np.arange(256) % 32, -30.0, np.linspace(-2, 2, 256))
     masses = np.where(np.arange(256) % 32, 1 / 248, 0.0)
-    state = mf.Characteristics.of_nodes(state.geometry, state.limit, s, masses, state.halves)
+    state = mf.Characteristics.of_nodes(state.space, state.limit, s, masses, state.halves)
     motion = CharacteristicsMotion(mf.Transformer(model), state)
     x = -np.tanh(s)
     weight = {"USA": np.exp(2.0 * x)}.get(type(model).__name__, 1.0)
@@ -137,7 +137,7 @@ def test_near_a_dirac_points_move_in_its_field(model):
 )
 def test_the_uniform_density_stays(name, density):
     """Rounding, of the largest velocity there could be, and on S^2 1e-12 of it."""
-    state = mf.Characteristics(density.geometry.uniform())
+    state = mf.Characteristics(density.space.uniform())
     found, kernel = velocities(name, state)
     scale = np.abs(kernel[0](np.linspace(-1, 1, 9))).max()
     rate = CharacteristicsMotion(mf.Transformer(MODELS[name][0]), state).rate(
@@ -163,7 +163,7 @@ def test_on_s2_longitudes_suffice_for_sharp_kernels():
     motion = CharacteristicsMotion(model, state)
     (term,) = motion.harmonics
     fine = SPHERE.resample(term.degree)
-    series = term.attraction[fine.geometry.degrees] * fine.coefficients
+    series = term.attraction[fine.space.degrees] * fine.coefficients
     expected = gradient(series, term.degree, state.points)
     assert_close(motion.velocity(state.coordinates), expected, 1e-11)  # measured: 5e-13
 

@@ -18,7 +18,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 def rate_of_change(model, mu):
     """Coefficients of d mu/dt, shaped like those of mu."""
-    evolution = DensityEvolution(model, mu.geometry, mu.shape)
+    evolution = DensityEvolution(model, mu.space, mu.shape)
     c = mu.coefficients.reshape(evolution.members, -1)
     return (evolution.linear * c + evolution.nonlinear(c)).reshape(mu.coefficients.shape)
 
@@ -77,7 +77,7 @@ def test_rotations_and_reflections_commute_with_the_evolution(drift):
     mixed = 0.6 * mu + 0.4 * Circle(64).von_mises(2.0, 6.0)
     change = rate_of_change(model, mixed)
     turned = rate_of_change(model, mixed.rotate(1.1))
-    mirrored = rate_of_change(model, Density(mixed.geometry, np.conj(mixed.coefficients)))
+    mirrored = rate_of_change(model, Density(mixed.space, np.conj(mixed.coefficients)))
     # Smooth data: no aliases; rounding times k^2 / kappa and speeds up to e^3 times k.
     atol = 100 * EPS * 64 * (64 / 5 + np.exp(3))
     k = np.arange(65)
@@ -146,7 +146,7 @@ def test_the_first_moment_of_a_reference_flow_starts_in_the_right_direction(drif
     for _ in range(64):  # the classical Runge-Kutta method, written out
 
         def f(u):
-            return rate_of_change(model, Density(mu.geometry, u))
+            return rate_of_change(model, Density(mu.space, u))
 
         k1 = f(c)
         k2 = f(c + dt / 2 * k1)

@@ -49,15 +49,15 @@ def solved(model, start, end=0.5, **options):
 def reference(model, start, end, degree):
     """A Galerkin system with the matrix of L* itself, on more modes, by scipy."""
     fine = start.resample(degree)
-    matrix = model.noise.generator(fine.geometry)
-    transport = DensityEvolution(with_noise(model), fine.geometry).nonlinear
+    matrix = model.noise.generator(fine.space)
+    transport = DensityEvolution(with_noise(model), fine.space).nonlinear
 
     def velocity(_t, y):
         return matrix @ y / model.kappa + transport(y.view(complex)[None])[0].view(float)
 
     y = fine.coefficients.view(float)
     found = solve_ivp(velocity, (0, end), y, method="DOP853", rtol=1e-12, atol=1e-14)
-    return mf.Density(fine.geometry, found.y[:, -1].copy().view(complex))
+    return mf.Density(fine.space, found.y[:, -1].copy().view(complex))
 
 
 def with_noise(model, noise=None):
@@ -65,7 +65,7 @@ def with_noise(model, noise=None):
 
 
 def difference(one, other):
-    degree = max(one.geometry.degree, other.geometry.degree)
+    degree = max(one.space.degree, other.space.degree)
     return np.abs(one.resample(degree).coefficients - other.resample(degree).coefficients).max()
 
 
@@ -76,7 +76,7 @@ def difference(one, other):
 @everywhere
 @each_kind
 def test_noise_alone_is_the_exponential_of_its_matrix(start, which):
-    noise, space = kinds(start.geometry.dimension)[which], start.geometry
+    noise, space = kinds(start.space.dimension)[which], start.space
     model = mf.Transformer(NOTHING, 3.0, noise=noise)
     fixed = {"dt": 0.5, "min_degree": space.degree, "max_degree": space.degree, "rtol": 1e-4}
     run = solved(model, start, 1.5, **fixed)
@@ -89,7 +89,7 @@ def test_noise_alone_is_the_exponential_of_its_matrix(start, which):
 @each_kind
 @pytest.mark.parametrize("drift", [mf.Kuramoto(), mf.SA(2.0)], ids=["kuramoto", "sa"])
 def test_with_a_drift_it_is_the_solution_of_a_dense_system(start, which, drift):
-    noise = kinds(start.geometry.dimension)[which]
+    noise = kinds(start.space.dimension)[which]
     model = mf.Transformer(drift, 3.0, noise=noise)
     expected = reference(model, start, 0.5, 64 if start is ROUND else 24)
     assert difference(solved(model, start).final, expected) < 1e-10
@@ -97,7 +97,7 @@ def test_with_a_drift_it_is_the_solution_of_a_dense_system(start, which, drift):
 
 @everywhere
 def test_with_attention_too(start):
-    d, rng = start.geometry.dimension, np.random.default_rng(4)
+    d, rng = start.space.dimension, np.random.default_rng(4)
     Q, K, V = 0.5 * rng.standard_normal((3, d, d))
     model = mf.Transformer(mf.Attention(Q=Q, K=K, V=V, beta=1.0), 3.0, noise=kinds(d)[0])
     expected = reference(model, start, 0.2, 48 if d == 2 else 24)
@@ -128,7 +128,7 @@ def test_steps_are_not_bound_by_damping(which):
 @everywhere
 @each_kind
 def test_mass_is_kept(start, which):
-    model = mf.Transformer(mf.USA(3.0), 1.5, noise=kinds(start.geometry.dimension)[which])
+    model = mf.Transformer(mf.USA(3.0), 1.5, noise=kinds(start.space.dimension)[which])
     assert abs(solved(model, start, 1.0, rtol=1e-6).final.mass - 1) < 1e-13
 
 
@@ -156,7 +156,7 @@ def test_noise_of_strength_one_is_isotropic(start):
     one = lambda x: np.ones(x.shape[:-1])  # noqa: E731
     expected = solved(model, start, **options).final
     for noise in (
-        Anisotropic(np.eye(start.geometry.dimension)),
+        Anisotropic(np.eye(start.space.dimension)),
         MultiplicativeStratonovich(one),
         MultiplicativeIto(one),
     ):
@@ -205,8 +205,8 @@ def test_a_run_ends_in_the_stationary_density():
     noise = kinds(2)[2]
     run = mf.solve(mf.Transformer(NOTHING, 0.5, noise=noise), ROUND, (0, 60), until="steady")
     assert run.status == "steady"
-    expected = scale(run.final.geometry.points) ** -2.0
-    expected /= run.final.geometry.weights @ expected
+    expected = scale(run.final.space.points) ** -2.0
+    expected /= run.final.space.weights @ expected
     np.testing.assert_allclose(run.final.values, expected, rtol=0, atol=1e-9)
 
 

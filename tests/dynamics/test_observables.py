@@ -31,7 +31,7 @@ def lopsided():
 
 def rate_of_change(model, mu):
     """Coefficients of d mu/dt of a single density."""
-    evolution = DensityEvolution(model, mu.geometry)
+    evolution = DensityEvolution(model, mu.space)
     c = mu.coefficients[None]
     return (evolution.linear * c + evolution.nonlinear(c))[0]
 

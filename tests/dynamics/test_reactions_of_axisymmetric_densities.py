@@ -13,7 +13,7 @@ DRIFTS = [mf.USA(1.5), mf.SA(2.0), mf.Kuramoto() - 0.5 * mf.USA(1.0)]
 def rates(drift, mu):
     """N under the reaction 0.7."""
     model = mf.Transformer(drift, reaction=0.7)
-    return DensityEvolution(model, mu.geometry).nonlinear(mu.coefficients[None])[0]
+    return DensityEvolution(model, mu.space).nonlinear(mu.coefficients[None])[0]
 
 
 @pytest.mark.parametrize("drift", DRIFTS, ids=repr)
@@ -31,8 +31,8 @@ def test_rates_are_those_on_the_sphere(drift):
 def test_rates_are_the_zonal_ones_and_a_growth(drift, d):
     """The divergence on the grid is that of the compiled transport."""
     mu = mf.Zonal(d, 12).von_mises_fisher(1.0)
-    plain = DensityEvolution(mf.Transformer(drift), mu.geometry).nonlinear
-    fine = mu.geometry.with_degree(48)
+    plain = DensityEvolution(mf.Transformer(drift), mu.space).nonlinear
+    fine = mu.space.with_degree(48)
     phi = fine.to_values(drift.as_zonal().interaction(48, d) * mu.resample(48).coefficients)
     values = mu.resample(48).values
     growth = 0.7 * values * (phi - fine.weights @ (phi * values))
@@ -54,7 +54,7 @@ def test_runs_are_those_on_the_sphere_and_keep_the_mass():
 def test_moments_are_those_of_a_dense_equation():
     """Gauss nodes in d = 4 that carry masses: x' = (1 - x^2) U'(x), m' = a m (U - int U dmu)."""
     d, alpha, mu = 4, 0.8, mf.Zonal(4, 24).von_mises_fisher(0.7)
-    x, masses = mu.geometry.x, mu.geometry.weights * mu.values
+    x, masses = mu.space.x, mu.space.weights * mu.values
     drift = mf.Interaction(lambda t: t + t**2, name="t + t^2")
 
     def rate(t, y):

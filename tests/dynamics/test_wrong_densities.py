@@ -99,8 +99,8 @@ def test_outputs_that_are_negative_are_not_resolved_though_the_end_is(space, sha
     def spoiled(self, t, state):
         if t == 1.0:
             rows = state.coefficients.copy()
-            rows[(-1,) if shape else ()] = negative(state.geometry, 0.1)
-            state = type(state).computed(rows, state.geometry)
+            rows[(-1,) if shape else ()] = negative(state.space, 0.1)
+            state = type(state).computed(rows, state.space)
         save(self, t, state)
 
     monkeypatch.setattr(_Record, "save", spoiled)
@@ -120,8 +120,8 @@ def test_slices_that_are_negative_are_not_resolved(monkeypatch):
     def spoiled(self, t, state):
         if t == 1.0:
             rows = state.each.copy()
-            rows[3] = negative(circle.with_degree(state.space.degree), 0.1)
-            state = type(state).computed(state.geometry.joined(rows), state.geometry)
+            rows[3] = negative(circle.with_degree(state.slice_space.degree), 0.1)
+            state = type(state).computed(state.space.joined(rows), state.space)
         save(self, t, state)
 
     monkeypatch.setattr(_Record, "save", spoiled)

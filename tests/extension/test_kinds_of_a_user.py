@@ -200,7 +200,7 @@ def test_stationary_states_and_branches_in_kappa_and_in_its_own_parameter():
     assert own.special("bifurcation", 0)[0].value == pytest.approx(2.0, abs=1e-10)
     state = mf.stationary(mf.Transformer(LinearAttention(1.0), 4.0), START)
     moved = mf.solve(mf.Transformer(LinearAttention(1.0), 4.0), state.density, (0, 0.1)).final
-    fine = state.density.resample(moved.geometry.degree)
+    fine = state.density.resample(moved.space.degree)
     np.testing.assert_allclose(moved.coefficients, fine.coefficients, atol=1e-7)
 
 

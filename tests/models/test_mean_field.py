@@ -27,7 +27,7 @@ def test_the_velocity_is_that_of_fine_atoms(space, drift):
 
     start = STARTS[space]
     _, model = solved(start, drift)
-    fine = start.geometry.with_degree(80)
+    fine = start.space.with_degree(80)
     masses = fine.weights * start.at(fine.points)
     few = start.sample(5, rng=0)
     among = mf.Tokens(np.concatenate([few.x, fine.points]), np.concatenate([np.zeros(5), masses]))
@@ -115,7 +115,7 @@ def test_the_field_of_attention_with_matrices_is_that_of_the_density(space):
     nodes = mf.Characteristics(start)
     tokens = mf.Tokens(nodes.points[:8])
     field = mf.solve(mf.Transformer(mf.MeanField(run)), tokens, (0, 0.2), rtol=1e-9).final
-    masses = np.append(np.zeros(8), start.geometry.weights * start.values)
-    among = mf.Tokens(np.concatenate([tokens.x, start.geometry.points]), masses / masses.sum())
+    masses = np.append(np.zeros(8), start.space.weights * start.values)
+    among = mf.Tokens(np.concatenate([tokens.x, start.space.points]), masses / masses.sum())
     alone = mf.solve(mf.Transformer(drift), among, (0, 0.2), rtol=1e-9).final
     np.testing.assert_allclose(field.x, alone.x[:8], rtol=0, atol=1e-6)

@@ -27,7 +27,7 @@ SEAM = mf.Circle(16).von_mises(2.8, 0.5)  # gathers where the axis of angles is 
 
 def angles_along(state):
     """Coordinates of the nodes on the axis on which they are drawn."""
-    return chart_of(type(state.geometry)).of_nodes(state)
+    return chart_of(type(state.space)).of_nodes(state)
 
 
 def colours_of(run, nodes):

@@ -130,7 +130,7 @@ def test_the_seam_does_not_show(single):
     assert theta[0] < -np.pi <= theta[1]
     assert theta[-2] < np.pi <= theta[-1]
     for state, drawn in zip(single, values[0], strict=True):
-        exact = state.at(state.geometry.embed(theta))
+        exact = state.at(state.space.embed(theta))
         np.testing.assert_allclose(drawn, exact, atol=1e-12 * exact.max())
 
 

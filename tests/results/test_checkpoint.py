@@ -65,7 +65,7 @@ def assert_same_bits(run, other):
     assert run.t.tolist() == other.t.tolist() and run.status == other.status
     assert [t.tolist() for t in run.t_events] == [t.tolist() for t in other.t_events]
     for one, two in zip(run, other, strict=True):
-        assert one.geometry == two.geometry
+        assert one.space == two.space
         np.testing.assert_array_equal(one.coefficients, two.coefficients)
     assert {**run.stats, "seconds": 0} == {**other.stats, "seconds": 0}
 
@@ -84,7 +84,7 @@ def test_a_run_that_changes_its_scheme_resumes(tmp_path, cut):
 
 
 def test_the_run_of_these_tests_is_not_an_easy_one(unbroken):
-    degrees = [density.geometry.degree for density in unbroken]
+    degrees = [density.space.degree for density in unbroken]
     assert degrees[0] == 256 and min(degrees) <= 32 and degrees[-1] > min(degrees)
     assert unbroken.stats["degree_changes"] >= 4 and unbroken.t_events[0].size > 0
     assert unbroken.status == "finished" and unbroken.stats["steps"] > 200

@@ -44,7 +44,7 @@ RUNS = {
 def bits(run):
     """All that a run returns, but for the seconds it took."""
     states = [
-        {name: repr(value) if name == "geometry" else value for name, value in vars(state).items()}
+        {name: repr(value) if name == "space" else value for name, value in vars(state).items()}
         for state in run
     ]  # numpy takes a space, which has a dtype, for an array
     stats = {name: value for name, value in run.stats.items() if name != "seconds"}

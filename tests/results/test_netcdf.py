@@ -56,7 +56,7 @@ def assert_same(one, other):
     """Two solutions agree in everything that is stored, states in every bit."""
     assert one.t.tobytes() == other.t.tobytes()
     for a, b in zip(one, other, strict=True):
-        assert a.geometry == b.geometry and a.shape == b.shape
+        assert a.space == b.space and a.shape == b.shape
         assert a.coefficients.tobytes() == b.coefficients.tobytes()
     for name in ("status", "message", "options", "rtol", "shape", "success"):
         assert getattr(one, name) == getattr(other, name), name
@@ -86,9 +86,9 @@ def test_a_solution_comes_back_bit_for_bit(tmp_path, name):
 
 def test_states_on_different_degrees_come_back_on_theirs(tmp_path, run):
     """The file holds them on a common grid; padding must not stay."""
-    assert len({density.geometry.degree for density in run}) > 1
+    assert len({density.space.degree for density in run}) > 1
     run.save(tmp_path / "run.nc")
-    assert [d.geometry for d in mf.load(tmp_path / "run.nc")] == [d.geometry for d in run]
+    assert [d.space for d in mf.load(tmp_path / "run.nc")] == [d.space for d in run]
 
 
 def test_signs_of_zero_come_back(tmp_path):

@@ -91,8 +91,8 @@ def test_a_checkpoint_of_another_run_is_refused(checkpoint, changed):
 def test_the_same_numbers_in_another_shape_are_another_run(tmp_path):
     """Six members, and a table of two by three."""
     table = np.stack([START.coefficients] * 6)
-    six = mf.Density(START.geometry, table)
-    two_by_three = mf.Density(START.geometry, table.reshape(2, 3, -1))
+    six = mf.Density(START.space, table)
+    two_by_three = mf.Density(START.space, table.reshape(2, 3, -1))
     path = tmp_path / "run.ckpt"
     solve(path, mu0=six, max_steps=5)
     refuse(path, "belongs to another run", mu0=two_by_three)

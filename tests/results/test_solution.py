@@ -51,7 +51,7 @@ def test_a_solution_is_the_sequence_of_its_states(run):
 
 
 def test_every_state_is_on_its_own_degree(run):
-    degrees = [density.geometry.degree for density in run]
+    degrees = [density.space.degree for density in run]
     assert degrees[0] < degrees[-1] == run.stats["highest_degree"]
 
 
@@ -100,7 +100,7 @@ def test_observables_are_those_of_the_states(run):
     data, beta = run.observables, 4.0
     assert {*SCALARS, "moment_re", "moment_im", "degree"} == set(data.data_vars)
     for i, density in enumerate(run):
-        x, mu = density.geometry.angles, density.values
+        x, mu = density.space.angles, density.values
         gap = x[:, None] - x[None, :]
         energy = (np.exp(beta * np.cos(gap)) @ mu @ mu) / len(x) ** 2 / (2 * beta)
         entropy = np.mean(mu * np.log(mu))
@@ -112,7 +112,7 @@ def test_observables_are_those_of_the_states(run):
         assert float(here.order_parameter) == pytest.approx(abs(moments[0]), rel=1e-13)
         found = here.moment_re.values + 1j * here.moment_im.values
         np.testing.assert_allclose(found, moments, atol=1e-14)
-        assert float(here.minimum) == mu.min() and int(here.degree) == density.geometry.degree
+        assert float(here.minimum) == mu.min() and int(here.degree) == density.space.degree
 
 
 def test_observables_are_measured_once(run):
@@ -133,13 +133,13 @@ def test_a_single_run_has_no_ensemble_axis(run):
 def test_densities_are_given_on_one_grid(run):
     """That of the highest degree; coefficients beyond a state's own are 0."""
     data = run.to_xarray()
-    geometry = run.final.geometry
-    np.testing.assert_array_equal(data.theta, geometry.angles)
-    np.testing.assert_array_equal(data.mode, geometry.degrees)
+    space = run.final.space
+    np.testing.assert_array_equal(data.theta, space.angles)
+    np.testing.assert_array_equal(data.mode, space.degrees)
     for i, density in enumerate(run):
-        values = density.at(geometry.points)
+        values = density.at(space.points)
         np.testing.assert_allclose(data.density[i], values, rtol=0, atol=1e-12)
-        own = density.geometry.degree
+        own = density.space.degree
         both = data.coefficient_re[i].values + 1j * data.coefficient_im[i].values
         np.testing.assert_array_equal(both[: own + 1], density.coefficients)
         assert not both[own + 1 :].any()

@@ -257,7 +257,7 @@ def calls():
     span = (0.0, 0.01)
     run = mf.solve(noisy, wave, span, t_eval=np.linspace(0, 0.01, 5))
     entropy = mf.Functional(
-        lambda mu: (mu.values * np.log(mu.values)) @ mu.geometry.weights,
+        lambda mu: (mu.values * np.log(mu.values)) @ mu.space.weights,
         lambda mu: 1 + np.log(mu.values),
     )
     path = mf.solve(quiet, three, span, t_eval=[0.0, 0.005, 0.01])
@@ -324,7 +324,7 @@ def calls():
         ("Circle.perturbed", circle.perturbed, {"amplitude": 1e-3, "rng": 0, "degrees": [1, 2]}),
         ("Sphere.perturbed", sphere.perturbed, {"amplitude": 1e-3, "rng": 0, "degrees": [1, 2]}),
         ("Circle.with_degree", circle.with_degree, {"degree": 4}),
-        ("Indexed", mf.Indexed, {"geometry": series.geometry, "coefficients": series.coefficients}),
+        ("Indexed", mf.Indexed, {"space": series.space, "coefficients": series.coefficients}),
         (
             "circle.indexed",
             circle.indexed,
@@ -333,7 +333,7 @@ def calls():
         ("indexed.sample", series.sample, {"n": 5, "rng": 0, "ordered": True}),
         ("indexed.at_position", series.at_position, {"s": 0.5}),
         ("indexed.blocks", series.blocks, {"count": 2}),
-        ("Density", mf.Density, {"geometry": circle, "coefficients": wave.coefficients.real}),
+        ("Density", mf.Density, {"space": circle, "coefficients": wave.coefficients.real}),
         ("Density.at", wave.at, {"points": tokens.x}),
         ("Density.expect", wave.expect, {"f": first}),
         ("Density.moment", wave.moment, {"k": 1}),
@@ -380,7 +380,7 @@ def calls():
             mf.Tokens.from_file,
             {"path": folder / "x.npy", "key": None, "on_sphere": True, "normalise": False},
         ),
-        ("Tokens.to_density", three.to_density, {"geometry": sphere, "bandwidth": 2.5}),
+        ("Tokens.to_density", three.to_density, {"space": sphere, "bandwidth": 2.5}),
         ("Tokens.expect", three.expect, {"f": first}),
         ("Tokens.cluster_labels", three.cluster_labels, {"angle": 0.1}),
         ("Gram", mf.Gram, {"G": gram.G, "masses": [0.25] * 4}),
@@ -525,7 +525,7 @@ def calls():
         (
             "stationary_states",
             mf.stationary_states,
-            {"model": mf.Transformer(mf.Kuramoto(), 3.0), "geometry": circle, "most": 2},
+            {"model": mf.Transformer(mf.Kuramoto(), 3.0), "space": circle, "most": 2},
         ),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
         ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),
@@ -534,7 +534,7 @@ def calls():
             "branches",
             mf.branches,
             {
-                **{"drift": mf.Kuramoto(), "geometry": circle, "kappa": (1.5, 2.5)},
+                **{"drift": mf.Kuramoto(), "space": circle, "kappa": (1.5, 2.5)},
                 **{"symmetry": "axisymmetric", "degrees": (1,), "secondary": False, "vary": None},
                 **{"stability": False, "save_at": (), "max_step": 0.5, "max_points": 20},
                 **{"observables": None, "beta": None, "progress": False},
@@ -552,7 +552,7 @@ def calls():
             "phase_diagram",
             mf.phase_diagram,
             {
-                **{"drift": mf.USA, "geometry": circle, "beta": (1.0, 1.2), "degrees": (1,)},
+                **{"drift": mf.USA, "space": circle, "beta": (1.0, 1.2), "degrees": (1,)},
                 **{"max_step": 0.2, "executor": None, "progress": False},
             },
         ),

@@ -208,7 +208,7 @@ def options(chance, tried, given):
     """Options of `solve`, most of which suit."""
     found = {"max_steps": int(chance.integers(1, STEPS))}
     if isinstance(given, mf.Density):
-        found["max_degree"] = 128 if given.geometry.dimension == 2 else 64
+        found["max_degree"] = 128 if given.space.dimension == 2 else 64
     noise = isinstance(given, mf.Tokens) and tried.noisy
     if chance.random() < 0.3 and not noise:
         found["until"] = "steady"

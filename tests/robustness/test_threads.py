@@ -75,7 +75,7 @@ def shared_state(place):
         found = [state.values, state.expect(lambda x: x[..., -1] ** 2), state.spectral_tail]
         found += [state.at(np.eye(state.dimension)), state.sample(50, rng=1).x]
         found += mf.measure(NOISY, state).values()
-        return bits(*found, pickle.loads(pickle.dumps(state)), state.geometry.points)
+        return bits(*found, pickle.loads(pickle.dumps(state)), state.space.points)
 
     return job
 

@@ -87,7 +87,7 @@ DENSITIES = {
 
 def difference(one, other):
     """The largest difference of coefficients."""
-    degree = max(state.geometry.degree for state in (one, other))
+    degree = max(state.space.degree for state in (one, other))
     a, b = (state.resample(degree).coefficients for state in (one, other))
     return np.abs(a - b).max()
 
@@ -168,7 +168,7 @@ def test_members_of_an_ensemble_are_told():
     for i, beta in enumerate([1.0, 3.0]):
         one = mf.solve(mf.Transformer(mf.SA(beta), kappa), CIRCLE, (0, 1), breaks=[JUMP], **OPTIONS)
         np.testing.assert_array_equal(
-            run.final[i].resample(one.final.geometry.degree).coefficients, one.final.coefficients
+            run.final[i].resample(one.final.space.degree).coefficients, one.final.coefficients
         )
 
 

@@ -124,8 +124,8 @@ def test_where_the_nodes_are_does_not_matter():
 @pytest.mark.repeats
 @every_model
 def test_the_uniform_density_does_not_move(model):
-    for geometry in (mf.Circle(4), mf.Zonal(3, 4), mf.Sphere(4)):
-        start = mf.Characteristics(geometry.uniform(), nodes=4096)
+    for space in (mf.Circle(4), mf.Zonal(3, 4), mf.Sphere(4)):
+        start = mf.Characteristics(space.uniform(), nodes=4096)
         final = solve(model, start).final
         np.testing.assert_allclose(final.coordinates, start.coordinates, rtol=0, atol=1e-9)
 

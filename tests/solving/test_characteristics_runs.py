@@ -23,7 +23,7 @@ def order_parameter(level, *, terminal=False, direction=0):
     """The event: the order parameter passes a level."""
 
     def passes(_t, state):
-        return state.geometry.with_degree(1).amplitude(state.coefficients(1), 1) - level
+        return state.space.with_degree(1).amplitude(state.coefficients(1), 1) - level
 
     passes.terminal, passes.direction = terminal, direction
     return passes
@@ -145,8 +145,8 @@ def test_a_terminal_event_ends_the_run_there(start):
     event = order_parameter(0.5, terminal=True)
     run = mf.solve(KURAMOTO, start, (0, 10), events=event)
     assert run.status == "event" and run.t[-1] == run.t_events[0][0]
-    geometry = start.geometry.with_degree(1)
-    mean = geometry.amplitude(run.final.coefficients(1), 1)
+    space = start.space.with_degree(1)
+    mean = space.amplitude(run.final.coefficients(1), 1)
     assert mean == pytest.approx(0.5, abs=1e-12)
 
 

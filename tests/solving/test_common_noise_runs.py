@@ -119,7 +119,7 @@ def test_the_output_of_attention_on_the_grid(mu, drift):
 
     mu = mu if not drift.shape else mf.Density.stack([mu, mu.rotate(_quarter(mu))])
     motion = DensityMotion(mf.Transformer(drift), mu)
-    space = mu.geometry
+    space = mu.space
     series = mu.coefficients.reshape(-1, space.degrees.size)
     found = motion.fields(space).attention(0.0, series)
     for i in range(len(series)):

@@ -22,7 +22,7 @@ def solve(drift, kappa, density):
 
 def assert_same(one, other, tolerance):
     """Two densities agree in every coefficient that either of them keeps."""
-    degree = max(one.geometry.degree, other.geometry.degree)
+    degree = max(one.space.degree, other.space.degree)
     difference = one.resample(degree).coefficients - other.resample(degree).coefficients
     assert np.abs(difference).max() <= tolerance
 
@@ -93,7 +93,7 @@ def assert_same_bits(one, other):
     """Two runs of single densities: outputs, degrees, states and observables."""
     np.testing.assert_array_equal(one.t, other.t)
     for mu, nu in zip(one, other, strict=True):
-        assert mu.geometry == nu.geometry
+        assert mu.space == nu.space
         np.testing.assert_array_equal(mu.coefficients, nu.coefficients)
 
 
@@ -103,7 +103,7 @@ def assert_has_the_bits_of(run, members, names=()):
     for index, alone in members.items():
         np.testing.assert_array_equal(run.t, alone.t)
         for together, single in zip(run, alone, strict=True):
-            assert together[index].geometry == single.geometry
+            assert together[index].space == single.space
             np.testing.assert_array_equal(together[index].coefficients, single.coefficients)
         for name, values in alone.observables.data_vars.items():
             at = dict(zip([d for d in data[name].dims if "member" in d], index, strict=True))
@@ -474,7 +474,7 @@ def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
 def test_members_of_a_loaded_run_have_their_own_degrees(tmp_path):
     run = solve(mf.USA([0.5, 5.0]), [0.5, 30.0], INITIAL[0])
     again = mf.load(run.save(tmp_path / "run.nc"))
-    assert run.final[0].geometry.degree < run.final[1].geometry.degree
+    assert run.final[0].space.degree < run.final[1].space.degree
     for mu, nu in zip(run, again, strict=True):
         np.testing.assert_array_equal(mu.member_degrees, nu.member_degrees)
         np.testing.assert_array_equal(mu.coefficients, nu.coefficients)

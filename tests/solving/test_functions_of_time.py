@@ -36,7 +36,7 @@ def most(scheme, exponential=EXPONENTIAL):
 
 def apart(run, other):
     """The largest difference of coefficients at the ends of two runs."""
-    degree = max(one.final.geometry.degree for one in (run, other))
+    degree = max(one.final.space.degree for one in (run, other))
     one, same = (each.final.resample(degree).coefficients for each in (run, other))
     return np.abs(one - same).max()
 

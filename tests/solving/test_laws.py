@@ -136,7 +136,7 @@ def test_without_drift_the_heat_equation_is_solved_exactly(t):
     still = mf.Interaction(lambda s: 0 * s)
     kappa = np.array([0.5, 2.0, np.inf])
     run = mf.solve(mf.Transformer(still, kappa), bumps(), (0, t), t_eval=[t], dt=t)
-    k = run.final.geometry.degrees
+    k = run.final.space.degrees
     start = bumps().resample(k[-1]).coefficients
     expected = start * np.exp(-(k**2) * t / kappa[:, None])
     np.testing.assert_allclose(run.final.coefficients, expected, rtol=1e-14, atol=1e-17)
@@ -163,7 +163,7 @@ def test_rotated_data_have_the_rotated_solution(model, angle):
 @every_model
 def test_reflected_data_have_the_reflected_solution(model):
     """theta -> -theta conjugates the coefficients."""
-    mirrored = mf.Density(bumps().geometry, bumps().coefficients.conj())
+    mirrored = mf.Density(bumps().space, bumps().coefficients.conj())
     one, other = final(model, mirrored).coefficients, final(model, bumps()).coefficients.conj()
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
 
@@ -173,7 +173,7 @@ def test_symmetric_data_stay_symmetric(model):
     """Two bumps half a turn apart: odd coefficients stay 0. Even data: imaginary parts do."""
     even = mf.Circle(16).density(lambda x: 1 + 0.4 * np.cos(2 * x))
     run = mf.solve(model, even, (0, 0.5), rtol=1e-8)
-    odd = run.final.geometry.degrees % 2 == 1
+    odd = run.final.space.degrees % 2 == 1
     assert np.abs(run.final.coefficients[odd]).max() <= 1e-14
     assert np.abs(run.final.coefficients.imag).max() <= 1e-14
 

@@ -85,11 +85,11 @@ def errors(run, reference):
     """Errors in H^-1 at all outputs but the first."""
     found = []
     for one, other in zip(run, reference, strict=True):
-        degree = max(one.geometry.degree, other.geometry.degree)
+        degree = max(one.space.degree, other.space.degree)
         fine = one.resample(degree)
-        l = np.maximum(fine.geometry.degrees, 1)
+        l = np.maximum(fine.space.degrees, 1)
         squares = np.abs(fine.coefficients - other.resample(degree).coefficients) ** 2 / l**2
-        found.append(np.sqrt((fine.geometry.parseval * squares).sum(axis=-1)).max())
+        found.append(np.sqrt((fine.space.parseval * squares).sum(axis=-1)).max())
     return np.array(found[1:])
 
 
@@ -146,7 +146,7 @@ def test_every_state_within_a_step_has_the_modes_of_the_step():
     """Spreading from degree 256 to 16: no output has lost a coefficient of more than rtol / 10."""
     model, state = mf.Transformer(mf.Kuramoto(), 2.5), mf.Circle(512).von_mises(1.0, 2000.0)
     run = mf.solve(model, state, (0, 5), t_eval=5 * np.linspace(0, 1, 201) ** 3)
-    degrees = [density.geometry.degree for density in run]
+    degrees = [density.space.degree for density in run]
     assert degrees[0] == 512 and degrees[-1] == 16 and (np.diff(degrees) <= 0).all()
     assert max(density.spectral_tail for density in run) < 1e-9
 

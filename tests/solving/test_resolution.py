@@ -23,7 +23,7 @@ def bumps(degree=16):
 
 def degrees(run):
     """The degree of every state."""
-    return [density.geometry.degree for density in run]
+    return [density.space.degree for density in run]
 
 
 def unresolved(*arguments, **options):

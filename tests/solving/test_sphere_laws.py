@@ -81,15 +81,15 @@ def test_mass_is_conserved_and_densities_stay_positive(model):
     assert run.success
     for density in run:
         assert abs(density.mass - 1) <= 1e-13 and density.minimum > -1e-8
-        assert abs(density.values @ density.geometry.weights - 1) <= 1e-12
+        assert abs(density.values @ density.space.weights - 1) <= 1e-12
 
 
 def free_energy(density, multipliers, kappa):
     """entropy/kappa - (1/2) int int W dmu dmu, by quadrature and Parseval."""
-    geometry, mu = density.geometry, density.values
-    entropy = (mu * np.log(np.maximum(mu, 1e-300))) @ geometry.weights
-    power = geometry.parseval * np.abs(density.coefficients) ** 2
-    return entropy / kappa - 0.5 * multipliers[geometry.degrees] @ power
+    space, mu = density.space, density.values
+    entropy = (mu * np.log(np.maximum(mu, 1e-300))) @ space.weights
+    power = space.parseval * np.abs(density.coefficients) ** 2
+    return entropy / kappa - 0.5 * multipliers[space.degrees] @ power
 
 
 @pytest.mark.repeats
@@ -106,7 +106,7 @@ def test_free_energy_never_increases(name):
     times = np.linspace(0, t, 101)
     run = mf.solve(mf.Transformer(drift, kappa), bumps(), (0, t), t_eval=times, rtol=1e-9)
     assert run.success
-    resampled = [d if d.geometry.degree < 70 else d.resample(69) for d in run]
+    resampled = [d if d.space.degree < 70 else d.resample(69) for d in run]
     energy = np.array([free_energy(density, multipliers, kappa) for density in resampled])
     # Near the end it is stationary: steps of a relative error of 1e-9 show only squared there.
     assert np.diff(energy).max() <= 1e-13 * np.abs(energy).max()
@@ -118,7 +118,7 @@ def test_symmetric_data_stay_symmetric(model):
     """Even data keep no odd degree; data even in y keep real coefficients."""
     even = mf.Sphere(16).density(lambda x, y, z: 1 + 0.3 * x * z + 0.2 * z**2 - 0.1 * x**2)
     final = mf.solve(model, even, (0, 0.5), t_eval=[0.5], rtol=1e-8).final
-    odd = final.geometry.degrees % 2 == 1
+    odd = final.space.degrees % 2 == 1
     assert np.abs(final.coefficients[odd]).max() <= 1e-14
     assert np.abs(final.coefficients.imag).max() <= 1e-13
 
@@ -141,7 +141,7 @@ def test_members_of_an_ensemble_are_like_alone(drift):
     for i, j in [(0, 0), (0, 2), (1, 1), (1, 2)]:
         model = mf.Transformer(drift(betas[j]), kappas[i, 0])
         alone = mf.solve(model, mu0[j], (0, 0.4), t_eval=[0.4], rtol=1e-9).final
-        degree = max(alone.geometry.degree, run.final.geometry.degree)
+        degree = max(alone.space.degree, run.final.space.degree)
         together = run.final[i, j].resample(degree).coefficients
         np.testing.assert_allclose(together, alone.resample(degree).coefficients, atol=3e-9)
 
@@ -175,7 +175,7 @@ def test_a_run_that_was_cut_short_goes_on_to_the_last_bit(tmp_path, most):
     resumed = mf.solve(model, bumps(), (0, 0.6), resume=True, **options, **keeping)
     assert resumed.status == "finished" and resumed.t.tolist() == unbroken.t.tolist()
     for one, other in zip(resumed, unbroken, strict=True):
-        assert one.geometry == other.geometry
+        assert one.space == other.space
         np.testing.assert_array_equal(one.coefficients, other.coefficients)
     assert resumed.stats.keys() == unbroken.stats.keys()
     for name in resumed.stats.keys() - {"seconds"}:
@@ -186,7 +186,7 @@ def test_a_deterministic_collapse_is_reported_as_unresolved():
     with pytest.warns(mf.UnresolvedWarning, match="not resolved by max_degree = 64 modes"):
         run = mf.solve(mf.Transformer(mf.USA(2.0)), bumps(), (0, 10), max_degree=64)
     assert run.status == "unresolved" and not run.success and not run.resolved
-    assert run.final.geometry.degree == 64 and 0.3 < run.t[-1] < 3
+    assert run.final.space.degree == 64 and 0.3 < run.t[-1] < 3
     assert (
         run.final.spectral_tail <= 1e-9 * np.sqrt(129) and np.isfinite(run.final.coefficients).all()
     )

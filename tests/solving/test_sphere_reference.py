@@ -118,7 +118,7 @@ def test_without_drift_the_heat_equation_is_solved_exactly(t):
     still, kappa = mf.Interaction(lambda s: 0 * s), np.array([0.5, 2.0, np.inf])
     mu0 = mf.Sphere(16).perturbed(0.02, rng=1)
     run = mf.solve(mf.Transformer(still, kappa), mu0, (0, t), t_eval=[t], dt=t)
-    l = run.final.geometry.degrees
+    l = run.final.space.degrees
     expected = mu0.coefficients * np.exp(-l * (l + 1) * t / kappa[:, None])
     np.testing.assert_allclose(run.final.coefficients, expected, rtol=1e-14, atol=1e-17)
     assert run.stats["steps"].tolist() == [1, 1, 1]
@@ -134,7 +134,7 @@ def test_noisy_kuramoto_ends_at_von_mises_and_fisher():
     model = mf.Transformer(mf.Kuramoto(), kappa)
     run = mf.solve(model, mu0, (0, 1000), t_eval=[1000], rtol=1e-10, until="steady")
     assert run.status == "steady"
-    expected = mf.Sphere(32).von_mises_fisher(axis, kappa * r).resample(run.final.geometry.degree)
+    expected = mf.Sphere(32).von_mises_fisher(axis, kappa * r).resample(run.final.space.degree)
     np.testing.assert_allclose(run.final.coefficients, expected.coefficients, rtol=0, atol=1e-9)
     below = mf.solve(mf.Transformer(mf.Kuramoto(), 2.5), mu0, (0, 1000), until="steady")
     assert np.abs(below.final.coefficients[1:]).max() < 1e-8

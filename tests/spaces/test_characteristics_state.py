@@ -29,9 +29,9 @@ NAN = float("nan")
 def test_it_has_the_coefficients_of_the_density(density):
     """In units of a Dirac's. Measured: 1e-14 of it; scattered transforms on S^2: 1e-12."""
     state = mf.Characteristics(density)
-    fine = density.resample(density.geometry.degree)
+    fine = density.resample(density.space.degree)
     scale = np.abs(fine.coefficients).max()
-    found = state.coefficients(density.geometry.degree)
+    found = state.coefficients(density.space.degree)
     assert np.abs(found - fine.coefficients).max() <= 2e-13 * scale
     for k in range(1, 9):
         difference = np.abs(state.moment(k) - density.moment(k)).max()
@@ -43,11 +43,11 @@ def test_its_mass_is_one_and_its_nodes_are_on_the_sphere(density):
     state = mf.Characteristics(density)
     assert state.mass == pytest.approx(1, abs=1e-13) and state.shape == ()
     assert len(state) == len(state.masses) == len(state.points) == len(state.coordinates)
-    assert state.points.shape[1] == density.geometry.dimension
+    assert state.points.shape[1] == density.space.dimension
     np.testing.assert_allclose(np.linalg.norm(state.points, axis=1), 1, rtol=0, atol=3e-16)
     assert state.masses.min() >= -2e-15  # a density of high degree is rounded to 1e-15 or so
     assert state.resolved and state.quadrature_error <= 1e-12
-    assert f"{len(state)} nodes on S^{density.geometry.dimension - 1}" in repr(state)
+    assert f"{len(state)} nodes on S^{density.space.dimension - 1}" in repr(state)
 
 
 @pytest.mark.parametrize(("name", "count"), [("circle", 4096), ("sphere", 16384), ("d = 64", 1024)])
@@ -68,7 +68,7 @@ def test_fewer_nodes_are_either_enough_or_refused(density):
             continue
         assert len(state) <= max(nodes, 64)
         exact = density.coefficients
-        error = np.abs(state.coefficients(density.geometry.degree) - exact).max()
+        error = np.abs(state.coefficients(density.space.degree) - exact).max()
         assert error <= 1e-10 * np.abs(exact).max()
 
 
@@ -91,10 +91,10 @@ def test_the_limit_is_the_mean_direction():
     np.testing.assert_array_equal(south.limit, [0, 0, -1])
 
 
-@pytest.mark.parametrize("geometry", [mf.Circle(4), mf.Sphere(4), mf.Zonal(5, 4)], ids=repr)
-def test_without_a_mean_the_limit_is_the_last_axis(geometry):
-    state = mf.Characteristics(geometry.uniform())
-    np.testing.assert_array_equal(state.limit, np.eye(geometry.dimension)[-1])
+@pytest.mark.parametrize("space", [mf.Circle(4), mf.Sphere(4), mf.Zonal(5, 4)], ids=repr)
+def test_without_a_mean_the_limit_is_the_last_axis(space):
+    state = mf.Characteristics(space.uniform())
+    np.testing.assert_array_equal(state.limit, np.eye(space.dimension)[-1])
 
 
 @pytest.mark.parametrize("limit", [[0.6, -0.8], (1, 0), np.array([0.0, 1.0 + 1e-10])], ids=str)
@@ -119,8 +119,8 @@ def test_w2_to_a_dirac_is_the_second_moment_of_the_angle():
 def test_of_the_uniform_density_on_s2():
     """(1/2) int theta^2 sin theta dtheta = pi^2 / 2 - 2, in every frame."""
     exact = np.sqrt(np.pi**2 / 2 - 2)
-    for geometry in (mf.Sphere(4), mf.Zonal(3, 4)):
-        assert mf.Characteristics(geometry.uniform()).w2_to_dirac() == pytest.approx(exact, 1e-13)
+    for space in (mf.Sphere(4), mf.Zonal(3, 4)):
+        assert mf.Characteristics(space.uniform()).w2_to_dirac() == pytest.approx(exact, 1e-13)
     state = mf.Characteristics(mf.Sphere(4).uniform(), limit=[0.6, 0, 0.8])
     assert state.w2_to_dirac([0.6, 0, 0.8]) == pytest.approx(exact, rel=1e-13)
 
@@ -167,6 +167,6 @@ def test_the_quadrature_error_is_large_where_nodes_part():
 def test_moved_keeps_the_masses():
     state = mf.Characteristics(SPHERE)
     turned = state.moved(-state.points)
-    assert turned.masses is state.masses and turned.geometry == state.geometry
+    assert turned.masses is state.masses and turned.space == state.space
     np.testing.assert_allclose(turned.moment(1), -state.moment(1), rtol=0, atol=1e-12)
     np.testing.assert_array_equal(turned.limit, state.limit)

@@ -159,10 +159,10 @@ def test_a_cap_alone():
 
 
 @pytest.mark.parametrize(
-    "geometry", [mf.Circle(8), mf.Sphere(4), mf.Zonal(3, 4), mf.Zonal(64, 4)], ids=repr
+    "space", [mf.Circle(8), mf.Sphere(4), mf.Zonal(3, 4), mf.Zonal(64, 4)], ids=repr
 )
-def test_the_uniform_density_has_none(geometry):
-    assert mf.Characteristics(geometry.uniform()).clusters() == []
+def test_the_uniform_density_has_none(space):
+    assert mf.Characteristics(space.uniform()).clusters() == []
 
 
 def test_a_narrow_density_is_one():

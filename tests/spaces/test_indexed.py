@@ -48,7 +48,7 @@ def test_values_belong_to_the_grid(made):
     _, _, mu = made
     values = mu.values.reshape(len(mu.index), -1)
     np.testing.assert_allclose(values[3], mu.slices[3].values, atol=1e-14)
-    np.testing.assert_allclose(mu.geometry.to_coefficients(mu.values), mu.coefficients, atol=1e-14)
+    np.testing.assert_allclose(mu.space.to_coefficients(mu.values), mu.coefficients, atol=1e-14)
 
 
 def test_tokens_have_the_law_of_their_position():
@@ -92,7 +92,7 @@ def test_saved_and_loaded(made, tmp_path):
     run.save(tmp_path / "run.nc")
     again = mf.load(tmp_path / "run.nc")
     assert again.model == run.model
-    assert again.final.geometry == run.final.geometry
+    assert again.final.space == run.final.space
     np.testing.assert_array_equal(again.final.coefficients, run.final.coefficients)
     np.testing.assert_array_equal(again.observables["order_by_index"],
                                   run.observables["order_by_index"])  # fmt: skip
@@ -167,7 +167,11 @@ def test_errors_of_a_function_are_its_own():
         (CIRCLE, [0, 1], r"index must be an Index.*got index = \[0, 1\]"),
         (CIRCLE, mf.Positions, "index must be an Index"),
         (mf.Circle, mf.Positions(), "space must be a space"),
-        (indexed.IndexedSpace(CIRCLE, mf.Positions()), mf.Positions(), "space must be a space"),
+        (
+            indexed.IndexedSpace(CIRCLE, mf.Positions()),
+            mf.Positions(),
+            "slice_space must be a space",
+        ),
         (mf.Circle(4096), mf.Positions(np.linspace(0, 1, 10**5), 50), "reduce degree or nodes"),
     ],
 )
@@ -199,7 +203,7 @@ def test_positions_without_a_density_are_refused(s, error):
         (lambda mu: mu.sample(10**12, rng=0), "n = 1000000000000 tokens"),
         (lambda mu: mu.sample(3, rng=0, ordered=1), "ordered must be True or False"),
         (lambda mu: mu.resample(0), "degree must be"),
-        (lambda mu: mf.Indexed(mu.geometry, mu.coefficients[1:]), "coefficients.shape must be"),
+        (lambda mu: mf.Indexed(mu.space, mu.coefficients[1:]), "coefficients.shape must be"),
         (lambda mu: mf.Indexed.of_slices([0, 1], [CIRCLE.uniform()] * 2), "index must be"),
         (lambda mu: mf.Indexed.of_slices(mf.Classes([0.0]), [mu.slices]), "1 single densities"),
     ],
@@ -221,7 +225,7 @@ def test_what_a_product_is_not():
     mu = CIRCLE.indexed(lambda s, t: 1 + 0 * s * t)
     for call in (
         lambda: mf.Characteristics(mu),
-        lambda: mu.geometry.sample(mu.coefficients, 3, None),
+        lambda: mu.space.sample(mu.coefficients, 3, None),
         lambda: (
             mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0))
             and mf.solve(mf.Transformer(mf.USA(1.0), frequency=mf.Lorentzian(1.0)), mu, (0, 1))

@@ -181,7 +181,7 @@ def test_values_have_the_shape_of_ensemble_and_points():
     assert mu[0, 0].at(x).shape == (2, 3) and mu[0, 0].at(x[0, 0]).shape == ()
     assert mu.at(np.empty((0, 3))).shape == (4, 2, 0)
     np.testing.assert_allclose(mu.at(x)[3, 1, 1, 2], mu[3, 1].at(x[1, 2]), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(mu.at(mu.geometry.points), mu.values, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(mu.at(mu.space.points), mu.values, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_resampling_cuts_off_or_fills_up(low, high, ensemble):
     low, high = sorted([low, high])
     c = rough(low, 7, ensemble)
     up = Density(Sphere(low), c).resample(high)
-    assert up.geometry == Sphere(high) and up.shape == ensemble
+    assert up.space == Sphere(high) and up.shape == ensemble
     assert not up.coefficients[..., Sphere(high).degrees > low].any()
     np.testing.assert_array_equal(up.coefficients[..., Sphere(high).degrees <= low], c)
     np.testing.assert_array_equal(up.resample(low).coefficients, c)

@@ -78,7 +78,7 @@ def test_a_zonal_density_is_its_legendre_series(axis):
     mu = Sphere(7).zonal(a, axis=axis)
     expected = sum(a[l] * eval_legendre(l, x @ axis) for l in range(5))
     np.testing.assert_allclose(mu.at(x), expected, rtol=0, atol=2e-12)
-    assert mu.mass == 1 and not mu.coefficients[mu.geometry.degrees > 4].any()
+    assert mu.mass == 1 and not mu.coefficients[mu.space.degrees > 4].any()
     if axis == AXES["north"]:
         moments = [mu.moment(l)[0].real for l in range(5)]  # E P_l = a_l / (2l + 1)
         np.testing.assert_allclose(moments, a / (2 * np.arange(5) + 1), rtol=0, atol=EPS)
@@ -153,7 +153,7 @@ def test_von_mises_fisher_refuses_what_has_no_meaning(concentration):
 def test_a_seed_gives_one_perturbation_on_every_sphere(low, high):
     coarse, fine = (Sphere(degree).perturbed(1e-3, rng=7) for degree in (low, high))
     np.testing.assert_array_equal(fine.resample(low).coefficients, coarse.coefficients)
-    assert not fine.coefficients[fine.geometry.degrees > 8].any()
+    assert not fine.coefficients[fine.space.degrees > 8].any()
 
 
 def test_a_perturbation_has_the_stated_standard_deviation():
@@ -170,7 +170,7 @@ def test_a_perturbation_has_the_stated_standard_deviation():
 
 def test_only_the_chosen_degrees_are_perturbed():
     mu = Sphere(12).perturbed(1e-2, rng=0, degrees=[3, 10])
-    assert set(mu.geometry.degrees[mu.coefficients != 0]) == {0, 3, 10}
+    assert set(mu.space.degrees[mu.coefficients != 0]) == {0, 3, 10}
 
 
 @pytest.mark.parametrize("degrees", [[0, 1], [9], [], [-1], [2, 2], [1.5]], ids=str)
@@ -215,9 +215,7 @@ def test_the_estimate_converges():
     for n in (200, 3200):
         samples = [mu.sample(n, rng=seed) for seed in range(6)]
         found = [Sphere(48).estimate(sample) for sample in samples]
-        square = [
-            np.abs(f.coefficients - mu.coefficients) ** 2 @ mu.geometry.parseval for f in found
-        ]
+        square = [np.abs(f.coefficients - mu.coefficients) ** 2 @ mu.space.parseval for f in found]
         errors.append(np.mean(square))
     assert errors[1] < errors[0] / 6
     assert errors[1] < 0.02

@@ -17,8 +17,8 @@ def lumpy():
 def assert_moments_agree(mu, x, degree):
     """The coefficients of the empirical measure, each within 5 of its standard errors."""
     theta, phi = np.arccos(np.clip(x[:, 2:], -1, 1)), np.arctan2(x[:, 1:2], x[:, :1])
-    keep = mu.geometry.degrees <= degree
-    l, m = mu.geometry.degrees[keep], mu.geometry.orders[keep]
+    keep = mu.space.degrees <= degree
+    l, m = mu.space.degrees[keep], mu.space.orders[keep]
     y = np.sqrt(4 * np.pi) * (-1.0) ** m * np.conj(sph_harm_y(l, m, theta, phi))
     for part, expected in [
         (y.real, mu.coefficients[keep].real),

@@ -230,7 +230,7 @@ def test_an_ensemble_in_high_dimension_is_its_members():
 def test_a_run_is_kept_in_a_file(tmp_path):
     run = mf.solve(mf.Transformer(mf.USA(1.0)), mf.Zonal(8, 12).zonal([1, 0.3]), (0, 0.5))
     again = mf.load(run.save(tmp_path / "run.nc"))
-    assert again.final.geometry == run.final.geometry
+    assert again.final.space == run.final.space
     for one, two in zip(again, run, strict=True):
         np.testing.assert_array_equal(one.coefficients, two.coefficients)
 

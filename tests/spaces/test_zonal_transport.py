@@ -30,7 +30,7 @@ class OwnExponential(mf.ZonalDrift):
 
 def change(drift, density):
     """The coefficients of -div(mu v)."""
-    space = density.geometry
+    space = density.space
     degrees = space.degree, space.dimension
     below = drift.normaliser(*degrees)
     tables = drift.attraction(*degrees)[None], None if below is None else below[None]
@@ -39,7 +39,7 @@ def change(drift, density):
 
 def exact_change(drift, density):
     """The same with 60 digits, from the rounded coefficients and multipliers."""
-    space, W = density.geometry, drift.attraction(density.geometry.degree, density.dimension)
+    space, W = density.space, drift.attraction(density.space.degree, density.dimension)
     d, modes = space.dimension, space.degree + 1
     with mpmath.workdps(60):
         size = 3 * modes

@@ -81,7 +81,7 @@ def test_a_moment_turns_with_the_tokens():
 def test_values_anywhere_agree_with_values_on_the_grid(degree, seed):
     mu = rough(degree, seed, shape=(2,))
     # Two evaluations of 60 terms, of sum at most 2, at angles that differ by a rounding.
-    np.testing.assert_allclose(mu.at(mu.geometry.points), mu.values, rtol=0, atol=20 * EPS * degree)
+    np.testing.assert_allclose(mu.at(mu.space.points), mu.values, rtol=0, atol=20 * EPS * degree)
 
 
 @pytest.mark.parametrize("ensemble", [(), (3,)], ids=str)
@@ -89,7 +89,7 @@ def test_values_anywhere_agree_with_values_on_the_grid(degree, seed):
 def test_values_have_the_shape_of_ensemble_and_points(ensemble, shape):
     mu = rough(5, shape=ensemble)
     assert np.shape(mu.at(Circle.embed(np.full(shape, 0.2)))) == (*ensemble, *shape)
-    assert mu.values.shape == (*ensemble, mu.geometry.angles.size)
+    assert mu.values.shape == (*ensemble, mu.space.angles.size)
     for number in (mu.mass, mu.minimum, mu.spectral_tail, mu.moment(1)):
         assert np.shape(number) == ensemble
 
@@ -137,7 +137,7 @@ def test_rotations_move_points_and_compose(degree, seed, first, second):
 def test_more_degrees_change_nothing(degree, more, seed):
     mu = rough(degree, seed)
     fine = mu.resample(degree + more)
-    assert fine.geometry == Circle(degree + more)
+    assert fine.space == Circle(degree + more)
     np.testing.assert_array_equal(fine.coefficients[: degree + 1], mu.coefficients)
     np.testing.assert_array_equal(fine.coefficients[degree + 1 :], 0)
     np.testing.assert_array_equal(fine.resample(degree).coefficients, mu.coefficients)
@@ -158,7 +158,7 @@ def test_fewer_degrees_cut_the_series_off():
 def test_a_mixture_is_the_weighted_sum_on_the_finer_circle(first, second, weight, number):
     a, b = rough(first, 1), rough(second, 2)
     mixture = number(weight) * a + b * number(1 - weight)
-    assert mixture.geometry == Circle(max(first, second))
+    assert mixture.space == Circle(max(first, second))
     x = Circle.embed(np.linspace(0, 6, 7))
     expected = weight * a.at(x) + (1 - weight) * b.at(x)
     np.testing.assert_allclose(mixture.at(x), expected, rtol=0, atol=20 * EPS * 60)  # Horner

@@ -65,11 +65,11 @@ def test_a_single_density_has_no_members():
 def test_stacking_uses_the_highest_degree_and_loses_nothing(degrees):
     members = [ensemble(1, degree=degree)[0] for degree in degrees]
     stacked = Density.stack(members)
-    assert stacked.geometry == Circle(max(degrees))
+    assert stacked.space == Circle(max(degrees))
     assert stacked.shape == (len(degrees),)
     for member, density in zip(stacked, members, strict=True):
         np.testing.assert_array_equal(
-            member.resample(density.geometry.degree).coefficients, density.coefficients
+            member.resample(density.space.degree).coefficients, density.coefficients
         )
 
 

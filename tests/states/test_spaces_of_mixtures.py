@@ -24,7 +24,7 @@ def test_different_spaces_are_refused(pair):
 
 def test_different_degrees_are_not():
     fine = mf.Circle(32).fourier([1, 0.25])
-    assert mf.Density.stack([CIRCLE, fine]).geometry.degree == 32
+    assert mf.Density.stack([CIRCLE, fine]).space.degree == 32
     assert (0.5 * CIRCLE + 0.5 * fine).moment(1) == pytest.approx(0.25)
 
 

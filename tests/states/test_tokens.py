@@ -225,6 +225,6 @@ def test_counts_are_whole_numbers():
             Tokens.uniform(4, 3, rng=0, shape=shape)
 
 
-def test_a_class_is_no_geometry():
-    with pytest.raises(TypeError, match=r"geometry must be a space itself"):
+def test_a_class_is_no_space():
+    with pytest.raises(TypeError, match=r"space must be a space itself"):
         Tokens(points(5, 2)).to_density(Circle)

@@ -87,7 +87,7 @@ def test_it_agrees_with_the_exponential_scheme(start, model):
     one = mf.solve(model, start, (0, 0.5), scheme=DormandPrince, **options)
     other = mf.solve(model, start, (0, 0.5), scheme=Krogstad, **options)
     assert one.status == other.status == "finished"
-    degree = min(one.final.geometry.degree, other.final.geometry.degree)
+    degree = min(one.final.space.degree, other.final.space.degree)
     one_c, other_c = (run.final.resample(degree).coefficients for run in (one, other))
     np.testing.assert_allclose(one_c, other_c, rtol=0, atol=1e-10)
 

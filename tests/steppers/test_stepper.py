@@ -106,7 +106,7 @@ def test_a_member_that_fails_is_seen_among_members_that_do_not(failing):
 
 
 def test_real_states_and_real_weights_work_too():
-    """A geometry with real harmonics has float64 coefficients throughout."""
+    """A space with real harmonics has float64 coefficients throughout."""
     linear, state = np.array([[-3.0, -0.5]]), np.array([[1.0, 0.5]])
     real = Stepper(Krogstad, linear, PythonFunction(np.sin, 2, np.float64), state)
     twin = Stepper(Krogstad, linear + 0j, PythonFunction(np.sin, 2), state + 0j)

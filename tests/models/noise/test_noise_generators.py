@@ -274,7 +274,7 @@ def test_a_scale_that_is_not_resolved():
         MultiplicativeStratonovich(steep).generator(coarse)
     model = mf.Transformer(mf.Kuramoto(), 2.0, noise=MultiplicativeIto(steep))
     run = mf.solve(model, coarse.uniform(), (0, 0.1), t_eval=[0.1], rtol=1e-8)
-    assert run.final.geometry.degree == 64  # where 1/s^2 has coefficients below 1e-9
+    assert run.final.space.degree == 64  # where 1/s^2 has coefficients below 1e-9
     ripples = MultiplicativeIto(lambda x: 1.1 + mf.Circle(40).fourier([1] + 39 * [0] + [0.4]).at(x))
     assert not ripples.resolved(coarse, 1e-3) and ripples.resolved(mf.Circle(1024), 1e-10)
     with pytest.raises(MeanfieldError, match="max_degree = 32"):
