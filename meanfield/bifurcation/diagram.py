@@ -21,9 +21,8 @@ from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .equation import drift_of
+from .families import basis_along, drift_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
-from .reflections import basis_under
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
@@ -413,9 +412,13 @@ class Diagram(Result):
             return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
+    @property
+    def _source(self) -> tuple[Any, str, tuple[float, float]]:
+        return self.drift, self.parameter, self.span
+
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
-        basis = basis_under(self.space, self.symmetry, self.noise)
+        basis = basis_along(*self._source, self.noise, self.space, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")

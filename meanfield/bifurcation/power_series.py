@@ -1,4 +1,4 @@
-"""Power series in one variable, as rows of coefficients: their products, quotients and functions."""
+"""Power series in one variable, as rows of coefficients: products, quotients and functions."""
 
 import numpy as np
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
-from ..models import Transformer
 from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space

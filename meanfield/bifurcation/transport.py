@@ -115,11 +115,19 @@ class TransportEquation(StationaryEquation):
         One for models that no rotation changes, else a `Reflected` one.
     neighbours : callable, optional
         () -> weights and equations at other values of a parameter: derivatives by it are sums.
+    zonal : list of (ndarray, ndarray or None), optional
+        Multipliers of the zonal parts, where they are known: see `scaled`.
     """
 
-    def __init__(self, model: Transformer, basis: Basis, neighbours: Callable | None = None):
+    def __init__(
+        self,
+        model: Transformer,
+        basis: Basis,
+        neighbours: Callable | None = None,
+        zonal: list[tuple[Array, Array | None]] | None = None,
+    ):
         super().__init__(model, basis)
-        self._neighbours = neighbours
+        self._neighbours, self._zonal = neighbours, zonal
 
     def among(self, basis: Any) -> "TransportEquation":
         """This equation in other functions, without derivatives by a parameter."""
@@ -137,11 +145,13 @@ class TransportEquation(StationaryEquation):
     @cached_property
     def _zonal_parts(self) -> list[tuple[Array, Array | None]]:
         """Multipliers of W and Z of the zonal parts, over the mean of Z."""
+        if self._zonal is not None:
+            return self._zonal
         of, parts, drift = (self.basis.degree, self.basis.dimension), [], self.model.drift
         for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
             if part.is_zonal:
-                w, z = part.as_zonal().attraction(*of), part.as_zonal().normaliser(*of)
-                parts.append((factor * w, z) if z is None else (factor * w / z[0], z / z[0]))
+                zonal = part.as_zonal()
+                parts.append(scaled(factor * zonal.attraction(*of), zonal.normaliser(*of)))
         return parts
 
     @cached_property
@@ -197,7 +207,7 @@ class TransportEquation(StationaryEquation):
 
     def _turned(self, part: Any) -> Any:
         """T among functions of one order, (n, n); 0 without frequencies."""
-        turning = self._turning
+        turning: Any = self._turning
         return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
@@ -335,9 +345,17 @@ class TransportEquation(StationaryEquation):
                 level[0] += 1.0
                 part = divided(part, level)
             velocity = velocity + part
-        force = product(density, velocity * np.ones_like(density)) @ (basis.gradients[0] * basis.weights).T
+        force = (
+            product(density, velocity * np.ones_like(density))
+            @ (basis.gradients[0] * basis.weights).T
+        )
         scaled = force / (basis.eigenvalues * basis.sizes)
         return m - product(np.broadcast_to(kappa[:, None], scaled.shape), scaled)
+
+
+def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:
+    """Multipliers of W and Z over the mean of Z."""
+    return (w, z) if z is None else (w / z[0], z / z[0])
 
 
 def _zonal_head(w: Array, z: Array | None) -> Head:
