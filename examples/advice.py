@@ -31,7 +31,7 @@ ALLOWED = 0.1  # relative, of the collapse of a single network
 def critical(rho: float) -> tuple[float, float]:
     """The weight that equiangular tokens give to themselves at the critical beta, and beta."""
     advice = mf.networks.advise(N, D, 1, rho=rho)
-    beta = float(advice.critical.predicted.sel(geometry="equiangular"))
+    beta = float(advice.critical.predicted.sel(arrangement="equiangular"))
     output = mf.attend(mf.SA(beta), mf.Equiangular(N, rho))
     squares = (float(output.radius) ** 2 - rho) / (1 - rho)  # |A|^2 = rho + (1 - rho) sum w^2
     return squares, beta
@@ -69,9 +69,9 @@ def draw(found: list) -> theme.PaperFigure:
         left.legend(loc="lower right")
         sizes = np.geomspace(16, 1e6, 25)
         laws = [mf.networks.advise(int(n), D, 1, HEADS, rho=RHO).critical for n in sizes]
-        for colour, geometry in zip(theme.PALETTE[3:], laws[0].geometry.values, strict=False):
-            values = [float(one.predicted.sel(geometry=geometry)) for one in laws]
-            right.loglog(sizes, values, color=colour, label=str(geometry))
+        for colour, arrangement in zip(theme.PALETTE[3:], laws[0].arrangement.values, strict=False):
+            values = [float(one.predicted.sel(arrangement=arrangement)) for one in laws]
+            right.loglog(sizes, values, color=colour, label=str(arrangement))
         right.set(xlabel="tokens n", ylabel="critical strength of logits")
         right.legend(fontsize=8)
     return page

@@ -135,7 +135,9 @@ def equiangular(report: Report) -> None:
             found[n] = root(squares, law)
             report.compare("equiangular", f"rho = {rho}, n = {n}", predicted=law,
                            measured=found[n], tolerance=0.02, relative=True)  # fmt: skip
-            exact = float(advise(n, 512, 1, rho=rho).critical.predicted.sel(geometry="equiangular"))
+            exact = float(
+                advise(n, 512, 1, rho=rho).critical.predicted.sel(arrangement="equiangular")
+            )
             report.compare("equiangular, this n", f"rho = {rho}, n = {n}", predicted=exact,
                            measured=found[n], tolerance=1e-5, relative=True)  # fmt: skip
         growth = (found[2048] - found[64]) / np.log(2048 / 64)
@@ -196,7 +198,7 @@ def weights(report: Report, quick: bool) -> None:
                 x = advice.tokens(rng).x
                 M = mf.ensembles.ginibre(d, rng)
                 products.append((x @ M @ x.T).astype(np.float32))
-            law = float(advice.critical.predicted.sel(geometry="random weights"))
+            law = float(advice.critical.predicted.sel(arrangement="random weights"))
             found, error = beta_of(products, law)
             print(f"random weights, rho = {rho}, n = {n}: standard error {100 * error:.2f} %")
             report.compare("random weights", f"rho = {rho}, n = {n}", predicted=law,

@@ -381,11 +381,18 @@ def probe(
         raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
     if source.is_file() and texts:
         raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
-    for option, path in (("--out", out), ("--cosines", cosines)):
-        if path is not None and path.exists() and not force:
+    for option, path, endings in (
+        ("--out", out, (".html", ".htm")),
+        ("--cosines", cosines, (".png", ".pdf", ".svg")),
+    ):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            wanted = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
+            raise MeanfieldError(f"{option} takes {wanted}; got {path}.")
+        if path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
-        if path is not None:
-            check_writable(path)
+        check_writable(path)
     try:
         net = load(source) if texts else None
         for path in texts:
@@ -397,7 +404,7 @@ def probe(
                 draws=draws,
                 fit=not no_fit,
                 rng=rng,
-                title=f"What of the mean-field theory is in {source.resolve().name}",
+                title=f"{source.resolve().name} and the mean-field theory",
                 progress=False if quiet else None,
             )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
@@ -405,10 +412,7 @@ def probe(
         raise MeanfieldError(named) from error
     found.save(out)
     if cosines is not None:
-        try:
-            found.histograms().savefig(cosines)
-        except ValueError as error:
-            raise MeanfieldError(f"{cosines}: {error}") from error
+        found.histograms().savefig(cosines)
     if not quiet:
         click.echo(found)
         click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")
@@ -417,7 +421,7 @@ def probe(
 def _check_text(net: Any, path: Path) -> None:
     """MeanfieldError, by the file, for a text that is not there or that the network refuses."""
     from ..core.checks import counted
-    from ..networks.report import FEWEST
+    from ..networks.report import FEWEST_TOKENS
 
     if not path.is_file():
         raise MeanfieldError(
@@ -429,9 +433,9 @@ def _check_text(net: Any, path: Path) -> None:
         raise MeanfieldError(
             str(error) if str(path) in str(error) else f"{path}: {error}"
         ) from error
-    if len(ids) < FEWEST:
+    if len(ids) < FEWEST_TOKENS:
         raise MeanfieldError(
-            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST} or more."
+            f"{path} has {counted(len(ids), 'token')}; a report needs {FEWEST_TOKENS} or more."
         )
 
 
@@ -498,10 +502,10 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
         raise MeanfieldError(
             "meanfield explore needs tornado, which is not installed: pip install tornado."
         ) from error
-    from ..explore.scene import Own
+    from ..explore.scene import UserFile
 
-    own = None if file is None else Own.of_file(file)
-    serve(own, host, port, browser=not no_browser, say=click.echo)
+    start = None if file is None else UserFile.of_file(file)
+    serve(start, host, port, browser=not no_browser, say=click.echo)
 
 
 @main.command()

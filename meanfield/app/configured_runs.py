@@ -13,6 +13,7 @@ from ..core.checks import fitting, real, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
 from ..core.identity import digest
+from ..core.provided import CONFIGURED_RUNS
 from ..dynamics.motion import motion_for
 from ..models.transformer import Transformer
 from ..results.solution import Solution
@@ -21,7 +22,7 @@ from ..solving.streams import Seeds
 from ..states import State
 from ..steppers import Layers
 from ..sweeps.outcomes import STATUS
-from ..sweeps.points import RNG, Point, Work, seed_of
+from ..sweeps.points import RNG, SweepPoint, Work, seed_of
 from .commands import import_kinds
 from .configuration import parse_config
 
@@ -40,6 +41,7 @@ RANGE = ("first", "last", "count")
 SPACINGS: dict[str, Any] = {"linear": np.linspace, "log": np.geomspace}
 
 
+@CONFIGURED_RUNS.register
 @dataclass(frozen=True)
 class Runs(Work):
     """The runs of a configuration, whose parameters are dotted keys.
@@ -80,13 +82,13 @@ class Runs(Work):
             return value, checksum(folder / value)
         return value
 
-    def check(self, point: Point) -> None:
+    def check(self, point: SweepPoint) -> None:
         self._read(point.parameters)
 
     def batches(
-        self, points: list[Point], size: int | None, seed: int | None, workers: int
-    ) -> list[list[Point]]:
-        groups: dict[str, list[Point]] = {}
+        self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
+    ) -> list[list[SweepPoint]]:
+        groups: dict[str, list[SweepPoint]] = {}
         if size != 1:
             arrays = self._array_keys(points)
             for point in points:
@@ -103,7 +105,7 @@ class Runs(Work):
             found += [some[i : i + most] for i in range(0, len(some), most)]
         return found
 
-    def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         self._import()
         changes = [self._changes(point, seed) for point in points]
         joined = self._joined(changes) if len(points) > 1 else None
@@ -118,7 +120,7 @@ class Runs(Work):
             members[i] if end == "finished" else self._run(changes[i]) for i, end in enumerate(ends)
         ]  # one that ends earlier has other outputs than the rest
 
-    def _changes(self, point: Point, seed: int | None) -> dict[str, Any]:
+    def _changes(self, point: SweepPoint, seed: int | None) -> dict[str, Any]:
         """The values of a point, and its seeds."""
         return point.parameters | ({} if seed is None else self._seeds(point, seed))
 
@@ -151,7 +153,7 @@ class Runs(Work):
         as_alone = digest(model.member(len(changes) - 1)) == digest(alone)
         return _Joined(config, model, start, options) if as_alone else None
 
-    def _most_of(self, points: list[Point], seed: int | None) -> int:
+    def _most_of(self, points: list[SweepPoint], seed: int | None) -> int:
         """How many points of a group pay as one ensemble; 0 where they are no ensemble."""
         try:
             joined = self._joined([self._changes(point, seed) for point in points[:2]])
@@ -182,7 +184,7 @@ class Runs(Work):
             raise ConfigError(f"f must be a configuration of a run; got one with [{config.work}].")
         return config
 
-    def _array_keys(self, points: list[Point]) -> list[str]:
+    def _array_keys(self, points: list[SweepPoint]) -> list[str]:
         """The parameters of which the model takes arrays: its members are then those of a batch."""
         first = points[0].parameters
 
@@ -196,7 +198,7 @@ class Runs(Work):
         numbers = [n for n, v in first.items() if isinstance(v, int | float)]
         return [name for name in numbers if name.startswith(OF_MODEL) and makes_members(name)]
 
-    def _seeds(self, point: Point, seed: int) -> dict[str, int]:
+    def _seeds(self, point: SweepPoint, seed: int) -> dict[str, int]:
         """Seeds of the noise, and of what is drawn at the start, unless they are parameters."""
         keys = [NOISE, *_seed_keys(self.data.get(START, {}), START)]
         children = seed_of(seed, point).spawn(len(keys))

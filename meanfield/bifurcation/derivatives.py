@@ -22,8 +22,8 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import fitting, whole_number
+from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
-from ..derivatives.parameters import NODES, WEIGHTS
 from ..derivatives.variation import Variation
 from .bases import NO_MOMENT
 from .families import EquationFamily, parameters_of, value_of

@@ -12,8 +12,7 @@ from ..models.noise import Noise
 from ..spaces import Space
 from ..sweeps.execution import run_points
 from ..sweeps.outcomes import Outcome
-from ..sweeps.points import Grid, Work
-from ..sweeps.points import Point as SweptPoint
+from ..sweeps.points import Grid, SweepPoint, Work
 from .bases import AXISYMMETRIC
 from .branches import Following, Search
 from .continuation import curve_of
@@ -133,7 +132,7 @@ class DiagramsWork(Work):
         ]
         return found, diagram.warnings, stopped
 
-    def values(self, points: Sequence[SweptPoint], seed: int | None) -> list[Any]:
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         found = []
         for point in points:
             starts, warnings, _ = self.starts(point.parameters["beta"])
@@ -166,7 +165,7 @@ class DiagramsWork(Work):
     def takes_rng(self) -> bool:
         return False
 
-    def check(self, point: SweptPoint) -> None:
+    def check(self, point: SweepPoint) -> None:
         pass
 
 

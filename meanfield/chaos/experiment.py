@@ -1,4 +1,4 @@
-"""One batch of a study: interacting and coupled tokens, independent samples, their distances."""
+"""The computation of one batch of a study: tokens, coupled tokens, samples and their distances."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,30 +15,30 @@ from ..results.solution import Solution
 from ..solving import solve
 from ..spaces import Density
 from ..states import Tokens
-from ..sweeps.points import Point, Work, key_of
+from ..sweeps.points import SweepPoint, Work, key_of
 from .measurements import Functional, Measured
 
-BATCH = 256  # numbers that take as much memory as what is known of a batch
-TOGETHER = 2**14  # tokens in a batch, about
-MOST = 64  # replicas in a batch
+NUMBERS_PER_BATCH = 256  # memory of the record of one batch, in numbers
+TOKENS_PER_BATCH = 2**14  # about
+MAX_REPLICAS = 64  # in a batch
 
 
 class Batch(NamedTuple):
     """Replicas of n tokens that are run together in one array.
 
-    The size of a batch depends on n alone, and every batch has seeds of its own:
-    SeedSequence(seed, spawn_key=(n, number)). A study of fewer sizes or replicas thus has the same
-    numbers as that part of a larger one. The last batch is run whole and cut.
+    The size of a batch depends on n alone, and each batch has separate seeds:
+    SeedSequence(seed, spawn_key=(n, number)). A study of fewer sizes or replicas therefore equals
+    the corresponding part of a larger one. The last batch is run in full and truncated.
 
     Attributes
     ----------
     n : int
     number : int
-        Its place among the batches of this n.
+        Its index among the batches of this n.
     size : int
-        Replicas that are run.
+        Number of replicas that are run.
     kept : int
-        Replicas that count.
+        Number of replicas that are used.
     """
 
     n: int
@@ -47,37 +47,41 @@ class Batch(NamedTuple):
     kept: int
 
     @classmethod
-    def of(cls, point: Point) -> "Batch":
-        """The batch that is run at a point."""
+    def of(cls, point: SweepPoint) -> "Batch":
+        """The batch that a point of the sweep stands for."""
         return cls(**point.parameters)
 
     @property
-    def point(self) -> Point:
-        """Where a store keeps what it measures."""
+    def point(self) -> SweepPoint:
+        """The point of the sweep under which a store keeps the results of the batch."""
         named = self._asdict()
-        return Point(key_of({name: digest(value) for name, value in named.items()}), named)
+        return SweepPoint(key_of({name: digest(value) for name, value in named.items()}), named)
 
     @property
     def replicas(self) -> slice:
-        """The places of its replicas among all."""
+        """The indices of its replicas among all."""
         begin = self.number * self.size
         return slice(begin, begin + self.kept)
 
     def cut(self, tokens: Tokens) -> Tokens:
-        """The replicas that count, of all that were run."""
+        """The replicas that are used."""
         return Tokens(tokens.x[: self.kept])
 
     def seeds(self, seed: int, count: int) -> list[np.random.Generator]:
-        """Independent generators: of the initial tokens, of the noise, and so on."""
+        """Independent generators: for the initial tokens, for the noise, and so on."""
         root = np.random.SeedSequence(seed, spawn_key=(self.n, self.number))
         return [np.random.default_rng(child) for child in root.spawn(count)]
 
 
 def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
     """All batches of a study, small sizes first."""
-    together = {n: min(max(TOGETHER // n, 1), MOST) for n in sizes}
+    together = {n: min(max(TOKENS_PER_BATCH // n, 1), MAX_REPLICAS) for n in sizes}
     count = sum(-(-replicas // size) for size in together.values())
-    check_memory(f"replicas = {replicas}, in {count} batches", (BATCH, count), "replicas or sizes")
+    check_memory(
+        f"replicas = {replicas}, in {count} batches",
+        (NUMBERS_PER_BATCH, count),
+        "replicas or sizes",
+    )
     return [
         Batch(n, begin // size, size, min(size, replicas - begin))
         for n, size in together.items()
@@ -87,13 +91,13 @@ def batches_of(sizes: list[int], replicas: int) -> list[Batch]:
 
 @dataclass(frozen=True)
 class Experiment(Work):
-    """What is done with every batch.
+    """The computation that a study performs for every batch.
 
     Attributes
     ----------
     model : Transformer
     start : Density
-        The law of the tokens at the start.
+        The initial law of the tokens.
     law : Solution
         The densities, at outputs that include `times`.
     times : ndarray
@@ -102,7 +106,7 @@ class Experiment(Work):
     functionals : mapping of str to callable
         state -> numbers (*replicas,), of tokens or a density.
     coupled, floor : bool
-        Whether the nonlinear process is run too; whether independent samples are drawn.
+        Whether to run the nonlinear process as well; whether to draw independent samples.
     dt : float or None
     seed : int
     """
@@ -118,10 +122,10 @@ class Experiment(Work):
     dt: float | None
     seed: int
 
-    given: ClassVar[str] = "Distances and functionals"
+    supplied: ClassVar[str] = "Distances and functionals"
 
     def try_measurements(self) -> None:
-        """Call every distance and functional once, so that they fail before anything is run."""
+        """Call every distance and functional once, so that errors appear before the first run."""
         few = Tokens(self.start.sample(6, rng=0).x.reshape(2, 3, -1))
         for measure in self.distances.values():
             _real(measure(few, self.start), few.shape)
@@ -130,18 +134,18 @@ class Experiment(Work):
             _real(value(self.start), ())
 
     def limits(self, name: str) -> np.ndarray:
-        """A functional of the densities at `times`."""
+        """The values of a functional of the densities at `times`."""
         return np.array([_real(self.functionals[name](law), ()) for law in self.laws], float)
 
     @property
     def names(self) -> list[str]:
-        """Of what is measured, as `run` has it."""
+        """The names of the rows that `run` returns."""
         coupled = ["coupling", "coupling up to rotation"] if self.coupled else []
         floors = [f"floor of {name}" for name in self.distances] if self.floor else []
         return [*self.distances, *self.functionals, *coupled, *floors]
 
     def run(self, batch: Batch) -> np.ndarray:
-        """Numbers (names, times, replicas)."""
+        """The measurements of a batch, (names, times, replicas)."""
         first, noise, samples = batch.seeds(self.seed, 3)
         tokens = self._sample(self.start, batch, first)
         path = self._path(self.model, tokens, noise, batch, "interacting tokens")
@@ -149,7 +153,7 @@ class Experiment(Work):
         for value in self.functionals.values():
             found.append(np.stack([_real(value(tokens), tokens.shape) for tokens in path]))
         if self.coupled:
-            noise = batch.seeds(self.seed, 3)[1]  # whose replicas have the same increments
+            noise = batch.seeds(self.seed, 3)[1]  # the same increments again
             alone = self.model.replace(drift=MeanField(self.law))
             followed = self._path(alone, tokens, noise, batch, "tokens in the mean field")
             found.append(np.stack(list(map(_apart, path, followed))))
@@ -159,24 +163,24 @@ class Experiment(Work):
             found += [self._each(independent, measure) for measure in self.distances.values()]
         return np.array(found, float).reshape(-1, len(self.times), batch.kept)
 
-    # As the work of a sweep, whose points are batches ---------------------------------------------
+    # The interface of a sweep over batches --------------------------------------------------------
 
     @property
     def takes_rng(self) -> bool:
-        return False  # batches have seeds of their own
+        return False  # each batch has its own seeds
 
-    def check(self, point: Point) -> None:
+    def check(self, point: SweepPoint) -> None:
         pass
 
-    def cost(self, point: Point) -> float:
+    def cost(self, point: SweepPoint) -> float:
         batch = Batch.of(point)
         return batch.n * batch.size
 
-    def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         return [self.run(Batch.of(point)) for point in points]
 
     def identity(self) -> dict[str, Any]:
-        """What determines the numbers: the law follows from the others."""
+        """The data that determine the results; the law follows from the model and the start."""
         return vars(self) | {"law": (len(self.law.t), self.law.rtol)}
 
     @property
@@ -184,8 +188,10 @@ class Experiment(Work):
         """The densities at `times`."""
         return [self.law[int(np.abs(self.law.t - t).argmin())] for t in self.times]
 
-    def _path(self, model, tokens: Tokens, rng, batch: Batch, what: str) -> list[Tokens]:
-        """The tokens that count, at `times`."""
+    def _path(
+        self, model: Transformer, tokens: Tokens, rng: np.random.Generator, batch: Batch, what: str
+    ) -> list[Tokens]:
+        """The tokens of the replicas that are used, at `times`."""
         options: dict[str, Any] = {"rng": rng, "dt": self.dt} if model.noisy else {}
         span = (float(self.law.t[0]), float(self.times[-1]))
         run = solve(model, tokens, span, t_eval=self.times, progress=False, **options)
@@ -219,7 +225,7 @@ def _apart(a: Tokens, b: Tokens) -> np.ndarray:
 
 
 def _apart_up_to_rotation(a: Tokens, b: Tokens) -> np.ndarray:
-    """The least of that over rotations of one of the two (Kabsch), by singular vectors."""
+    """The least `_apart` over rotations of one of the two (Kabsch), by singular vectors."""
     left, _, right = np.linalg.svd(np.swapaxes(a.x, -1, -2) @ b.x)
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[..., None]
     return _apart(a, Tokens(b.x @ np.swapaxes(left @ right, -1, -2)))

@@ -1,8 +1,8 @@
-"""What a study measures: named distances between tokens and densities, and functionals of both."""
+"""The measurements of a study: distances between tokens and densities, and functionals of both."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..core.checks import as_given, fitting
 from ..distances import mmd, sobolev_distance, wasserstein
@@ -11,12 +11,13 @@ from ..states import Tokens
 
 Measured = Callable[[Tokens, Density], Any]
 Functional = Callable[[Any], Any]
-SOBOLEV = 64  # degree on S^2
-CELLS, FEWEST, MOST = 4, 1000, 20_000  # of a density on S^2: for each token, at least, at most
+T = TypeVar("T", bound=Callable[..., Any])
+SOBOLEV_DEGREE = 64  # degree on S^2
+CELLS_PER_TOKEN, LEAST_CELLS, MOST_CELLS = 4, 1000, 20_000  # of a density on S^2
 
 
 class Measurements(NamedTuple):
-    """Named distances on a space, those taken by default, and functionals, all by default."""
+    """Distances on a space by name, the names of the default ones, and functionals by name."""
 
     distances: dict[str, Measured]
     default: tuple[str, ...]
@@ -24,7 +25,7 @@ class Measurements(NamedTuple):
 
 
 def _with_cells(tokens: Tokens, law: Density, p: float) -> Any:
-    cells = min(max(CELLS * len(tokens), FEWEST), MOST)
+    cells = min(max(CELLS_PER_TOKEN * len(tokens), LEAST_CELLS), MOST_CELLS)
     return wasserstein(tokens, law, p, cells=cells)
 
 
@@ -62,7 +63,7 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
     Sphere: Measurements(
         {
             "mmd": mmd,
-            "H^-2": partial(sobolev_distance, s=2, degree=SOBOLEV),
+            "H^-2": partial(sobolev_distance, s=2, degree=SOBOLEV_DEGREE),
             "W1": partial(_with_cells, p=1),
             "W2": partial(_with_cells, p=2),
         },
@@ -74,14 +75,12 @@ MEASUREMENTS: dict[type[Space], Measurements] = {
 
 def measurements_on(space: Space) -> Measurements | None:
     """The named distances and functionals on a space, looked up along the bases of its class."""
-    known = (MEASUREMENTS[kind] for kind in type(space).__mro__ if kind in MEASUREMENTS)
-    return next(known, None)
+    inherited = (MEASUREMENTS[cls] for cls in type(space).__mro__ if cls in MEASUREMENTS)
+    return next(inherited, None)
 
 
-def chosen_of(
-    what: str, chosen: Any, known: dict[str, Callable], default: Iterable[str]
-) -> dict[str, Callable]:
-    """Distances or functionals by name: those of a mapping, known ones by name, or the default.
+def chosen_of(what: str, chosen: Any, named: dict[str, T], default: Iterable[str]) -> dict[str, T]:
+    """The chosen distances or functionals by name, from a mapping, from names, or the default ones.
 
     Raises
     ------
@@ -95,7 +94,7 @@ def chosen_of(
     fitting(what, chosen, "a mapping, or a sequence of names", a_sequence, TypeError)
     names = list(default if chosen is None else chosen)
     for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise ValueError(f"Known {what} here are {', '.join(known)}; got {as_given(name)}.")
+        if not isinstance(name, str) or name not in named:
+            raise ValueError(f"Known {what} here are {', '.join(named)}; got {as_given(name)}.")
     fitting(what, names, "names that differ from each other", len(set(names)) == len(names))
-    return {name: known[name] for name in names}
+    return {name: named[name] for name in names}

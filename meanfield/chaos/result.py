@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import fitting, real
+from ..core.forms import nearest
+from ..core.provided import FIGURES
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-LAW = "law"  # the group of a file in which the densities are
-SEEN = 3.0  # standard errors
-DRAWS = 1000
-LEVEL = 0.95
-ROUNDING = 1e-12
+LAW_GROUP = "law"  # the group of a file in which the densities are
+SIGNIFICANT = 3.0  # standard errors
+RATE_RESAMPLES = 1000
+RATE_CONFIDENCE = 0.95
+RATE_ROUNDING = 1e-12
 
 
 class Rate(NamedTuple):
@@ -31,6 +33,7 @@ class Rate(NamedTuple):
     Attributes
     ----------
     exponent, constant : float
+        nan where no rate could be fitted.
     interval : (float, float)
         A confidence interval of the exponent, at the level 0.95.
     """
@@ -40,6 +43,8 @@ class Rate(NamedTuple):
     interval: tuple[float, float]
 
     def __repr__(self) -> str:
+        if np.isnan(self.exponent):
+            return "Rate(none: needs two sizes whose means are significant and of one sign)"
         low, high = self.interval
         return f"Rate({self.constant:.3g} n^{self.exponent:.3f}, [{low:.3f}, {high:.3f}])"
 
@@ -65,13 +70,13 @@ class Study(Result):
 
     @classmethod
     def of(
-        cls, experiment: Experiment, sizes: list[int], found: dict[str, np.ndarray], status: str
+        cls, experiment: Experiment, sizes: list[int], tables: dict[str, np.ndarray], status: str
     ) -> "Study":
-        """From tables (sizes, times, replicas) by name."""
+        """The study with these tables (sizes, times, replicas) by name."""
         import xarray as xr
 
         arrays: dict[str, Any] = {
-            name: (("n", "t", "replica"), table) for name, table in found.items()
+            name: (("n", "t", "replica"), table) for name, table in tables.items()
         }
         for name in experiment.functionals:
             arrays[f"limit of {name}"] = ("t", experiment.limits(name))
@@ -96,12 +101,12 @@ class Study(Result):
 
     @property
     def status(self) -> str:
-        """ "finished", or "interrupted"."""
+        """One of "finished" and "interrupted"."""
         return self.data.attrs["status"]
 
     @property
     def success(self) -> bool:
-        """Whether all replicas were run."""
+        """True if all replicas were run."""
         return self.status == "finished"
 
     def rate(self, name: str, t: float | None = None) -> Rate:
@@ -125,40 +130,40 @@ class Study(Result):
         ValueError
             For other names, and for times outside those of the study.
         """
-        known = self.data.attrs["functionals"]
-        one = isinstance(name, str) and name in known
-        fitting("name", name, f"a functional of this study, {', '.join(known) or 'none'}", one)
+        names = self.data.attrs["functionals"]
+        one = isinstance(name, str) and name in names
+        fitting("name", name, f"a functional of this study, {', '.join(names) or 'none'}", one)
         errors = self._at(name, t) - float(self._selected(f"limit of {name}", t))
-        return rate_of(self.data.n.values, errors, seen=SEEN)
+        return rate_of(self.data.n.values, errors, least_errors=SIGNIFICANT)
 
-    def plot(self, kind: str = "rates", **options) -> "Figure":
+    def plot(self, kind: str = "rates", **options: Any) -> "Figure":
         """Distances against n, with rates and floor, and against time: `plotting.rates`.
 
         Of other kinds a figure of the densities, `law`.
         """
-        from ..plotting import rates
-
         rated = isinstance(kind, str) and kind == "rates"
-        return rates(self, **options) if rated else self.law.plot(kind, **options)
+        return FIGURES["rates"](self, **options) if rated else self.law.plot(kind, **options)
 
     def contents(self) -> Contents:
-        """What is kept: the tables, and the densities in a group."""
-        own, law = contents_of(self.data, {}), self.law.contents().inside(LAW)
-        return Contents(own.header | law.header, own.arrays | law.arrays, law.long,
-                        own.words | law.words)  # fmt: skip
+        """The data of a file: the tables, and the densities in a group."""
+        study, law = contents_of(self.data, {}), self.law.contents().inside(LAW_GROUP)
+        return Contents(study.header | law.header, study.arrays | law.arrays, law.long,
+                        study.words | law.words)  # fmt: skip
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Study":
-        """The study from what was kept."""
-        return cls(dataset_of(contents)[0], Solution.made_of(contents.below(LAW)))
+        """The study from the data of a file."""
+        return cls(dataset_of(contents)[0], Solution.made_of(contents.below(LAW_GROUP)))
 
     def _at(self, name: str, t: float | None) -> np.ndarray:
         names = [str(key) for key, table in self.data.items() if "replica" in table.dims]
         one = isinstance(name, str) and name in names
         final: Any = self.law.final
-        known = measurements_on(final.space)
-        measurable = isinstance(name, str) and known is not None and name in known.distances
-        advice = f'It is measured if distances=["{name}"] asks for it.' if measurable else ""
+        measurements = measurements_on(final.space)
+        others = measurements.distances if measurements is not None else {}
+        advice = nearest(name, names, "'{}'").removeprefix("; ").capitalize()
+        if isinstance(name, str) and name in others:
+            advice = f'Pass distances=["{name}"] to measure it.'
         fitting("name", name, f"one of {', '.join(names)}", one, advice=advice)
         return self._selected(name, t).transpose("n", "replica").values
 
@@ -173,37 +178,42 @@ class Study(Result):
         return table.sel(t=t, method="nearest")
 
 
-def rate_of(sizes: np.ndarray, values: np.ndarray, *, rng=0, seen: float = 0.0) -> Rate:
+def rate_of(
+    sizes: np.ndarray, values: np.ndarray, *, rng: int = 0, least_errors: float = 0.0
+) -> Rate:
     """The power of n fitted to the means of values (sizes, replicas), without those that are nan.
 
     The weight of each size is the precision of the logarithm of its mean. The interval is that of
     1000 bootstrap samples of the replicas, widened by Student's quantile for few replicas. Sizes
-    without replicas, or whose mean is below `seen` standard errors, are left out. The result is nan
-    for fewer than two sizes, if a mean is 0, and if means have different signs.
+    without replicas, or whose mean is below `least_errors` standard errors, are left out. The
+    result is nan for fewer than two sizes, if a mean is 0, and if means have different signs.
     """
-    rng = np.random.default_rng(rng)
+    generator = np.random.default_rng(rng)
     rows = {n: row[np.isfinite(row)] for n, row in zip(sizes, values, strict=True)}
-    rows = {n: row for n, row in rows.items() if row.size and _is_seen(row, seen)}
+    rows = {n: row for n, row in rows.items() if row.size and _is_significant(row, least_errors)}
     means = np.array([row.mean() for row in rows.values()])
     if len(rows) < 2 or not (np.all(means > 0) or np.all(means < 0)):
         return Rate(np.nan, np.nan, (np.nan, np.nan))
     x = np.log(list(rows))
     weights = np.array([np.abs(row.mean()) / _error(row) for row in rows.values()])
     draws = np.stack(
-        [row[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1) for row in rows.values()]
+        [
+            row[generator.integers(len(row), size=(RATE_RESAMPLES, len(row)))].mean(axis=1)
+            for row in rows.values()
+        ]
     )
     exponent, logarithm = np.polyfit(x, np.log(np.abs(means)), 1, w=weights)
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(draws))
     logs = logs[:, np.isfinite(logs).all(axis=0)]
     spread = np.polyfit(x, logs, 1, w=weights)[0] if logs.size else np.array([np.nan])
-    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(spread, [(1 - RATE_CONFIDENCE) / 2, (1 + RATE_CONFIDENCE) / 2])
     wider, best = _widening(min(map(len, rows.values()))), float(exponent)
     interval = (best - wider * (best - float(low)), best + wider * (float(high) - best))
     return Rate(best, float(np.exp(logarithm)), interval)
 
 
-def _is_seen(row: np.ndarray, errors: float) -> bool:
+def _is_significant(row: np.ndarray, errors: float) -> bool:
     return not errors or abs(float(row.mean())) >= errors * _error(row)
 
 
@@ -213,7 +223,7 @@ def _widening(replicas: int) -> float:
 
     if replicas < 2:
         return float("inf")
-    student = stdtrit(replicas - 1, (1 + LEVEL) / 2) / 1.959964
+    student = stdtrit(replicas - 1, (1 + RATE_CONFIDENCE) / 2) / 1.959964
     return float(student * (replicas / (replicas - 1)) ** 0.5)
 
 
@@ -221,4 +231,4 @@ def _error(row: np.ndarray) -> float:
     """The standard error of a mean: its size for one replica, and at least rounding."""
     size = float(np.abs(row.mean()))
     error = float(row.std(ddof=1) / len(row) ** 0.5) if len(row) > 1 else size
-    return max(error, ROUNDING * size)
+    return max(error, RATE_ROUNDING * size)

@@ -35,13 +35,13 @@ from .measurements import (
     chosen_of,
     measurements_on,
 )
-from .result import LAW, Study
+from .result import LAW_GROUP, Study
 
-FIRST, ROUNDS = 64, 16  # intervals between outputs at first, and rounds of halving
-ACCURATE = 1e-7  # error of coefficients half way between outputs, in H^-1
-NEAR = 1e-9  # least distance of times from each other, relative to the last
-LARGEST_SEED = 2**63  # what files hold
-RESERVED = (GROUP, LAW, "n", "t", "replica", "coupling", "coupling up to rotation")
+FIRST_INTERVALS, MAX_REFINEMENTS = 64, 16  # of the outputs between which a spline interpolates
+FIELD_TOLERANCE = 1e-7  # of coefficients half way between outputs, in H^-1
+TIME_RESOLUTION = 1e-9  # least distance between times, relative to the last one
+MAX_SEED = 2**63  # the largest integer of a file
+RESERVED_NAMES = (GROUP, LAW_GROUP, "n", "t", "replica", "coupling", "coupling up to rotation")
 
 
 @checked_call("sizes", "times", "rng", "distances", "functionals", "store", "executor")
@@ -63,87 +63,87 @@ def propagation_of_chaos(
     executor: Any = None,
     progress: bool | None = None,
 ) -> Study:
-    """Compare n tokens with the density that they tend to, for several n.
+    """Compare n tokens with their mean-field density, for several n.
 
-    The density is solved once. For every n and every replica n tokens are solved that start as
-    independent samples of mu0. At each time a study measures the distances between tokens and
+    The density is solved once. For every n and every replica, n tokens that start as independent
+    samples of mu0 are solved. At each time a study measures the distances between tokens and
     density, functionals of both, and the distance of each token from the nonlinear process with the
-    same start and noise (`MeanField`). The distances of independent samples of the density are the
-    sampling floor: only tokens that repel each other are closer than that.
+    same start and noise (`MeanField`). The distances of independent samples of the density form the
+    sampling floor, below which only tokens that repel each other can get.
 
     Parameters
     ----------
     model : Transformer
-        That densities can follow, without reaction, as tokens keep their masses, and without common
+        A model that moves densities, without reaction (tokens keep their masses) and without common
         noise.
     mu0 : Density
-        A single one on the circle or S^2.
+        A single density on the circle or S^2.
     sizes : sequence of int
-        The numbers of tokens n, >= 2.
+        The numbers of tokens n, increasing, >= 2.
     times : sequence of float
         Increasing, >= 0, the last > 0; the run starts at 0.
     replicas : int
-        Independent runs of every size, >= 2.
+        Number of independent runs of every size, >= 2.
     rng : int
-        The seed, >= 0. A study of fewer sizes, or of the first replicas, has the same numbers.
+        The seed, >= 0. A study of fewer sizes or replicas gives the same numbers for these.
     dt : float, optional
-        Length of the steps of tokens with noise, by default that of `solve`. Its bias is of order
-        dt^2, which has to be small compared with 1/n. Refused without noise.
+        Time step of tokens with noise, by default as in `solve`. The bias is of order dt^2, which
+        must be small compared with 1/n. Not allowed without noise.
     distances : sequence of str, or mapping of str to callable, optional
-        Known names, or (tokens, density) -> numbers of the shape of the replicas. On the circle
-        "W1", "W2", "H^-1" (the default), "W2 up to rotation", "H^-1 up to rotation"; on S^2 "mmd",
-        "H^-2" up to degree 64 (the default), "W1", "W2" (by 4 n cells, at least 1000), which are
-        left out by default as they take about a second for 1024 tokens.
+        Names, or functions (tokens, density) -> numbers of the shape of the replicas. On the
+        circle "W1", "W2" and "H^-1" by default, also "W2 up to rotation" and "H^-1 up to
+        rotation"; on S^2 "mmd" and "H^-2" up to degree 64 by default, also "W1" and "W2" (by 4 n
+        cells, at least 1000), which take about a second for each replica of 1024 tokens.
     functionals : mapping of str to callable, optional
-        state -> numbers, of tokens and of the density. By default the first coordinate of the mean
-        and the squares of the moments m_1 and m_2 (of degree 1 on S^2).
+        Functions state -> numbers, of tokens and of the density. By default the first coordinate of
+        the mean and the squares of the moments m_1 and m_2 (on S^2, of degree 1).
     coupling, floor : bool
-        Whether to run the nonlinear process, and to draw the independent samples.
+        Whether to run the nonlinear process, and whether to draw the independent samples.
     rtol : float
         Accuracy of the density.
     store, executor : optional
-        As for `sweep`, whose points are batches of replicas: a file that takes each as soon as it
-        is finished, and serves studies of more sizes or replicas too, and where batches are run.
-        The numbers do not depend on either.
+        As for `sweep`, with batches of replicas as points: a file to which each batch is written as
+        soon as it is finished, usable for studies of more sizes or replicas too; and where batches
+        are run. The numbers depend on neither.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     Study
-        With status "interrupted", and nan for what is missing, after Ctrl-C.
+        After Ctrl-C its status is "interrupted", and missing values are nan.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For models that densities cannot follow; for a run of densities or of tokens that fails; if
+        For models that do not move densities; if a run of the density or of tokens fails; if
         workers were lost.
     CheckpointError
-        If the store is damaged, of another study, or in use.
+        If the store is damaged, belongs to another study, or is in use.
 
     References
     ----------
     Sznitman, Topics in propagation of chaos (1991); Delarue and Tse, arXiv:2104.14973, uniformly in
     time; Fournier and Guillin, Probab. Theory Relat. Fields 162 (2015), for independent samples.
     """
-    known = _checked_problem(model, mu0)
+    measurements = _checked_problem(model, mu0)
     chosen, at = _checked_sizes(sizes), _checked_times(times)
     replicas = whole_number("replicas", replicas, least=2)
     path = None if store is None else path_of("store", store).absolute()
     seed, dt = _checked_seed(rng), _checked_dt(dt, model)
     measured = (
-        chosen_of("distances", distances, known.distances, known.default),
-        chosen_of("functionals", functionals, known.functionals, known.functionals),
+        chosen_of("distances", distances, measurements.distances, measurements.default),
+        chosen_of("functionals", functionals, measurements.functionals, measurements.functionals),
     )
     _check_names(*measured)
     law = _mean_field(model, mu0, at, coupling, rtol)
     experiment = Experiment(model, mu0, law, at, *measured, coupling, floor, dt, seed)
     experiment.try_measurements()
-    tables = len(experiment.names)
+    count = len(experiment.names)
     what = f"replicas = {replicas} of {len(chosen)} sizes at {len(at)} times"
-    numbers = (2 * tables, len(chosen), len(at), replicas)
+    numbers = (2 * count, len(chosen), len(at), replicas)
     check_memory(what, numbers, "replicas, sizes or times")
     batches = batches_of(chosen, replicas)
     outcomes, finished = run_points(
@@ -154,12 +154,12 @@ def propagation_of_chaos(
         progress=progress,
         name=f"chaos: {', '.join(measured[0])}" if measured[0] else "chaos",
     )
-    found = np.full((tables, len(chosen), len(at), replicas), np.nan)
+    tables = np.full((count, len(chosen), len(at), replicas), np.nan)
     for batch, outcome in zip(batches, outcomes, strict=True):
         if outcome is not None:
             measures = outcome.variables[VALUE].values
-            found[:, chosen.index(batch.n), :, batch.replicas] = measures
-    named = dict(zip(experiment.names, found, strict=True))
+            tables[:, chosen.index(batch.n), :, batch.replicas] = measures
+    named = dict(zip(experiment.names, tables, strict=True))
     return Study.of(experiment, chosen, named, "finished" if finished else "interrupted")
 
 
@@ -171,29 +171,29 @@ def _mean_field(
 ) -> Solution:
     """The densities at `times`, and at more outputs if coupled tokens follow their `field`.
 
-    Coupled tokens take the field from a spline in time. Intervals between outputs are halved where
-    the spline differs from the density in the middle of two.
+    Coupled tokens interpolate the field in time by a spline. Intervals between outputs are halved
+    where the spline differs from the density at the midpoint.
 
     Raises
     ------
     MeanfieldError
-        If the run fails, or its outputs would be too many.
+        If the run fails, or would need too many outputs.
     KeyboardInterrupt
         After Ctrl-C.
     """
     end = float(times[-1])
     if not field:
         return _run_densities(model, start, np.union1d([0.0], times), rtol)
-    evenly = np.linspace(0, end, FIRST + 1)
-    apart = np.abs(evenly[:, None] - times).min(axis=1) > NEAR * end
+    evenly = np.linspace(0, end, FIRST_INTERVALS + 1)
+    apart = np.abs(evenly[:, None] - times).min(axis=1) > TIME_RESOLUTION * end
     knots = np.union1d(times, evenly[apart])
-    for _ in range(ROUNDS):
+    for _ in range(MAX_REFINEMENTS):
         middles = (knots[1:] + knots[:-1]) / 2
         law = _run_densities(model, start, np.union1d(knots, middles), rtol)
         bad = _misses(law)
         if not bad.any():
             return law
-        bad[:-1] |= bad[1:]  # a spline is not local
+        bad[:-1] |= bad[1:]  # neighbours too, as a spline is not local
         bad[1:] |= bad[:-1]
         knots = np.union1d(knots, middles[bad])
     raise MeanfieldError(
@@ -210,8 +210,8 @@ def _run_densities(
         raise KeyboardInterrupt
     if not law.success:
         raise MeanfieldError(
-            f"The densities of a study have to be followed to its last time, t = {outputs[-1]:g}; "
-            f"their run ended early. {law.message}"
+            f"A study needs the density up to its last time, t = {outputs[-1]:g}; its run ended "
+            f"early. {law.message}"
         )
     return law
 
@@ -226,37 +226,37 @@ def _misses(law: Solution) -> np.ndarray:
     values = np.stack([state.resample(degree).coefficients for state in states])
     weights = space.parseval / np.maximum(-space.laplacian, 1.0)
     missed = CubicSpline(law.t[::2], values[::2])(law.t[1::2]) - values[1::2]
-    return np.sqrt(np.abs(missed) ** 2 @ weights) > ACCURATE
+    return np.sqrt(np.abs(missed) ** 2 @ weights) > FIELD_TOLERANCE
 
 
 # Arguments ----------------------------------------------------------------------------------
 
 
 def _checked_problem(model: Any, mu0: Any) -> Measurements:
-    """What is measured on the space of mu0; raises for what densities or tokens cannot follow."""
+    """The measurements on the space of mu0; raises for models and densities of no study."""
     if model.common is not None:
         raise ValueError(
             f"propagation_of_chaos compares tokens with one law; under {model.common!r} the law "
             "is random. Leave common out, or solve for Tokens and a Density with the same rng and "
             "dt."
         )
-    known = measurements_on(mu0.space)
+    measurements = measurements_on(mu0.space)
     if model.reaction:
         raise MeanfieldError(
             "propagation_of_chaos compares tokens of equal masses, which a reaction changes; got "
             f"reaction = {model.reaction:g}. Leave it out."
         )
-    if known is None or mu0.shape or model.shape:
+    if measurements is None or mu0.shape or model.shape:
         spaces = " or ".join(space.__name__ for space in MEASUREMENTS)
         raise ValueError(
             "propagation_of_chaos expects a single density mu0 on "
             f"{spaces} and a single model; got {mu0!r} and {model!r}."
         )
-    return known
+    return measurements
 
 
 def _checked_sizes(sizes: Any) -> list[int]:
-    """Increasing numbers of tokens, at least 2."""
+    """The numbers of tokens, which increase and are at least 2."""
     whole = list(Many(NATURAL).check("sizes", sizes))
     fits = bool(whole) and whole[0] >= 2 and sorted(set(whole)) == whole
     fitting("sizes", whole, "increasing numbers of tokens >= 2", fits)
@@ -264,25 +264,27 @@ def _checked_sizes(sizes: Any) -> list[int]:
 
 
 def _checked_times(times: Any) -> np.ndarray:
-    """Increasing times >= 0."""
+    """The times, which increase and are >= 0."""
     array = real_array("times", times)
     good = array.ndim == 1 and array.size and np.isfinite(array).all() and array[0] >= 0
-    apart = bool(good) and array[-1] > 0 and bool((np.diff(array) > NEAR * array[-1]).all())
-    wanted = "finite, >= 0, and increase by more than 1e-9 of the last, which is > 0"
+    apart = (
+        bool(good) and array[-1] > 0 and bool((np.diff(array) > TIME_RESOLUTION * array[-1]).all())
+    )
+    wanted = "a list of increasing times >= 0, the last > 0, no two closer than 1e-9 of the last"
     fitting("times", times, wanted, apart)
     return array
 
 
 def _checked_seed(rng: Any) -> int:
-    """A whole number that files can hold."""
+    """The seed as an integer that files can hold."""
     number = isinstance(rng, Integral) and not isinstance(rng, bool | np.timedelta64)
-    fits = number and 0 <= rng < LARGEST_SEED
+    fits = number and 0 <= rng < MAX_SEED
     wanted = "a whole number 0 <= rng < 2^63, the seed from which those of batches are derived"
     return int(fitting("rng", rng, wanted, fits))
 
 
 def _checked_dt(dt: Any, model: Transformer) -> float | None:
-    """Positive, and for noise only."""
+    """A time step > 0; raises ValueError without noise."""
     if dt is None:
         return None
     dt = positive("dt", dt)
@@ -293,11 +295,11 @@ def _check_names(distances: Iterable[str], functionals: Iterable[str]) -> None:
     """Raise ValueError for names that are reserved or taken, or that a file cannot hold."""
     taken: set[str] = set()
     for name in [*distances, *functionals]:
-        kept = name in RESERVED or name.startswith(("floor of ", "limit of "))
+        kept = name in RESERVED_NAMES or name.startswith(("floor of ", "limit of "))
         if kept or name in taken or not is_variable_name(name):
             raise ValueError(
                 "Names of distances and functionals are printable, differ from each other, from "
-                f"{', '.join(RESERVED)}, 'floor of ...' and 'limit of ...', and have no '/'; got "
-                f"{name!r}."
+                f"{', '.join(RESERVED_NAMES)}, 'floor of ...' and 'limit of ...', and have no '/'; "
+                f"got {name!r}."
             )
         taken.add(name)

@@ -8,19 +8,20 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.errors import MeanfieldError
 from ..engines.fields import fields_of
+from ..models import ZonalDrift
+from ..models.changes import multiplier_changes
 from ..models.transformer import Transformer
 from ..spaces import Density, Space
-from ..spaces.linearised import Adjoint, Tables, Tangents
+from ..spaces.linearised import LinearisedAdjoint, LinearisedTangents, Tables
 from .fields import DifferentiableFields, check_fields_differentiable
 from .journal import DensityJournal, Stretch
-from .parameters import changes_of, tables_of
-from .steps import DifferentiatedScheme, Diffusion, Noise
+from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
 FieldsOn = Callable[[Space, int], Any]  # factors and fields of a member's drift on a space
 Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
-RECORDED = 1 << 22  # numbers of stages that are kept, where those of sqrt(n) steps are fewer
-END = 1 - 1e-9  # parts of a step from which on its end is meant
+RECORDED_NUMBERS = 1 << 22  # kept of stages, where those of sqrt(n) steps are fewer
+STEP_END = 1 - 1e-9  # parts of a step from which on its end is meant
 
 
 def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | None = None) -> None:
@@ -149,7 +150,7 @@ class DifferentiatedRun:
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
-        self._kept: dict[Any, Any] = {}
+        self._schemes: dict[tuple, DifferentiatedScheme] = {}
         self._diffusions: dict[int, Diffusion] = {}
 
     # Of a run ------------------------------------------------------------------------------
@@ -201,29 +202,21 @@ class DifferentiatedRun:
         for piece, end in zip(self._pieces, _ends(self._pieces, last), strict=True):
             degree, steps = piece.stretch.degree, piece.steps
             state, space = space.resample(state, degree), space.with_degree(degree)
-            by, noise, done = self._with_tangents(piece, names), self._noise(piece), 0
+            by, noise, done = self._scheme(piece, names), self._noise(piece), 0
             while waiting and (waiting[0] <= end or piece is self._pieces[-1]):
                 ends = np.append(steps[1:, 0], end)
                 n = min(int(np.searchsorted(ends, waiting[0])), len(ends) - 1)
                 if n >= done:
-                    state = by.advance(state, *_part(steps, noise, done, n + 1))
+                    state = by.advance(state, steps[done : n + 1], noise.part(done, n + 1))
                     done = n + 1
                 t, dt = steps[n]
                 part = (waiting.pop(0) - t) / dt
-                if part >= END or part * dt + t == ends[n]:
+                if part >= STEP_END or part * dt + t == ends[n]:
                     yield state
                 else:
                     yield by.within(part, self._excess_since(t, piece), state.dtype)
             if done < len(steps):
-                state = by.advance(state, *_part(steps, noise, done, len(steps)))
-
-    def _with_tangents(self, piece: Piece, names: list[str | None]) -> DifferentiatedScheme:
-        key = self._key("tangents", piece)
-        if key not in self._kept:
-            space = self.space.with_degree(piece.stretch.degree)
-            transport = self._transport(space, names)
-            self._kept[key] = self._scheme(piece, space, transport, names)
-        return self._kept[key]
+                state = by.advance(state, steps[done:], noise.part(done, len(steps)))
 
     # The adjoint ---------------------------------------------------------------------------
 
@@ -231,8 +224,7 @@ class DifferentiatedRun:
         """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
 
         And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time, or of as many as RECORDED numbers hold; states at the beginnings of these parts are
-        kept of all.
+        time, or of as many as RECORDED_NUMBERS hold; of all parts the states at their beginnings.
         """
         parts, u, space = [], self.first, self.space
         every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
@@ -241,43 +233,27 @@ class DifferentiatedRun:
             space = space.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
             if len(parts) < len(every):  # the last one is recorded alone
-                u = self._forwards(piece).advance(u[None], steps, noise)[0]
+                u = self._scheme(piece, []).advance(u[None], steps, noise)[0]
         l = self.space.with_modes(end.size).resample(end, space.degree)
         by_parameter = np.zeros(len(self.parameters))
         for piece, (steps, noise), u in reversed(parts):
             here = self.space.with_degree(piece.stretch.degree)
             l = self.space.with_modes(l.size).resample(l, piece.stretch.degree)
-            record = self._forwards(piece).recorded(u, steps, noise)
-            found = np.zeros(len(self.parameters))
-            l = self._backwards(piece).pulled_back(l, steps, noise, record, found)
-            by_parameter += found
+            recorded = self._scheme(piece, []).recorded(u, steps, noise)
+            backwards = self._scheme(piece, self.parameters, adjoint=True)
+            l = backwards.pulled_back(l, steps, noise, recorded, by_parameter)
         l = here.resample(l, self.space.degree) if parts else l
         return l, by_parameter
 
-    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, Noise]]:
+    def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, NoiseStrengths]]:
         """Parts of a piece whose stages and slopes are kept at a time."""
         most, space = sum(len(each.steps) for each in self._pieces), self.space
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
-        longest, noise = max(int(np.ceil(np.sqrt(most))), RECORDED // size), self._noise(piece)
+        longest = max(int(np.ceil(np.sqrt(most))), RECORDED_NUMBERS // size)
+        noise = self._noise(piece)
         for first in range(0, len(piece.steps), longest):
-            yield _part(piece.steps, noise, first, first + longest)
-
-    def _forwards(self, piece: Piece) -> DifferentiatedScheme:
-        key = self._key("forwards", piece)
-        if key not in self._kept:
-            space = self.space.with_degree(piece.stretch.degree)
-            transport = self._transport(space, [])
-            self._kept[key] = self._scheme(piece, space, transport, [])
-        return self._kept[key]
-
-    def _backwards(self, piece: Piece) -> DifferentiatedScheme:
-        key = self._key("backwards", piece)
-        if key not in self._kept:
-            space = self.space.with_degree(piece.stretch.degree)
-            transport = self._transport(space, self.parameters, adjoint=True)
-            self._kept[key] = self._scheme(piece, space, transport, self.parameters)
-        return self._kept[key]
+            yield piece.steps[first : first + longest], noise.part(first, first + longest)
 
     # The noise -----------------------------------------------------------------------------
 
@@ -292,17 +268,17 @@ class DifferentiatedRun:
         for layer in np.unique(layers):
             yield Piece(stretch._replace(steps=stretch.steps[layers == layer]), int(layer))
 
-    def _noise(self, piece: Piece) -> Noise:
+    def _noise(self, piece: Piece) -> NoiseStrengths:
         """1/kappa along the steps of a piece."""
         scheme, steps = piece.stretch.scheme, piece.steps
         if not self._model.smooth_noise:
-            return Noise.constant(self._strength(piece.layer), len(steps), scheme)
+            return NoiseStrengths.constant(self._strength(piece.layer), len(steps), scheme)
         table = scheme.table
         nodes = np.append(0.0, table.nodes[table.decay[: len(scheme.nodes) + 1]])
         times = steps[:, :1] + nodes * steps[:, 1:]
         values = [self._strength_at(t, piece) for t in times.flat]
         strengths = np.reshape(values, times.shape)
-        return Noise(strengths[:, 0].copy(), strengths - strengths[:, :1])
+        return NoiseStrengths(strengths[:, 0].copy(), strengths - strengths[:, :1])
 
     def _strength(self, layer: int) -> float:
         """1/kappa, where it does not change."""
@@ -335,13 +311,27 @@ class DifferentiatedRun:
 
     # Both ----------------------------------------------------------------------------------
 
-    def _transport(self, space: Space, names: Sequence[str | None], adjoint: bool = False) -> Any:
-        """N with its tangents, or transposed."""
-        of_drift = [n if n in self.of_drift else None for n in names]
-        key = space.degree, tuple(of_drift), adjoint
-        if key not in self._nonlinear:
-            self._nonlinear[key] = self._linearised(space, of_drift, adjoint)
-        return self._nonlinear[key]
+    def _scheme(
+        self, piece: Piece, names: Sequence[str | None], adjoint: bool = False
+    ) -> DifferentiatedScheme:
+        """The scheme of a piece with tangents of these names, or transposed."""
+        stretch = piece.stretch
+        key = stretch.degree, stretch.scheme.name, piece.layer, tuple(names), adjoint
+        if key not in self._schemes:
+            space = self.space.with_degree(stretch.degree)
+            of_drift = [name if name in self.of_drift else None for name in names]
+            of_degree = stretch.degree, tuple(of_drift), adjoint
+            if of_degree not in self._nonlinear:
+                self._nonlinear[of_degree] = self._linearised(space, of_drift, adjoint)
+            if stretch.degree not in self._diffusions:
+                self._diffusions[stretch.degree] = self._diffusion(space)
+            diffusion, nonlinear = self._diffusions[stretch.degree], self._nonlinear[of_degree]
+            moved = [self._moved(name, piece.layer, space, diffusion.rates) for name in names]
+            rows = np.array(moved).reshape(len(names), diffusion.rates.size)
+            self._schemes[key] = DifferentiatedScheme(
+                stretch.scheme, diffusion, nonlinear, rows, self._start
+            )
+        return self._schemes[key]
 
     def _linearised(self, space: Space, names: list[str | None], adjoint: bool) -> Any:
         """N with derivatives by parameters of the drift, or transposed."""
@@ -353,19 +343,6 @@ class DifferentiatedRun:
         own = fields_of(self.drift, space) if of is None else of(space, self._number)
         fields = DifferentiableFields(self._model, self.drift, own, space)
         return fields.adjoint(names) if adjoint else fields.tangents(names)
-
-    def _key(self, what: str, piece: Piece) -> tuple:
-        return what, piece.stretch.degree, piece.stretch.scheme.name, piece.layer
-
-    def _scheme(
-        self, piece: Piece, space: Space, transport: Any, names: Sequence[str | None]
-    ) -> DifferentiatedScheme:
-        if space.degree not in self._diffusions:
-            self._diffusions[space.degree] = self._diffusion(space)
-        diffusion = self._diffusions[space.degree]
-        moved = [self._moved(name, piece.layer, space, diffusion.rates) for name in names]
-        rows = np.array(moved).reshape(len(names), diffusion.rates.size)
-        return DifferentiatedScheme(piece.stretch.scheme, diffusion, transport, rows, self._start)
 
     @cached_property
     def _changes(self) -> list[Tables]:
@@ -380,6 +357,17 @@ class DifferentiatedRun:
         return tables_of(self.drift, space.degree, space.dimension), changes
 
 
+def tables_of(drift: ZonalDrift, degree: int, dimension: int) -> Tables:
+    """The multipliers of a single drift."""
+    return Tables(drift.attraction(degree, dimension), drift.normaliser(degree, dimension))
+
+
+def changes_of(drift: ZonalDrift, name: str, degree: int, dimension: int) -> Tables:
+    """Derivatives of the multipliers of a single drift by one of its parameters."""
+    attraction, *normaliser = multiplier_changes(drift, name, degree, dimension)
+    return Tables(attraction, normaliser[0] if normaliser else None)
+
+
 def linearised_by_tables(
     space: Space,
     tables: Tables,
@@ -387,19 +375,16 @@ def linearised_by_tables(
     names: Sequence[str | None],
     adjoint: bool,
     pairs: bool = False,
-) -> Tangents | Adjoint:
+) -> LinearisedTangents | LinearisedAdjoint:
     """N of a zonal drift, of tangents with these names of parameters, or transposed."""
     if adjoint:
         none = Tables(np.zeros(space.degree + 1), None)
-        return Adjoint(space, tables, [none if n is None else by[n] for n in names], pairs)
+        return LinearisedAdjoint(
+            space, tables, [none if n is None else by[n] for n in names], pairs
+        )
     known = [name for name in by if name in names]
     which = [-1 if name is None else known.index(name) for name in names]
-    return Tangents(space, tables, [by[name] for name in known], which, pairs)
-
-
-def _part(steps: np.ndarray, noise: Noise, first: int, end: int) -> tuple[np.ndarray, Noise]:
-    """Some of the steps, and the noise along them."""
-    return steps[first:end], Noise(noise.strengths[first:end], noise.excess[first:end])
+    return LinearisedTangents(space, tables, [by[name] for name in known], which, pairs)
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:

@@ -24,8 +24,14 @@ from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.circle_transport import NEGLIGIBLE, OF_SLOPES, Table
-from ..spaces.linearised_tables import TableAdjoint, TableTangents, Tabulated
+from ..spaces.velocity_tables import (
+    NEGLIGIBLE_CHANGE,
+    NEGLIGIBLE_COLUMN,
+    TableAdjoint,
+    TableTangents,
+    TabulatedVelocity,
+    VelocityTable,
+)
 
 Parts = list[tuple[float, DensityField]]
 
@@ -95,7 +101,9 @@ class DifferentiableFields:
                 own[k].append(name)
         return own
 
-    def _tables(self, names: Sequence[str | None]) -> tuple[Tabulated, list[Tabulated]] | None:
+    def _tables(
+        self, names: Sequence[str | None]
+    ) -> tuple[TabulatedVelocity, list[TabulatedVelocity]] | None:
         """Of the velocity, and of its derivatives; None where the run has none."""
         points, every = self.space.weights.size, []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
@@ -104,25 +112,29 @@ class DifferentiableFields:
                 return None
             every.append(dict(zip(["", *own], found, strict=True)))
 
-        def collected(of: int | None, name: str | None, factors: Sequence[float]) -> Tabulated:
+        def collected(
+            of: int | None, name: str | None, factors: Sequence[float]
+        ) -> TabulatedVelocity:
             """Tables of one part by a parameter, or all where there is none."""
-            tables: list[Table] = []
+            tables: list[VelocityTable] = []
             for k, (factor, mine) in enumerate(zip(factors, every, strict=True)):
                 if of is None:
                     tables += [table.scaled(factor) for table in mine[""]]
                 elif k != of:
-                    tables += [table.nothing for table in mine[""]]
+                    tables += [table.unchanged for table in mine[""]]
                 elif name is None:
                     tables += [table.by_factor for table in mine[""]]
                 else:
                     tables += [table.scaled(factor) for table in mine[name]]
-            return Tabulated.of(tables, points, NEGLIGIBLE if of is None else OF_SLOPES)
+            return TabulatedVelocity.of(
+                tables, points, NEGLIGIBLE_COLUMN if of is None else NEGLIGIBLE_CHANGE
+            )
 
         factors = [factor for factor, _ in self.fields]
         whole = collected(None, None, factors)
         if self.forward is not None:
             whole = whole._replace(steady=whole.steady + self.forward[0])
-        nothing = Tabulated.of([t.nothing for mine in every for t in mine[""]], points)
+        nothing = TabulatedVelocity.of([t.unchanged for mine in every for t in mine[""]], points)
         changes = [
             nothing if name is None else collected(*self.drift.place_of(name), factors)
             for name in names

@@ -8,7 +8,7 @@ import numpy as np
 from ..core.checks import fitting
 from ..dynamics.linearised import LinearisedMotion
 from ..steppers import Scheme
-from ..steppers.flow import UNHEARD, ExplicitFlow
+from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow
 from ..steppers.radau import Radau
 from ..steppers.splitting import FixedSteps
 from .implicit import ImplicitTangents
@@ -149,7 +149,7 @@ class DifferentiatedFlow:
         The times increase. The last one may be that of an `event`, whose state is that after a
         shorter step.
         """
-        with np.errstate(**UNHEARD):
+        with np.errstate(**NO_FLOAT_WARNINGS):
             waiting, last, stretches = list(elapsed), -1, self.stretches
             Y, labels, self._moving = self.first, None, self.linearised
             for i, stretch in enumerate(stretches):
@@ -184,7 +184,7 @@ class DifferentiatedFlow:
 
         Who restarts the flow there goes on with other tangents.
         """
-        with np.errstate(**UNHEARD):
+        with np.errstate(**NO_FLOAT_WARNINGS):
             self._moving = self.linearised
             Y, labels = self.first, None
             for stretch in self.stretches:

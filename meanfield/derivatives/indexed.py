@@ -7,10 +7,15 @@ import numpy as np
 from ..core.kinds import ancestor
 from ..spaces import Density, Space
 from ..spaces.indexed import Indexed
-from ..spaces.indexed_linearised import IndexedAdjoint, IndexedTangents
-from .densities import DifferentiatedRun, check_differentiable, linearised_by_tables
+from ..spaces.indexed_transport import IndexedAdjoint, IndexedTangents
+from .densities import (
+    DifferentiatedRun,
+    changes_of,
+    check_differentiable,
+    linearised_by_tables,
+    tables_of,
+)
 from .fields import DifferentiableFields
-from .parameters import changes_of, tables_of
 from .variation import Variation
 
 

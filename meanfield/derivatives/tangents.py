@@ -9,6 +9,7 @@ import numpy as np
 from ..core.checks import as_called, as_given, fitting, takes
 from ..core.errors import MeanfieldError
 from ..dynamics.observables import MOMENT_COUNT
+from ..models.changes import derivative_by
 from ..models.transformer import Transformer
 from ..spaces import Density
 from ..spaces.indexed import Indexed
@@ -16,7 +17,6 @@ from .densities import name_of_kappa
 from .flows import FlowTangents, checked_flow_tangents, flow_tangents_of
 from .indexed import differentiated
 from .journal import end_of
-from .parameters import derivative_by
 from .run_tangents import RunTangents
 from .variation import Variation, alike
 

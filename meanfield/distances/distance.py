@@ -39,10 +39,10 @@ class Distance(NDArrayOperatorsMixin):
     def __format__(self, specification: str) -> str:
         return format(self.value, specification)
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value, dtype=dtype)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         options.pop("out", None)  # w += 1 makes w a number
         values = [x.value if isinstance(x, Distance) else x for x in inputs]
         return getattr(ufunc, method)(*values, **options)
@@ -61,7 +61,7 @@ class Distance(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self.value)
 
-    def __getitem__(self, member) -> "Distance":
+    def __getitem__(self, member: Any) -> "Distance":
         value, error = np.asarray(self.value)[member], np.asarray(self.error)[member]
         return Distance(value, error, self.method)
 

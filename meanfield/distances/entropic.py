@@ -6,8 +6,8 @@ Its dual problem has one unknown for each point of b and is concave and smooth,
 
 It is solved by Newton's method, with one step of Sinkhorn's iteration before each Newton step,
 while the strength of the regularisation is halved until it has its value. A Newton step solves a
-linear system in all unknowns: between many points Sinkhorn's iteration goes on alone where it will
-be done sooner.
+linear system in all unknowns, so between many points only Sinkhorn's iteration is used where it
+finishes sooner.
 """
 
 import warnings
@@ -19,32 +19,27 @@ import numpy as np
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from ..core.kinds import with_hints
-from ..solving.progress import Progress
+from ..lowlevel.progress import Progress
 from .distance import Distance
-from .linear_programs import Points, pairwise_distances
+from .linear_programs import WeightedPoints, pairwise_distances
 from .measures import checked_pair
-from .wasserstein import MOST_CELLS, checked_power
+from .wasserstein import MAX_CELLS, checked_power
 
-MARGINAL = 1e-10  # total error of a marginal at which the iteration is done
-ROUNDS = 100  # of Newton's method, at the last strength
-HALVINGS, RIDGE = 30, 1e-10
-SMALL = 500  # cells of a density
-PER_NEWTON = 20  # unknowns for which a Newton step takes as long as one more of Sinkhorn's steps
-SCALED = 300.0  # costs over the strength, up to which exponentials of both are normal numbers
-ROUGH = 1e-3  # error of a marginal with which the strength is halved
+MARGINAL_TOLERANCE = 1e-10  # total error of a marginal
+MAX_NEWTON_STEPS = 100  # at the last strength
+STEP_HALVINGS, HESSIAN_RIDGE = 30, 1e-10
+SINKHORN_CELLS = 500  # of a density
+UNKNOWNS_PER_SWEEP = 20  # a Newton step in m unknowns costs m / 20 Sinkhorn steps
+MAX_EXPONENT = 300.0  # of cost / strength: its exponential and the inverse are normal numbers
+COARSE_TOLERANCE = 1e-3  # of a marginal before the strength is halved
 
 
 @with_hints
 def sinkhorn_divergence(
-    a: Any,
-    b: Any,
-    p: float = 2,
-    *,
-    blur: float = 0.1,
-    cells: int = SMALL,
+    a: Any, b: Any, p: float = 2, *, blur: float = 0.1, cells: int = SINKHORN_CELLS,
     progress: bool | None = None,
-) -> Distance:
-    """(S(a, b) - S(a, a)/2 - S(b, b)/2)^(1/p), S the cost of transport with entropy.
+) -> Distance:  # fmt: skip
+    """(S(a, b) - S(a, a)/2 - S(b, b)/2)^(1/p), where S is the entropic transport cost.
 
         S(a, b) = min over plans of int d(x, y)^p dplan + blur^p KL(plan | a x b)
 
@@ -57,7 +52,7 @@ def sinkhorn_divergence(
         From 1 to 20.
     blur : float
         Length > 0, in radians, below which differences are smoothed out. The divergence tends to
-        W_p as blur tends to 0, and the iteration then needs ever more steps.
+        W_p as blur tends to 0, where the iteration needs more and more steps.
     cells : int
         Number of cells into which a density is divided.
     progress : bool, optional
@@ -66,18 +61,18 @@ def sinkhorn_divergence(
     Returns
     -------
     Distance
-        Its error is that of the marginals; that of cells is not included. For p > 1 on a sphere the
-        divergence may be negative: the value is then 0, and the error holds its size.
+        The error accounts for the marginals, not for the cells. For p > 1 on a sphere the
+        divergence may be negative: the value is then 0, and the error contains its size.
 
     Raises
     ------
     TypeError, ValueError
-        As `wasserstein`, and for a blur that is not > 0.
+        As for `wasserstein`, and for blur <= 0.
 
     Warns
     -----
     UnresolvedWarning
-        If the iteration has not met the marginals to 1e-10: a larger blur converges faster.
+        If the marginals are not accurate to 1e-10; a larger blur converges faster.
 
     Notes
     -----
@@ -90,12 +85,12 @@ def sinkhorn_divergence(
     """
     p = checked_power(p)
     blur = positive("blur", blur)
-    cells = whole_number("cells", cells, most=MOST_CELLS)
+    cells = whole_number("cells", cells, most=MAX_CELLS)
     a, b, shape, pairs = checked_pair("sinkhorn_divergence", a, b)
     for measure in (a, b):
         measure.check_divisible()
     strength = _strength(blur, p)
-    found = np.empty((len(pairs), 2))
+    results = np.empty((len(pairs), 2))
     with Progress("Sinkhorn", progress) as bar:
         for k, (i, j) in enumerate(pairs):
             x, y = _with_mass(a.points(i, cells)), _with_mass(b.points(j, cells))
@@ -110,8 +105,8 @@ def sinkhorn_divergence(
 
                 parts.append(_cost(*both, p, strength, a.on_sphere, show))
             costs, errors = np.transpose(parts)
-            found[k] = np.array([1, -0.5, -0.5]) @ costs, np.array([1, 0.5, 0.5]) @ errors
-    costs, errors = found.T.reshape(2, *shape)
+            results[k] = np.array([1, -0.5, -0.5]) @ costs, np.array([1, 0.5, 0.5]) @ errors
+    costs, errors = results.T.reshape(2, *shape)
     powers = np.maximum(costs, 0.0)
     value = powers ** (1 / p)
     error = (powers + errors + np.maximum(-costs, 0.0)) ** (1 / p) - value
@@ -125,18 +120,19 @@ def _strength(blur: float, p: float) -> float:
     return float(blur**p)
 
 
-def _with_mass(points: Points) -> Points:
+def _with_mass(points: WeightedPoints) -> WeightedPoints:
     """The points of positive mass."""
     x, masses = points
-    return Points(np.ascontiguousarray(x[masses > 0]), masses[masses > 0] / masses.sum())
+    return WeightedPoints(np.ascontiguousarray(x[masses > 0]), masses[masses > 0] / masses.sum())
 
 
 def _cost(
-    a: Points, b: Points, p: float, strength: float, curved: bool, show: Callable[[float], None]
-) -> tuple[float, float]:
-    """A lower bound of S(a, b), and by how much it may be too small.
+    a: WeightedPoints, b: WeightedPoints, p: float, strength: float, curved: bool,
+    show: Callable[[float], None],
+) -> tuple[float, float]:  # fmt: skip
+    """A lower bound of S(a, b), and a bound of its error.
 
-    `show` is told which part of the work is done: one of all strengths after the other.
+    `show` is called with the fraction of the work that is done.
     """
     sizes = (6, len(a.x), len(b.x))
     check_memory(f"costs between {len(a.x)} and {len(b.x)} points", sizes, "cells, or the tokens")
@@ -149,22 +145,25 @@ def _cost(
         g = _maximum(costs, back, a.masses, b.masses, g, softer * strength, 2)[1]
         softer /= 2
         show(1 - (np.log2(softer) + 1) / levels)
-    f, g, off = _maximum(costs, back, a.masses, b.masses, g, strength, ROUNDS)
-    if not off <= MARGINAL:
+    f, g, off = _maximum(costs, back, a.masses, b.masses, g, strength, MAX_NEWTON_STEPS)
+    if not off <= MARGINAL_TOLERANCE:
         warnings.warn(
-            f"Sinkhorn's iteration has a marginal error of {off:.1e} after {ROUNDS} rounds, "
-            f"expected {MARGINAL:.0e}. Use a larger blur.",
+            f"Sinkhorn's iteration has a marginal error of {off:.1e} after {MAX_NEWTON_STEPS} "
+            f"rounds, expected {MARGINAL_TOLERANCE:.0e}. Use a larger blur.",
             UnresolvedWarning,
             stacklevel=5,
         )
     return float(a.masses @ f + b.masses @ g), float(off * (np.ptp(g) + strength))
 
 
-def _maximum(costs, back, a, b, g, strength: float, rounds: int):
-    """The potentials f, g after at most this number of rounds, and the error of the marginal b."""
+def _maximum(
+    costs: np.ndarray, back: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray,
+    strength: float, rounds: int,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    """The potentials f, g after at most `rounds` Newton steps, and the error of the marginal b."""
     log_a, log_b = np.log(a), np.log(b)
 
-    kernel = np.exp(costs / -strength) if costs.max() < SCALED * strength else None
+    kernel = np.exp(costs / -strength) if costs.max() < MAX_EXPONENT * strength else None
 
     def response(g: np.ndarray) -> np.ndarray:
         h = g / strength + log_b
@@ -179,13 +178,13 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
         return _by_kernel(kernel.T, h, strength)
 
     f = response(g)
-    enough = MARGINAL if rounds == ROUNDS else ROUGH
+    enough = MARGINAL_TOLERANCE if rounds == MAX_NEWTON_STEPS else COARSE_TOLERANCE
     for _ in range(rounds):
         before = np.inf
-        for left in range(0 if kernel is None else len(b) // PER_NEWTON, -1, -1):
+        for left in range(0 if kernel is None else len(b) // UNKNOWNS_PER_SWEEP, -1, -1):
             last, g = g, opposite(f)
             f = response(g)
-            off = float(np.abs(b * np.expm1((last - g) / strength)).sum())  # of the step before
+            off = float(np.abs(b * np.expm1((last - g) / strength)).sum())  # before this step
             if not off > enough or not _is_near(off / enough, off / before, left):
                 break
             before = off
@@ -196,7 +195,7 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
             break
         step = strength * _newton(plan, a, gradient)
         value, slope, length = float(a @ f + b @ g), float(gradient @ step), 1.0
-        for _ in range(HALVINGS):
+        for _ in range(STEP_HALVINGS):
             trial = response(g + length * step)
             if a @ trial + b @ (g + length * step) >= value + 1e-4 * length * slope:
                 f, g = trial, g + length * step
@@ -206,7 +205,7 @@ def _maximum(costs, back, a, b, g, strength: float, rounds: int):
 
 
 def _is_near(missing: float, ratio: float, steps: int) -> bool:
-    """Whether an error that is so many times too large will do after these steps, at this ratio."""
+    """Whether an error `missing` times too large will vanish in `steps` steps of this ratio."""
     return ratio == 0 or (ratio < 1 and np.log(missing) <= -steps * np.log(ratio))
 
 
@@ -216,11 +215,11 @@ def _newton(plan: np.ndarray, a: np.ndarray, gradient: np.ndarray) -> np.ndarray
 
     column = plan.sum(axis=0)
     hessian = np.diag(column) - plan.T @ (plan / a[:, None])
-    hessian[np.diag_indices_from(hessian)] += RIDGE * column
-    hessian += column.mean() / len(column)  # takes away the constant
+    hessian[np.diag_indices_from(hessian)] += HESSIAN_RIDGE * column
+    hessian += column.mean() / len(column)  # removes the constant
     try:
         return cho_solve(cho_factor(hessian, lower=True), gradient)
-    except LinAlgError:  # a plan that is nearly a permutation: only Sinkhorn's steps go on
+    except LinAlgError:  # the plan is nearly a permutation: only Sinkhorn's steps continue
         return np.zeros_like(gradient)
 
 
@@ -234,6 +233,6 @@ def _soft_minimum(costs: np.ndarray, h: np.ndarray, strength: float) -> np.ndarr
 
 
 def _by_kernel(kernel: np.ndarray, h: np.ndarray, strength: float) -> np.ndarray:
-    """A soft minimum from exp(-costs / strength), by one product with a matrix."""
+    """The soft minimum from the matrix exp(-costs / strength), by one product."""
     largest = h.max()
     return -strength * (largest + np.log(kernel @ np.exp(h - largest)))

@@ -19,18 +19,18 @@ from ..lowlevel.compilation import njit
 from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers
 from .distance import Distance
-from .linear_programs import Points, pairwise_distances
-from .measures import Measure, checked_pair
+from .linear_programs import WeightedPoints, pairwise_distances
+from .measures import Measure, PointMeasure, checked_pair
 
-MOST, LARGEST = {2: 10**7, 3: 2048}, 4096  # degrees, by dimension and beyond
-RELATIVE = 1e-13  # of the transforms at scattered points
-ROUNDED, CANCELLED = 1e-26, 1e-13  # squares of rounding errors; those of sums over pairs
-NEGLIGIBLE = 1e-17  # multiplier relative to the largest
-ROWS = 512
-FINE = 64  # grid points in the shortest wave of a series
-TRIED = 4  # maxima that are refined
-NEWTON = 5
-ROUNDING = 1e-14  # of a product of series, relative
+MAX_DEGREES, MAX_DEGREE = {2: 10**7, 3: 2048}, 4096  # by dimension, and in higher dimensions
+NUFFT_ERROR = 1e-13  # of the transforms at scattered points
+SQUARE_ROUNDING, PAIR_SUM_ROUNDING = 1e-26, 1e-13  # of squared distances
+NEGLIGIBLE_MULTIPLIER = 1e-17  # multiplier relative to the largest
+ROWS_PER_BLOCK = 512
+POINTS_PER_WAVE = 64  # grid points per shortest wave of a series
+REFINED_MAXIMA = 4
+NEWTON_STEPS = 5
+PRODUCT_ROUNDING = 1e-14  # relative, of a product of series
 BERNOULLI = {  # coefficients of B_2s, the lowest first
     1: (1 / 6, -1.0, 1.0),
     2: (-1 / 30, 0.0, 1.0, -2.0, 1.0),
@@ -61,7 +61,7 @@ def sobolev_distance(
     Returns
     -------
     Distance
-        Its error is that of rounding, and of the best rotation.
+        The error accounts for rounding and for the best rotation.
 
     Raises
     ------
@@ -94,19 +94,19 @@ def sobolev_distance(
     with np.errstate(divide="ignore"):
         weights = np.where(space.degrees > 0, (-space.laplacian) ** -float(s), 0.0)
     weights *= space.parseval
-    turned, doubt = first[pairs[:, 0]], np.zeros(len(pairs))
+    turned, rotation_error = first[pairs[:, 0]], np.zeros(len(pairs))
     if rotated:
-        angles, doubt = aligning_angles(weights * turned * np.conj(second[pairs[:, 1]]))
+        angles, rotation_error = aligning_angles(weights * turned * np.conj(second[pairs[:, 1]]))
         turned = turned * np.exp(-1j * np.arange(turned.shape[1]) * angles[:, None])
     squares = np.abs(turned - second[pairs[:, 1]]) ** 2 @ weights
     if closed:
         squares += _beyond_the_degree((a, b), (first, second), weights, pairs, int(s))
-    rounding = 2 * doubt + (CANCELLED if closed else ROUNDED)
+    rounding = 2 * rotation_error + (PAIR_SUM_ROUNDING if closed else SQUARE_ROUNDING)
     return _rooted(squares, shape, "harmonics", rounding.reshape(shape))
 
 
 def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known: bool) -> int:
-    """The highest degree of the sum: `degree`, or that of the densities."""
+    """The highest degree of the sum: `degree`, or the degree of the densities."""
     if not a.on_sphere:
         raise ValueError(
             f"sobolev_distance needs measures on a sphere; got tokens in R^{a.dimension}."
@@ -118,7 +118,7 @@ def _checked_degree(a: Measure, b: Measure, s: float, degree: int | None, known:
         )
     if degree is None:
         return max((x.state.space.degree for x in (a, b) if x.smooth), default=1)
-    return whole_number("degree", degree, most=MOST.get(a.dimension, LARGEST))
+    return whole_number("degree", degree, most=MAX_DEGREES.get(a.dimension, MAX_DEGREE))
 
 
 @with_hints
@@ -138,7 +138,7 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     Returns
     -------
     Distance
-        Its error is that of rounding.
+        The error accounts for rounding.
 
     Notes
     -----
@@ -154,38 +154,38 @@ def mmd(a: Any, b: Any, beta: float = 1.0) -> Distance:
     d = a.dimension
     pointwise = a.pointwise and b.pointwise
     multipliers = _multipliers(beta, d) if a.on_sphere else np.empty(0)
-    resolved = a.on_sphere and multipliers[-1] <= NEGLIGIBLE * multipliers[0]
+    resolved = a.on_sphere and multipliers[-1] <= NEGLIGIBLE_MULTIPLIER * multipliers[0]
     if not a.on_sphere or (pointwise and (d > 3 or not resolved)):
         energies = [_sum_over_pairs(a.points(i, 0), b.points(j, 0), beta) for i, j in pairs]
-        return _rooted(np.array(energies), shape, "all pairs", CANCELLED)
+        return _rooted(np.array(energies), shape, "all pairs", PAIR_SUM_ROUNDING)
     if not resolved:
         raise ValueError(
-            f"mmd of densities is summed over at most {LARGEST} harmonics, too few for beta = "
+            f"mmd of densities is summed over at most {MAX_DEGREE} harmonics, too few for beta = "
             f"{beta:g}: expected beta <= about 1e5."
         )
     space, first, second = _in_harmonics(a, b, len(multipliers) - 1, "mmd")
     weights = multipliers[space.degrees] * (space.degrees > 0) * space.parseval
     squares = np.abs(first[pairs[:, 0]] - second[pairs[:, 1]]) ** 2 @ weights
-    return _rooted(squares, shape, "harmonics", ROUNDED)
+    return _rooted(squares, shape, "harmonics", SQUARE_ROUNDING)
 
 
 def _multipliers(beta: float, dimension: int) -> np.ndarray:
-    """Those of K that are not negligible."""
+    """The multipliers of K that are not negligible."""
     degree = 16
     while True:
         multipliers = exponential_multipliers(beta, degree, dimension)
-        if multipliers[-1] <= NEGLIGIBLE * multipliers[0] or degree == LARGEST:
+        if multipliers[-1] <= NEGLIGIBLE_MULTIPLIER * multipliers[0] or degree == MAX_DEGREE:
             return multipliers
         degree *= 2
 
 
-def _sum_over_pairs(a: Points, b: Points, beta: float) -> float:
-    """int int K d(a - b) d(a - b) of points."""
+def _sum_over_pairs(a: WeightedPoints, b: WeightedPoints, beta: float) -> float:
+    """int int K d(a - b) d(a - b) for points."""
     x = np.concatenate([a.x, b.x])
     masses = np.concatenate([a.masses, -b.masses])
     total = 0.0
-    for begin in range(0, len(x), ROWS):
-        rows = slice(begin, begin + ROWS)
+    for begin in range(0, len(x), ROWS_PER_BLOCK):
+        rows = slice(begin, begin + ROWS_PER_BLOCK)
         squares = pairwise_distances(x[rows], x, 2, False)
         total += masses[rows] @ np.exp(-beta / 2 * squares) @ masses
     return float(total)
@@ -197,7 +197,7 @@ def _sum_over_pairs(a: Points, b: Points, beta: float) -> float:
 def _in_harmonics(
     a: Measure, b: Measure, degree: int, name: str
 ) -> tuple[Space, np.ndarray, np.ndarray]:
-    """Both in axisymmetric harmonics, or in all of the circle or S^2: (members, modes) each."""
+    """A space and the coefficients of both, (members, modes): axisymmetric or full harmonics."""
     d = a.dimension
     if d > 2 and a.axisymmetric and b.axisymmetric:
         return Zonal(d, degree), a.axial_coefficients(degree), b.axial_coefficients(degree)
@@ -210,43 +210,48 @@ def _in_harmonics(
     return space, a.coefficients(space), b.coefficients(space)
 
 
-def _rooted(squares, shape: tuple[int, ...], method: str, rounding) -> Distance:
-    """Square roots of sums that rounding may have made slightly negative."""
+def _rooted(
+    squares: np.ndarray, shape: tuple[int, ...], method: str, rounding: np.ndarray | float
+) -> Distance:
+    """The distance from its squares, which rounding may have made slightly negative."""
     some = np.maximum(squares, 0.0).reshape(shape)
     value = np.sqrt(some)
-    return Distance(value, np.sqrt(some + rounding) - value + RELATIVE * value, method)
+    return Distance(value, np.sqrt(some + rounding) - value + NUFFT_ERROR * value, method)
 
 
-def _beyond_the_degree(states, series, weights: np.ndarray, pairs: np.ndarray, s: int):
-    """What the harmonics of points on the circle add beyond the degree of the series, (pairs,)."""
+def _beyond_the_degree(
+    states: tuple[Measure, Measure], series: tuple[np.ndarray, np.ndarray], weights: np.ndarray,
+    pairs: np.ndarray, s: int,
+) -> np.ndarray:  # fmt: skip
+    """The contribution of harmonics beyond the degree of the series, for points, (pairs,)."""
     signed = [
         (*state.angles_on_circle(), coefficients, sign, members)
         for state, coefficients, sign, members in zip(states, series, (1, -1), pairs.T, strict=True)
-        if not state.smooth
+        if isinstance(state, PointMeasure)
     ]
     result = np.empty(len(pairs))
     for k in range(len(pairs)):
-        angles = np.concatenate([places[i[k]] for places, _, _, _, i in signed]) / (2 * pi)
+        angles = np.concatenate([positions[i[k]] for positions, _, _, _, i in signed]) / (2 * pi)
         masses = np.concatenate([sign * m[i[k]] for _, m, _, sign, i in signed])
-        known = np.sum([sign * c[i[k]] for _, _, c, sign, i in signed], axis=0)
+        truncated = np.sum([sign * c[i[k]] for _, _, c, sign, i in signed], axis=0)
         order = np.argsort(angles)
         energy = _energy_of_pairs(angles[order], masses[order], np.array(BERNOULLI[s]))
         scale = (-1) ** (s + 1) * (2 * pi) ** (2 * s) / factorial(2 * s)
-        result[k] = scale * energy - np.abs(known) ** 2 @ weights
+        result[k] = scale * energy - np.abs(truncated) ** 2 @ weights
     return result
 
 
 @njit(cache=True, nogil=True)
-def _energy_of_pairs(x, masses, kernel):
+def _energy_of_pairs(x: np.ndarray, masses: np.ndarray, kernel: np.ndarray) -> float:
     """sum_ij masses_i masses_j kernel(|x_i - x_j|) for increasing x.
 
     moments_q = sum of masses_j (x - x_j)^q over the points x_j before x, updated from x to x.
     """
     size = kernel.size
     moments, shifted = np.zeros(size), np.zeros(size)
-    total = place = 0.0
+    total = last = 0.0
     for i in range(x.size):
-        step, place = x[i] - place, x[i]
+        step, last = x[i] - last, x[i]
         for q in range(size):  # Horner's scheme for sum_r binomial(q, r) step^(q - r) moments_r
             shifted[q] = moments[q]
         for q in range(1, size):
@@ -270,40 +275,40 @@ def aligning_angles(series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     g is (members, K + 1), the results are (members,).
 
-    On a grid of spacing h a maximum is lower than the true one by (K h)^2/8 sum |g_k| at most, as
-    |f''| <= K^2 sum |g_k|. The 4 largest local maxima are refined by Newton steps. The fifth, plus
-    that bound, is an upper bound of all others.
+    On a grid of spacing h the largest value is below the maximum by at most (K h)^2/8 sum |g_k|,
+    since |f''| <= K^2 sum |g_k|. The 4 largest local maxima are refined by Newton steps. The fifth
+    plus that bound is an upper bound of all others.
     """
     series, period = _over_a_period(series)
     degree = series.shape[1] - 1
     if degree == 0:
         return np.zeros(len(series)), np.zeros(len(series))
-    points = FINE * degree
+    points = POINTS_PER_WAVE * degree
     values = np.fft.fft(series, points, axis=1).real
     peaks = (values >= np.roll(values, 1, axis=1)) & (values >= np.roll(values, -1, axis=1))
     ranked = np.where(peaks, values, -np.inf)
-    best = np.argpartition(-ranked, TRIED, axis=1)[:, : TRIED + 1]
+    best = np.argpartition(-ranked, REFINED_MAXIMA, axis=1)[:, : REFINED_MAXIMA + 1]
     best = np.take_along_axis(best, np.argsort(-np.take_along_axis(ranked, best, 1), axis=1), 1)
     heights = np.take_along_axis(ranked, best, axis=1)
-    angles = _refined(series, 2 * np.pi / points * best[:, :TRIED])
+    angles = _refined(series, 2 * np.pi / points * best[:, :REFINED_MAXIMA])
     refined = _value(series, angles)
     rows, top = np.arange(len(series)), refined.argmax(axis=1)
-    slack = (2 * np.pi / FINE) ** 2 / 8 * np.abs(series).sum(axis=1)
+    slack = (2 * np.pi / POINTS_PER_WAVE) ** 2 / 8 * np.abs(series).sum(axis=1)
     return angles[rows, top] / period, np.maximum(
-        heights[:, TRIED] + slack - refined[rows, top], 0.0
+        heights[:, REFINED_MAXIMA] + slack - refined[rows, top], 0.0
     )
 
 
 def _over_a_period(series: np.ndarray) -> tuple[np.ndarray, int]:
-    """The degrees that are multiples of a common divisor, and the divisor: f repeats as often."""
+    """The series over one period of f, and the number of periods: the divisor of all degrees."""
     sizes = np.abs(series)
-    present = np.flatnonzero(np.any(sizes[:, 1:] > ROUNDING * sizes.max(), axis=0)) + 1
+    present = np.flatnonzero(np.any(sizes[:, 1:] > PRODUCT_ROUNDING * sizes.max(), axis=0)) + 1
     period = int(np.gcd.reduce(present)) if present.size else 0
     return (series[:, ::period], period) if period else (series[:, :1], 1)
 
 
 def _value(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
-    """f at angles (members, tried)."""
+    """f at angles (members, angles)."""
     k = np.arange(series.shape[1])
     return (series[:, None] * np.exp(-1j * k * angles[..., None])).sum(axis=2).real
 
@@ -311,10 +316,12 @@ def _value(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
 def _refined(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """The angles after Newton steps for f' = 0."""
     k = np.arange(series.shape[1])
-    for _ in range(NEWTON):
+    for _ in range(NEWTON_STEPS):
         waves = series[:, None] * np.exp(-1j * k * angles[..., None])
         first, second = (waves * -1j * k).sum(axis=2).real, -(waves * k**2).sum(axis=2).real
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(second < 0, -first / second, 0.0)
-        angles = angles + np.clip(step, -np.pi / k[-1] / FINE, np.pi / k[-1] / FINE)
+        angles = angles + np.clip(
+            step, -np.pi / k[-1] / POINTS_PER_WAVE, np.pi / k[-1] / POINTS_PER_WAVE
+        )
     return angles

@@ -13,43 +13,42 @@ from ..core.checks import check_memory
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..lowlevel.compilation import njit
 
-NEAR = 0.01  # angles closer than this to 0 or pi lose digits in an inner product
-MOST_PAIRS = 2**28  # their costs and the plan are 4 GiB
-PIVOTS = 10**9
-OPTIMAL = 1e-9  # gap between plan and certificate, relative to the largest cost
-BLOCK = 2**22  # pairs at a time
-IN_CACHE = 2**17  # pairs at a time
-ROUNDED = 1e-14  # error of 2 - 2 <x, y> as the square of a chord
+SMALL_ANGLE = 0.01  # closer to 0 or pi than this, the arc cosine loses digits
+MAX_PAIRS = 2**28  # costs and plan take 4 GiB
+MAX_PIVOTS = 10**9
+OPTIMALITY_GAP = 1e-9  # between plan and certificate, relative to the largest cost
+PAIRS_IN_CACHE = 2**17
+CHORD_ROUNDING = 1e-14  # error of 2 - 2 <x, y> as the square of a chord
 
 
-class Points(NamedTuple):
-    """Points with masses: x (n, d), masses (n,)."""
+class WeightedPoints(NamedTuple):
+    """WeightedPoints with masses: x (n, d), masses (n,)."""
 
     x: np.ndarray
     masses: np.ndarray
 
 
 class Cells(NamedTuple):
-    """A density by cells: a fine quadrature of it, and one point for each cell.
+    """A density divided into cells: a fine quadrature, and one point per cell.
 
     Attributes
     ----------
-    fine : Points
+    fine : WeightedPoints
     owner : ndarray of int, (fine n,)
         The cell of each point of the fine quadrature.
-    coarse : Points
+    coarse : WeightedPoints
         Centres of the cells, with their masses.
-    check : Points
+    check : WeightedPoints
         Another quadrature, of about half as many points, that shows the error of the fine one.
     """
 
-    fine: Points
+    fine: WeightedPoints
     owner: np.ndarray
-    coarse: Points
-    check: Points
+    coarse: WeightedPoints
+    check: WeightedPoints
 
     def radius(self, p: float) -> float:
-        """An upper bound of W_p between the density and its points: all go to their centre."""
+        """An upper bound of W_p between the density and its centres."""
         angles = angles_between(self.fine.x, self.coarse.x[self.owner])
         return float((self.fine.masses @ angles**p) ** (1 / p))
 
@@ -78,7 +77,9 @@ class Plan(NamedTuple):
     scale: float
 
 
-def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
+def optimal_plan(
+    x: np.ndarray, a: np.ndarray, y: np.ndarray, b: np.ndarray, p: float, on_sphere: bool = True
+) -> Plan:
     """The plan of least cost between sum_i a_i delta_{x_i} and sum_j b_j delta_{y_j}.
 
     Raises
@@ -93,23 +94,23 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
     """
     from ot import emd
 
-    if len(x) * len(y) > MOST_PAIRS:
+    if len(x) * len(y) > MAX_PAIRS:
         raise MeanfieldError(
             f"Optimal transport between {len(x)} and {len(y)} points needs all pairs, at most "
-            f"{MOST_PAIRS}. Take fewer tokens, or sliced_wasserstein, sobolev_distance or mmd, "
-            "which are made for many."
+            f"{MAX_PAIRS}. Take fewer tokens, or sliced_wasserstein, sobolev_distance or mmd, "
+            "whose cost is nearly linear."
         )
     sizes = (4, len(x), len(y))
     check_memory(f"costs between {len(x)} and {len(y)} points", sizes, "cells, or the tokens")
     costs, scale = _scaled_costs(x, y, p, on_sphere)
-    options = {"numItermax": PIVOTS, "center_dual": False, "check_marginals": False}
+    options = {"numItermax": MAX_PIVOTS, "center_dual": False, "check_marginals": False}
     plan, log = emd(a / a.sum(), b / b.sum(), costs, log=True, **options)
     v = log["v"]
     u = np.min(costs - v, axis=1)
     bound = float(a @ u + b @ v)
     missing = np.abs(plan.sum(axis=1) - a / a.sum()).sum()  # mass that an unfinished plan leaves
     cost = float(np.vdot(plan, costs) + missing * costs.max())
-    if cost - bound > OPTIMAL * costs.max():
+    if cost - bound > OPTIMALITY_GAP * costs.max():
         warnings.warn(
             f"The network simplex stopped {cost - bound:.1e} above its lower bound, at {cost:.3e}: "
             "the distance is between the two, as its error says.",
@@ -122,15 +123,15 @@ def optimal_plan(x, a, y, b, p: float, on_sphere: bool = True) -> Plan:
 # Semi-discrete transport --------------------------------------------------------------------
 
 
-def semidiscrete_bounds(cells: Cells, points: Points, p: float) -> tuple[float, float]:
+def semidiscrete_bounds(cells: Cells, points: WeightedPoints, p: float) -> tuple[float, float]:
     """A lower and an upper bound of the least cost between a density and points.
 
     From below by the potential of an optimal plan between the cells and the points:
 
         int min_j (d(x, y_j)^p - v_j) dmu(x) + sum_j masses_j v_j.
 
-    From above by the plan itself, in which all points of a cell go where their cell goes. Both are
-    integrals of the density by a quadrature, whose error is estimated by another one.
+    From above by the plan itself, with all points of a cell moved like the cell. Both are integrals
+    of the density by a quadrature, whose error a second quadrature estimates.
     """
     plan = optimal_plan(*cells.coarse, *points, p)
     plan = plan._replace(potential=plan.potential * plan.scale**p)
@@ -139,16 +140,16 @@ def semidiscrete_bounds(cells: Cells, points: Points, p: float) -> tuple[float, 
     return max(below - error, 0.0), _cost_of_cells(cells, points, plan, p) + error
 
 
-def dual_value(fine: Points, points: Points, plan: Plan, p: float) -> float:
+def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: float) -> float:
     """The lower bound of `semidiscrete_bounds`.
 
-    Chords are shorter than arcs, and cheaper: those of all pairs leave few arcs to be computed.
+    Chords bound arcs from below and are cheaper: with them few arcs have to be computed.
     """
     total = float(points.masses @ plan.potential)
-    rows = max(IN_CACHE // len(points.x), 1)
+    rows = max(PAIRS_IN_CACHE // len(points.x), 1)
     for begin in range(0, len(fine.x), rows):
         x = fine.x[begin : begin + rows]
-        least = 2 - ROUNDED - 2 * (x @ points.x.T)
+        least = 2 - CHORD_ROUNDING - 2 * (x @ points.x.T)
         if p != 2:
             np.maximum(least, 0, out=least)
             least **= p / 2
@@ -160,8 +161,11 @@ def dual_value(fine: Points, points: Points, plan: Plan, p: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _least_costs(x, y, potential, p, least, first):
-    """min_j (d(x_i, y_j)^p - v_j), which is not below `least`, (n, m), and begins at `first`."""
+def _least_costs(
+    x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, least: np.ndarray,
+    first: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `least` (n, m)."""
     costs = np.empty(len(x))
     for i in range(len(x)):
         cost = _arc(x[i], y[first[i]]) ** p - potential[first[i]]
@@ -173,8 +177,8 @@ def _least_costs(x, y, potential, p, least, first):
 
 
 @njit(cache=True, nogil=True)
-def _arc(x, y):
-    """The angle between unit vectors, to rounding, relative."""
+def _arc(x: np.ndarray, y: np.ndarray) -> float:
+    """The angle between unit vectors, to relative rounding."""
     apart = together = 0.0
     for k in range(len(x)):
         apart += (x[k] - y[k]) ** 2
@@ -182,8 +186,8 @@ def _arc(x, y):
     return 2 * np.arctan2(np.sqrt(apart), np.sqrt(together))
 
 
-def _cost_of_cells(cells: Cells, points: Points, plan: Plan, p: float) -> float:
-    """Each point of the fine quadrature goes to the points to which parts of its cell go."""
+def _cost_of_cells(cells: Cells, points: WeightedPoints, plan: Plan, p: float) -> float:
+    """The cost of a plan in which each fine point is distributed like its cell."""
     rows, columns = np.nonzero(plan.masses)
     shares = plan.masses[rows, columns] / cells.coarse.masses[rows]
     order = np.argsort(cells.owner, kind="stable")
@@ -199,7 +203,7 @@ def _cost_of_cells(cells: Cells, points: Points, plan: Plan, p: float) -> float:
 
 
 def angles_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Angles in radians between unit vectors (..., d), broadcast; each to rounding, relative."""
+    """Angles in radians between unit vectors (..., d), broadcast, to relative rounding."""
     chord, other = (np.linalg.norm(x - sign * y, axis=-1) for sign in (1, -1))
     return 2 * np.arctan2(chord, other)
 
@@ -221,7 +225,9 @@ def pairwise_distances(x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool) 
     return _to_the_power(distances, p)
 
 
-def _scaled_costs(x, y, p: float, on_sphere: bool) -> tuple[np.ndarray, float]:
+def _scaled_costs(
+    x: np.ndarray, y: np.ndarray, p: float, on_sphere: bool
+) -> tuple[np.ndarray, float]:
     """(d(x_i, y_j) / scale)^p and the scale, the largest distance, so that no power overflows."""
     bound = 1.0 if on_sphere else float(np.abs(x).max() + np.abs(y).max()) or 1.0
     distances = pairwise_distances(x / bound, y / bound, 1, on_sphere)
@@ -238,9 +244,9 @@ def _to_the_power(distances: np.ndarray, p: float) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _refine(x, y, angles):
-    """Angles near 0 and pi from the difference and the sum of the vectors."""
+def _refine(x: np.ndarray, y: np.ndarray, angles: np.ndarray) -> None:
+    """Recompute angles near 0 and pi from the difference and the sum of the vectors."""
     for i in range(len(x)):
         for j in range(len(y)):
-            if angles[i, j] < NEAR or angles[i, j] > np.pi - NEAR:
+            if angles[i, j] < SMALL_ANGLE or angles[i, j] > np.pi - SMALL_ANGLE:
                 angles[i, j] = _arc(x[i], y[j])

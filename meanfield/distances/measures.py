@@ -1,8 +1,8 @@
-"""States as measures: what distances ask of a state.
+"""States as measures: the interface that distances need.
 
-A state is made of points, or has a density. `measure_of` finds the class that answers for it. A
-state from elsewhere takes part if it has a method ``as_measure()`` that returns a state known here,
-for instance `Tokens`.
+A state consists of points or has a density. `measure_of` returns it as a `Measure`. A state defined
+elsewhere can be measured if it has a method ``as_measure()`` that returns one of the states
+registered here, for instance `Tokens`.
 """
 
 from abc import ABC, abstractmethod
@@ -18,44 +18,44 @@ from ..spaces.contract import dimension_of_harmonics
 from ..spaces.kernels import legendre_averages
 from ..spaces.sphere_points import empirical_coefficients
 from ..states import Dirac, Tokens
-from .linear_programs import Cells, Points, angles_between
+from .linear_programs import Cells, WeightedPoints, angles_between
 from .quantiles import curves_of_densities, curves_of_points
 
-ON_AXIS = 1e-15
-ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
-NODES, WAVES = 60, 30  # beyond the degree: for any power, and for sin^(d - 2) in d dimensions
-FINE = 40  # points of the quadrature in a cell, about
-LLOYD = 8  # iterations that place the cells
+AXIS_TOLERANCE = 1e-15
+NUFFT_ACCURACY = 1e-14  # of the transforms of ducc0 on the circle
+POWER_NODES, SINE_NODES = 60, 30  # beyond the degree: for angle^p, and for sin^(d - 2)
+POINTS_PER_CELL = 40  # quadrature points in a cell, about
+LLOYD_STEPS = 8
 WITHOUT_AXIS = (
     "Polar angles and axial coefficients need a measure that is symmetric about the last axis, for "
     "instance a Density on Zonal; got {}."
 )
-ALL, UNTURNED = slice(None), np.zeros(1)
+ALL_MEMBERS, NO_ROTATION = slice(None), np.zeros(1)
 
 
 class Measure(ABC):
-    """A state, or an ensemble of states, as a measure.
+    """The measure that a state, or an ensemble of states, represents.
 
     Attributes
     ----------
     state : object
     shape : tuple of int
-        Of the ensemble; its members are counted flat.
+        Shape of the ensemble; members are numbered in C order.
     dimension : int
         The ambient dimension d.
     on_sphere : bool
-        Whether it lives on S^(d-1) rather than in R^d.
+        True for a measure on S^(d-1), False for one in R^d.
     smooth : bool
-        Whether it has a density.
+        True if it has a density.
     pointwise : bool
-        Whether it is a sum of points with masses >= 0.
+        True if it is a sum of points with masses >= 0.
     axisymmetric : bool
-        Whether it is known to be symmetric about the last axis; it then has `polar_curves` and
+        True if it is represented as symmetric about the last axis; it then has `polar_curves` and
         `axial_coefficients`.
     uniform : bool
-        Whether it is the uniform measure.
+        True for the uniform measure.
     single_point : ndarray (d,), or None
-        The point that has all mass.
+        The point that carries all mass.
     """
 
     on_sphere = True
@@ -73,41 +73,43 @@ class Measure(ABC):
         return f"{type(self.state).__name__} {f'on S^{d - 1}' if self.on_sphere else f'in R^{d}'}"
 
     def check_divisible(self) -> None:
-        """Raise ValueError for what neither is made of points nor can be divided into cells."""
+        """Raise ValueError unless it consists of points or can be divided into cells."""
         return
 
     @abstractmethod
-    def points(self, member: int, cells: int) -> Points:
-        """A member as points; a density as about this number of cells."""
+    def points(self, member: int, cells: int) -> WeightedPoints:
+        """The points of a member; a density is divided into about `cells` cells."""
 
     @abstractmethod
-    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
-        """Quantile functions (members, pieces + 1, columns) on the circle, each turned."""
+    def curves_on_circle(
+        self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION
+    ) -> np.ndarray:
+        """Quantile functions (members, pieces + 1, columns) on the circle, rotated by `angles`."""
 
     @abstractmethod
     def polar_curves(self) -> np.ndarray:
-        """Quantile functions of the angle to the last axis of an axisymmetric measure."""
+        """Quantile functions of the angle from the last axis of an axisymmetric measure."""
 
     @abstractmethod
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
-        """W_p to the Dirac at a unit vector, (*ensemble,): (int d(x, point)^p dmu)^(1/p)."""
+        """W_p from the Dirac measure at a point, (*ensemble,): (int d(x, point)^p dmu)^(1/p)."""
 
     @abstractmethod
     def coefficients(self, space: Space) -> np.ndarray:
         """Coefficients (members, modes) with respect to the harmonics of the circle or S^2."""
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
-        """Coefficients (members, degree + 1) as those of `Zonal`; TypeError without an axis."""
+        """Coefficients (members, degree + 1) in the basis of `Zonal`; TypeError without an axis."""
         raise TypeError(WITHOUT_AXIS.format(self))
 
 
 def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int, ...], np.ndarray]:
-    """Two states as measures, the shape of the ensemble of pairs, and their members (pairs, 2).
+    """Two states as measures, the shape of the ensemble of pairs, and the members (pairs, 2).
 
     Raises
     ------
     TypeError
-        If a state is no measure.
+        If a state cannot be compared.
     ValueError
         For different spaces, ensembles that do not broadcast, and negative densities.
     """
@@ -129,14 +131,14 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
 
 
 def measure_of(name: str, state: Any) -> Measure:
-    """The measure that a state is; raises TypeError, in the name of a distance, if it is none."""
+    """The measure that a state represents; raises TypeError if it represents none."""
     if hasattr(state, "as_measure"):
         return measure_of(name, state.as_measure())
-    measure = _known(state)
+    measure = _measure_of_state(state)
     if measure is None:
-        *names, last = [known.__name__ for known in _known.registry if known is not object]
+        *names, last = [cls.__name__ for cls in _measure_of_state.registry if cls is not object]
         raise TypeError(
-            f"{name} is between states: {', '.join(names)} or {last}, or a state whose method "
+            f"{name} compares states: {', '.join(names)} or {last}, or a state whose method "
             f"as_measure() returns one of these; got {type(state).__name__}."
         )
     return measure
@@ -146,7 +148,7 @@ def measure_of(name: str, state: Any) -> Measure:
 
 
 class SmoothMeasure(Measure):
-    """A density with respect to the uniform measure, by its harmonics."""
+    """A density with respect to the uniform measure, given by its harmonics."""
 
     smooth = True
 
@@ -160,11 +162,11 @@ class SmoothMeasure(Measure):
     def check_divisible(self) -> None:
         if self.dimension > 3:
             raise ValueError(
-                f"A density on S^{self.dimension - 1} has a distance from axisymmetric states and "
-                "from Diracs only. Compare tokens: density.sample(n, rng=0)."
+                f"A density on S^{self.dimension - 1} can be compared only with axisymmetric "
+                "states and Dirac measures. Compare a sample: density.sample(n, rng=0)."
             )
 
-    def points(self, member: int, cells: int) -> Points:
+    def points(self, member: int, cells: int) -> WeightedPoints:
         return self.cells(member, cells).coarse
 
     def cells(self, member: int, count: int) -> Cells:
@@ -177,26 +179,28 @@ class SmoothMeasure(Measure):
         if self.dimension == 2:
             fine = self._quadrature(member, Circle(max(count // 3, self.space.degree)))
             return Cells(fine, np.arange(len(fine.x)), fine, fine)
-        degree = max(int((FINE * count / 4.5) ** 0.5), self.space.degree)
+        degree = max(int((POINTS_PER_CELL * count / 4.5) ** 0.5), self.space.degree)
         x, masses = fine = self._quadrature(member, Sphere(max(degree, 2)))
         centres = x[np.random.default_rng(0).choice(len(x), count, replace=False, p=masses)]
-        for _ in range(LLOYD):
+        for _ in range(LLOYD_STEPS):
             owner = cKDTree(centres).query(x)[1]
             sums = np.stack([np.bincount(owner, masses * c, len(centres)) for c in x.T], axis=1)
             kept = np.bincount(owner, minlength=len(centres)) > 0
             centres = sums[kept] / np.linalg.norm(sums[kept], axis=1, keepdims=True)
         owner = cKDTree(centres).query(x)[1]
-        coarse = Points(centres, np.bincount(owner, masses, len(centres)))
+        coarse = WeightedPoints(centres, np.bincount(owner, masses, len(centres)))
         check = self._quadrature(member, Sphere(max(int(0.7 * degree), 2)))
         return Cells(fine, owner, coarse, check)
 
-    def _quadrature(self, member: int, grid: Space) -> Points:
+    def _quadrature(self, member: int, grid: Space) -> WeightedPoints:
         """The density on a grid, where it is positive."""
         masses = grid.weights * self.space.at(self.series[member], grid.points)
         some = masses > 0
-        return Points(grid.points[some], masses[some] / masses[some].sum())
+        return WeightedPoints(grid.points[some], masses[some] / masses[some].sum())
 
-    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
+    def curves_on_circle(
+        self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION
+    ) -> np.ndarray:
         circle = Circle(self.space.degree)
         series = self.coefficients(circle)[members] * np.exp(-1j * circle.degrees * angles[:, None])
 
@@ -213,11 +217,11 @@ class SmoothMeasure(Measure):
         return curves_of_densities(density, pi)
 
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
-        """The harmonics of angle^p, by Funk and Hecke, against those of the density."""
+        """Integrate angle^p against the density, by the Funk-Hecke formula."""
         from scipy.special import roots_jacobi
 
         d = self.dimension
-        size = self.space.degree + NODES + int(min(d, WAVES * d**0.5))
+        size = self.space.degree + POWER_NODES + int(min(d, SINE_NODES * d**0.5))
         nodes, weights = roots_jacobi(size, 0, p)
         angles = pi * (1 + nodes) / 2
         weights = (pi / 2) ** (p + 1) * weights * _polar_weight(d, angles)
@@ -240,7 +244,7 @@ def _polar_weight(dimension: int, angle: np.ndarray) -> np.ndarray:
 
 
 def _about_the_last_axis(series: np.ndarray, space: Space) -> np.ndarray:
-    """Coefficients of axisymmetric functions, (members, degree + 1), on the circle or S^2."""
+    """Coefficients on the circle or S^2 of axial ones, (members, degree + 1)."""
     k = np.arange(space.degree + 1)
     result = np.zeros((len(series), space.degrees.size), dtype=complex)
     if space.dimension == 2:  # the axis e_2 is the angle pi / 2
@@ -253,7 +257,7 @@ def _about_the_last_axis(series: np.ndarray, space: Space) -> np.ndarray:
 
 
 class PointMeasure(Measure):
-    """Points with masses, flattened: x (members, n, d), masses (members, n)."""
+    """WeightedPoints with masses, flattened: x (members, n, d), masses (members, n)."""
 
     pointwise = True
 
@@ -263,16 +267,18 @@ class PointMeasure(Measure):
         self.x, self.masses = x.reshape(-1, *x.shape[-2:]), masses.reshape(-1, x.shape[-2])
         self.on_sphere = getattr(state, "on_sphere", True)
 
-    def points(self, member: int, _cells: int) -> Points:
-        return Points(self.x[member], self.masses[member])
+    def points(self, member: int, _cells: int) -> WeightedPoints:
+        return WeightedPoints(self.x[member], self.masses[member])
 
     def angles_on_circle(self) -> tuple[np.ndarray, np.ndarray]:
         """Angles in [0, 2 pi) and masses, (members, n) each."""
         return np.arctan2(self.x[..., 1], self.x[..., 0]) % (2 * pi), self.masses
 
-    def curves_on_circle(self, members: Any = ALL, angles: np.ndarray = UNTURNED) -> np.ndarray:
-        places, masses = self.angles_on_circle()
-        return curves_of_points((places[members] + angles[:, None]) % (2 * pi), masses[members])
+    def curves_on_circle(
+        self, members: Any = ALL_MEMBERS, angles: np.ndarray = NO_ROTATION
+    ) -> np.ndarray:
+        positions, masses = self.angles_on_circle()
+        return curves_of_points((positions[members] + angles[:, None]) % (2 * pi), masses[members])
 
     def polar_curves(self) -> np.ndarray:
         return curves_of_points(self.angles_to(np.eye(self.dimension)[-1]), self.masses)
@@ -296,12 +302,12 @@ class PointMeasure(Measure):
 
 
 class PointMass(PointMeasure):
-    """All mass at one point."""
+    """The Dirac measure at one point."""
 
     def __init__(self, state: Dirac):
         super().__init__(state, state.point[None], np.ones(1))
         self.single_point = state.point
-        self.axisymmetric = float(np.abs(state.point[:-1]).max()) <= ON_AXIS
+        self.axisymmetric = float(np.abs(state.point[:-1]).max()) <= AXIS_TOLERANCE
 
     def axial_coefficients(self, degree: int) -> np.ndarray:
         l = range(degree + 1)
@@ -310,13 +316,13 @@ class PointMass(PointMeasure):
 
 
 class NodeMeasure(PointMeasure):
-    """The nodes of a quadrature that the flow carries; rounding makes some masses -1e-19."""
+    """The quadrature nodes of characteristics; rounding makes some masses about -1e-19."""
 
     def __init__(self, state: Characteristics):
         super().__init__(state, state.points, np.maximum(state.masses, 0.0))
 
-    def points(self, member: int, _cells: int) -> Points:
-        return Points(self.x[0], self.masses[0] / self.masses.sum())
+    def points(self, member: int, _cells: int) -> WeightedPoints:
+        return WeightedPoints(self.x[0], self.masses[0] / self.masses.sum())
 
     def angles_to(self, point: np.ndarray) -> np.ndarray:
         return self.state.chart.distances(self.state.coordinates, point)[None]
@@ -329,7 +335,7 @@ class NodeMeasure(PointMeasure):
 
 
 class LatitudeMeasure(NodeMeasure):
-    """Nodes of an axisymmetric density, each of which is a circle of latitude."""
+    """The nodes of an axisymmetric density, each a circle of latitude."""
 
     pointwise = False
     axisymmetric = True
@@ -337,11 +343,11 @@ class LatitudeMeasure(NodeMeasure):
     def check_divisible(self) -> None:
         raise ValueError(
             "Characteristics of an axisymmetric density are circles of latitude, not points: "
-            "their distance is known from other axisymmetric states only. Use Sphere in d = 3."
+            "they can be compared only with axisymmetric states. Use Sphere in d = 3."
         )
 
     def distance_to(self, point: np.ndarray, p: float) -> np.ndarray:
-        if np.abs(point[:-1]).max() > ON_AXIS:
+        if np.abs(point[:-1]).max() > AXIS_TOLERANCE:
             self.check_divisible()
         return super().distance_to(point, p)
 
@@ -359,21 +365,21 @@ def _circle_transform(x: np.ndarray, masses: np.ndarray, degree: int) -> np.ndar
     from ducc0.nufft import nu2u
 
     angles, modes = np.arctan2(x[:, 1], x[:, 0])[:, None], np.empty(2 * degree + 1, dtype=complex)
-    options = {"forward": True, "epsilon": ACCURACY, "nthreads": 1, "fft_order": False}
+    options = {"forward": True, "epsilon": NUFFT_ACCURACY, "nthreads": 1, "fft_order": False}
     nu2u(points=masses.astype(complex), coord=angles, out=modes, periodicity=2 * pi, **options)
     return modes[degree:]
 
 
 @singledispatch
-def _known(_state: Any) -> Measure | None:
-    """The measure that a state of a known class is; None for others."""
+def _measure_of_state(_state: Any) -> Measure | None:
+    """The measure of a state of a registered class; None for other classes."""
     return None
 
 
-_known.register(Density, SmoothMeasure)
-_known.register(Tokens, PointMeasure)
-_known.register(Dirac, PointMass)
-_known.register(
+_measure_of_state.register(Density, SmoothMeasure)
+_measure_of_state.register(Tokens, PointMeasure)
+_measure_of_state.register(Dirac, PointMass)
+_measure_of_state.register(
     Characteristics,
     lambda state: (LatitudeMeasure if state.space.axisymmetric else NodeMeasure)(state),
 )

@@ -1,24 +1,24 @@
 """Optimal transport by quantile functions: on an interval, and around the circle.
 
-A measure on the line is described by its distribution function, or by the inverse of that, its
-quantile function. Both are one increasing curve (angle, mass below the angle). The curve is cut
+A measure on the line is described by its distribution function, or by its inverse, the quantile
+function. Both are the same increasing curve (angle, mass below the angle). The curve is divided
 into pieces, each with a parameter t from -1 to 1:
 
-    angle = place + width t,   mass below = level + rise_0 + rise_1 t + ... + rise_14 t^14.
+    angle = centre + width t,   mass below = level + rise_0 + rise_1 t + ... + rise_14 t^14.
 
 A point with mass is a piece of width 0, on which the mass rises to the level of the next piece. A
 density has about four pieces for its shortest wave, and agrees with the polynomials to rounding.
 
 A curve is an array with one row for each piece and a last row for the level 1. Its columns are
-level, place, width, rise_0, rise_1, ...; curves of points end with the column `width`.
+level, centre, width, rise_0, rise_1, ...; curves of points end with the column `width`.
 
 On an interval the optimal plan keeps the order, and W_p^p = int_0^1 |X(s) - Y(s)|^p ds with the
 quantile functions X and Y. Around the circle they are continued by X(s + 1) = X(s) + 2 pi, and one
-number is left to be found, the shift of least cost:
+number is left to be results, the shift of least cost:
 
     W_p^p = min over shifts of C(shift) = int_0^1 |X(s) - Y(s - shift)|^p ds.
 
-C is convex: two tangents give a lower bound, which is the certificate of the result. Between the
+C is convex, so two tangents give a lower bound, which certifies the result. Between the
 levels at which a piece of either curve begins, the integrand is smooth except where the difference
 changes its sign; the interval is cut there, and Gauss-Jacobi rules take the power.
 
@@ -36,23 +36,23 @@ from numpy.polynomial import chebyshev
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 
-LEVEL, PLACE, WIDTH, RISE = range(4)  # columns of a curve
-CHEBYSHEV = 14  # nodes of the polynomial on one piece
-ROUGH, NOISE = 1e-15, 1e-11  # relative size of its last coefficients: resolved; rounding error
-MOST = 2**16  # pieces
-SIZE = 12  # nodes of a quadrature rule
-ROUNDING, RELATIVE = 1e-15, 1e-15  # of levels, and of distances
-SLIVER = 1e-15  # of mass: rounding errors of levels
-CONVERGED = 1e-11  # a step of Newton's method this small leaves an error of its square
+LEVEL, CENTRE, WIDTH, RISE = range(4)  # columns of a curve
+CHEBYSHEV_NODES = 14  # nodes of the polynomial on one piece
+RESOLVED_TAIL, ROUNDING_TAIL = 1e-15, 1e-11  # relative size of the last coefficients
+MAX_PIECES = 2**16  # of a density
+QUADRATURE_NODES = 12  # nodes of a quadrature rule
+LEVEL_ROUNDING, DISTANCE_ROUNDING = 1e-15, 1e-15  # the latter relative
+NEGLIGIBLE_MASS = 1e-15  # rounding error of a level
+INVERSE_TOLERANCE = 1e-11  # of a Newton step, which leaves an error of its square
 COST, SLOPE = 0, 1  # integrands: the power p, and p - 1
-SMOOTH, LEFT, RIGHT, BRIEF = 0, 1, 2, 4  # zeros at neither end, left, right, both; a short interval
-NEGLIGIBLE = 1e-12  # distance of a zero from an interval, relative to its length
-SHORT, FEW = 0.01, 4  # on intervals of t this short, this number of nodes is enough
-NODES, WEIGHTS = 0, 1
-STEPS = 200  # of the search for the best shift
-CLOSE = 1e-15  # relative gap between the cost and its lower bound
-NARROW = 4e-16  # length of an interval of shifts
-BOTH_SIDES = 1e-9  # distance from a zero of the slope at which its other side is evaluated
+SMOOTH, LEFT, RIGHT, SHORT_RULE = 0, 1, 2, 4  # rules: zeros at no end, left, right (3: both); short
+NEGLIGIBLE_GAP = 1e-12  # distance of a zero from an interval, relative to its length
+SHORT_INTERVAL, SHORT_NODES = 0.01, 4  # on intervals of t this short, 4 nodes suffice
+NODES_ROW, WEIGHTS_ROW = 0, 1
+MAX_SHIFTS = 200  # evaluations in the search for the best shift
+COST_TOLERANCE = 1e-15  # relative gap between the cost and its lower bound
+SHIFT_TOLERANCE = 4e-16
+SIDE_STEP = 1e-9  # distance from a zero of the slope at which its other side is evaluated
 
 
 # Curves -------------------------------------------------------------------------------------
@@ -66,16 +66,16 @@ def curves_of_points(angles: np.ndarray, masses: np.ndarray) -> np.ndarray:
     order = np.argsort(angles, axis=1)
     curves = np.zeros((len(angles), angles.shape[1] + 1, RISE))
     curves[:, :, LEVEL] = levels_of(np.take_along_axis(masses, order, axis=1))
-    curves[:, :-1, PLACE] = np.take_along_axis(angles, order, axis=1)
+    curves[:, :-1, CENTRE] = np.take_along_axis(angles, order, axis=1)
     return curves
 
 
 @njit(cache=True, nogil=True)
-def levels_of(masses):
+def levels_of(masses: np.ndarray) -> np.ndarray:
     """Cumulative sums (members, n + 1) of each row, divided by its total, to rounding.
 
-    The sums are compensated (Neumaier), so that a measure has the same levels however its masses
-    are split among points at one place.
+    The sums are compensated (Neumaier), so that the levels of a measure do not depend on how mass
+    is split among coincident points.
     """
     levels = np.zeros((masses.shape[0], masses.shape[1] + 1))
     for row in range(len(masses)):
@@ -107,43 +107,43 @@ def curves_of_densities(density: Callable[[np.ndarray], np.ndarray], length: flo
         If polynomials of degree 13 on 65536 pieces do not resolve the densities.
     """
     pieces, series, tail = 32, _series(density, length, 32), np.inf
-    while (finer := _tail(series)) > ROUGH and (finer < tail / 2 or finer > NOISE):
-        if pieces == MOST:
+    while (finer := _tail(series)) > RESOLVED_TAIL and (finer < tail / 2 or finer > ROUNDING_TAIL):
+        if pieces == MAX_PIECES:
             raise MeanfieldError(
-                f"The quantile function of the density is not resolved: {MOST} polynomials of "
-                f"degree {CHEBYSHEV - 1} differ from it by {finer:.1e}. Use a smoother density, or "
-                "a lower degree."
+                f"The quantile function of the density is not resolved: {MAX_PIECES} polynomials "
+                f"of degree {CHEBYSHEV_NODES - 1} differ from it by {finer:.1e}. Use a smoother "
+                "density, or a lower degree."
             )
         pieces, tail = 2 * pieces, finer
         series = _series(density, length, pieces)
     half = length / pieces / 2
-    curves = np.zeros((len(series), pieces + 1, RISE + CHEBYSHEV + 1))
-    curves[:, :-1, PLACE], curves[:, :-1, WIDTH] = half * (2 * np.arange(pieces) + 1), half
+    curves = np.zeros((len(series), pieces + 1, RISE + CHEBYSHEV_NODES + 1))
+    curves[:, :-1, CENTRE], curves[:, :-1, WIDTH] = half * (2 * np.arange(pieces) + 1), half
     integrals = chebyshev.chebint(series, lbnd=-1, axis=2)
-    curves[:, :-1, RISE:] = half * (integrals @ _powers(CHEBYSHEV + 1))
+    curves[:, :-1, RISE:] = half * (integrals @ _powers(CHEBYSHEV_NODES + 1))
     np.cumsum(curves[:, :-1, RISE:].sum(axis=2), axis=1, out=curves[:, 1:, LEVEL])
     mass = curves[:, -1:, LEVEL, None]
-    for columns in (slice(LEVEL, PLACE), slice(RISE, None)):
+    for columns in (slice(LEVEL, CENTRE), slice(RISE, None)):
         curves[:, :, columns] /= mass
     return curves
 
 
-def _series(density, length: float, pieces: int) -> np.ndarray:
-    """Chebyshev coefficients on each piece, (members, pieces, CHEBYSHEV)."""
-    t = chebyshev.chebpts1(CHEBYSHEV)
+def _series(density: Callable[[np.ndarray], np.ndarray], length: float, pieces: int) -> np.ndarray:
+    """Chebyshev coefficients on each piece, (members, pieces, CHEBYSHEV_NODES)."""
+    t = chebyshev.chebpts1(CHEBYSHEV_NODES)
     angles = length / pieces * (np.arange(pieces)[:, None] + (1 + t) / 2)
     values = density(angles.ravel())
-    inverse = np.linalg.inv(chebyshev.chebvander(t, CHEBYSHEV - 1))
-    return values.reshape(len(values), pieces, CHEBYSHEV) @ inverse.T
+    inverse = np.linalg.inv(chebyshev.chebvander(t, CHEBYSHEV_NODES - 1))
+    return values.reshape(len(values), pieces, CHEBYSHEV_NODES) @ inverse.T
 
 
 def _tail(series: np.ndarray) -> float:
-    """The last coefficients relative to the first ones."""
+    """The size of the last coefficients relative to the first."""
     return float(np.abs(series[..., -2:]).max() / np.abs(series[..., 0]).max())
 
 
 def _powers(size: int) -> np.ndarray:
-    """The coefficients of T_0, T_1, ... in powers of t, a row for each."""
+    """The Chebyshev polynomials T_0, T_1, ... in powers of t, one row each."""
     rows = [chebyshev.cheb2poly(row) for row in np.eye(size)]
     return np.stack([np.pad(row, (0, size - row.size)) for row in rows])
 
@@ -152,7 +152,11 @@ def _powers(size: int) -> np.ndarray:
 
 
 def _rules(p: float, size: int) -> np.ndarray:
-    """Nodes on [-1, 1] and weights for all integrands, ends and lengths: (2, 5, 2, size)."""
+    """Quadrature rules on [-1, 1] by integrand and kind of interval: (2, 5, 2, size).
+
+    The first axis is COST or SLOPE, the second SMOOTH, LEFT, RIGHT, LEFT + RIGHT or SHORT_RULE, the
+    third nodes or weights.
+    """
     from scipy.special import roots_jacobi
 
     rules = np.zeros((2, 5, 2, size))
@@ -160,60 +164,66 @@ def _rules(p: float, size: int) -> np.ndarray:
         for rule, (left, right) in zip(kind, ((0, 0), (1, 0), (0, 1), (1, 1)), strict=False):
             x, w = roots_jacobi(size, right * power, left * power)
             rule[:] = x, w / ((1 + x) ** left * (1 - x) ** right) ** power
-        kind[BRIEF, :, :FEW] = roots_jacobi(FEW, 0, 0)
+        kind[SHORT_RULE, :, :SHORT_NODES] = roots_jacobi(SHORT_NODES, 0, 0)
     return rules
 
 
-def transport_around_circle(X, Y, p: float, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def transport_around_circle(
+    X: np.ndarray, Y: np.ndarray, p: float, pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,) each, between curves around the circle.
 
-    Pair k is of the curves X[i] and Y[j] with (i, j) = pairs[k].
+    Pair k consists of the curves X[i] and Y[j] with (i, j) = pairs[k].
     """
     least, bounds = transport_costs_around_circle(X, Y, p, pairs)
     return _rooted(least, bounds, p, pi, X.shape[1] + Y.shape[1])
 
 
 def transport_costs_around_circle(
-    X, Y, p: float, pairs: np.ndarray
+    X: np.ndarray, Y: np.ndarray, p: float, pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p^p and a lower bound, (pairs,) each, between curves around the circle."""
     X, Y, pairs = _ordered(X, Y, pairs)
-    shifts, costs, bounds = _best_shifts(X, Y, pairs, p, 2 * pi, _rules(p, SIZE))
-    if Y.shape[2] > RISE:  # where quantiles are not smooth a finer rule shows it
-        finer = _costs(X, Y, pairs, shifts, p, 2 * pi, _rules(p, 2 * SIZE))
+    shifts, costs, bounds = _best_shifts(X, Y, pairs, p, 2 * pi, _rules(p, QUADRATURE_NODES))
+    if Y.shape[2] > RISE:  # a finer rule estimates the error where quantiles are not smooth
+        finer = _costs(X, Y, pairs, shifts, p, 2 * pi, _rules(p, 2 * QUADRATURE_NODES))
         return finer, bounds - np.abs(finer - costs)
     return costs, bounds
 
 
 def transport_on_interval(
-    X, Y, p: float, pairs: np.ndarray, length: float
+    X: np.ndarray, Y: np.ndarray, p: float, pairs: np.ndarray, length: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """W_p and its error, (pairs,) each, between curves on the interval [0, length]."""
     X, Y, pairs = _ordered(X, Y, pairs)
-    costs = _costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, _rules(p, SIZE))
+    costs = _costs(X, Y, pairs, np.zeros(len(pairs)), p, 0.0, _rules(p, QUADRATURE_NODES))
     return _rooted(costs, costs, p, length, X.shape[1] + Y.shape[1])
 
 
-def _rooted(costs: np.ndarray, bounds: np.ndarray, p: float, longest: float, pieces: int):
-    """Distances and their errors: rounding misplaces a little mass, by `longest` at most.
+def _rooted(
+    costs: np.ndarray, bounds: np.ndarray, p: float, longest: float, pieces: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and their errors: rounding moves a little mass by at most `longest`.
 
-    That mass is 1e-15 times the root of the number of pieces, since the errors of their levels have
-    either sign.
+    That mass is 1e-15 times the root of the number of pieces, since errors of levels have either
+    sign.
     """
-    rounding = ROUNDING * pieces**0.5
+    rounding = LEVEL_ROUNDING * pieces**0.5
     costs = np.minimum(np.maximum(costs / longest**p, 0.0), 1.0)
     bounds = np.minimum(bounds / longest**p, costs)
     distance = costs ** (1 / p)
     least, most = np.maximum(bounds - rounding, 0.0) ** (1 / p), (costs + rounding) ** (1 / p)
-    error = np.maximum(distance - least, most - distance) + RELATIVE * distance
+    error = np.maximum(distance - least, most - distance) + DISTANCE_ROUNDING * distance
     return longest * distance, longest * error
 
 
-def _ordered(X, Y, pairs):
+def _ordered(
+    X: np.ndarray, Y: np.ndarray, pairs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The curves, in the order in which they are integrated accurately.
 
-    A density comes before points, and of two densities the one with the smaller minimum: the
-    quantile function of the second is integrated, and is not smooth where its density is small.
+    A density precedes points, and of two densities the one with the smaller minimum comes first:
+    the quantile function of the second is integrated, and is not smooth where its density is small.
     """
     first = X.shape[2] >= Y.shape[2]
     if X.shape[2] == Y.shape[2] > RISE:
@@ -223,8 +233,10 @@ def _ordered(X, Y, pairs):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_shift(X, Y, p, period, rules):
-    """The shift of least cost, that cost, and a lower bound: where two tangents meet.
+def _best_shift(
+    X: np.ndarray, Y: np.ndarray, p: float, period: float, rules: np.ndarray
+) -> tuple[float, float, float]:
+    """The shift of least cost, its cost, and a lower bound: the intersection of two tangents.
 
     Two steps of three look for the zero of the slope (Chandrupatla, Adv. Eng. Softw. 28 (1997)).
     The third goes to the intersection of the tangents, which is the minimum of a cost with corners.
@@ -237,11 +249,11 @@ def _best_shift(X, Y, p, period, rules):
     best, least, bound = new, cost_new, 0.0
     if cost_other < least:
         best, least = other, cost_other
-    for step in range(STEPS):
+    for step in range(MAX_SHIFTS):
         falling = slope_new - slope_other
         meeting = (cost_other - cost_new + slope_new * new - slope_other * other) / falling
         bound = max(cost_new + slope_new * (meeting - new), 0.0)
-        if least - bound <= CLOSE * least or abs(other - new) <= NARROW:
+        if least - bound <= COST_TOLERANCE * least or abs(other - new) <= SHIFT_TOLERANCE:
             break
         shift = meeting
         if step % 3 < 2:
@@ -262,16 +274,16 @@ def _best_shift(X, Y, p, period, rules):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _near_minimum(X, Y, p, period):
-    """An interval of shifts around the best one, which is narrow for a density and points."""
+def _near_minimum(X: np.ndarray, Y: np.ndarray, p: float, period: float) -> tuple[float, float]:
+    """An interval of shifts that contains the best one; it is narrow for a density and points."""
     new, other = -1.0, 1.0
     if X.shape[1] == RISE or Y.shape[1] > RISE:
         return new, other
     f_new = _slope_from_points(X, Y, new, p, period)
     f_other = _slope_from_points(X, Y, other, p, period)
     old, f_old = other, f_other
-    for _ in range(STEPS):
-        if abs(other - new) <= 4 * BOTH_SIDES or f_new == 0:
+    for _ in range(MAX_SHIFTS):
+        if abs(other - new) <= 4 * SIDE_STEP or f_new == 0:
             break
         shift = _trial(old, new, other, f_old, f_new, f_other)
         slope = _slope_from_points(X, Y, shift, p, period)
@@ -284,8 +296,10 @@ def _near_minimum(X, Y, p, period):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _trial(old, new, other, f_old, f_new, f_other):
-    """Where the zero of f may be: inverse quadratic interpolation, or bisection."""
+def _trial(
+    old: float, new: float, other: float, f_old: float, f_new: float, f_other: float
+) -> float:
+    """The next trial for a zero of f, by inverse quadratic interpolation or bisection."""
     x = (new - other) / (old - other)
     f = (f_new - f_other) / (f_old - f_other)
     part = 0.5
@@ -293,42 +307,49 @@ def _trial(old, new, other, f_old, f_new, f_other):
         part = f_new / (f_other - f_new) * f_old / (f_other - f_old)
         away = (old - new) / (other - new)
         part += away * f_new / (f_old - f_new) * f_other / (f_old - f_other)
-    margin = min(BOTH_SIDES / abs(other - new), 0.5)
+    margin = min(SIDE_STEP / abs(other - new), 0.5)
     return new + min(max(part, margin), 1 - margin) * (other - new)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_shifts(X, Y, members, p, period, rules):
-    """The results of `_best_shift`, (pairs,) each, for X[i], Y[j], (i, j) = members[pair]."""
-    found = np.empty((3, len(members)))
+def _best_shifts(
+    X: np.ndarray, Y: np.ndarray, members: np.ndarray, p: float, period: float, rules: np.ndarray
+) -> np.ndarray:
+    """`_best_shift` of X[i], Y[j] for each (i, j) = members[pair]: shifts, costs, bounds."""
+    results = np.empty((3, len(members)))
     for pair in range(len(members)):
         i, j = members[pair]
         shift, cost, bound = _best_shift(X[i], Y[j], p, period, rules)
-        found[0, pair], found[1, pair], found[2, pair] = shift, cost, bound
-    return found
+        results[0, pair], results[1, pair], results[2, pair] = shift, cost, bound
+    return results
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _costs(X, Y, members, shifts, p, period, rules):
-    """The costs (pairs,) at given shifts; on an interval the shift is 0."""
-    found = np.empty(len(members))
+def _costs(
+    X: np.ndarray, Y: np.ndarray, members: np.ndarray, shifts: np.ndarray, p: float, period: float,
+    rules: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The costs (pairs,) at these shifts; on an interval the shift is 0."""
+    results = np.empty(len(members))
     for pair in range(len(members)):
         i, j = members[pair]
-        found[pair] = _cost(X[i], Y[j], shifts[pair], p, period, rules)[0]
-    return found
+        results[pair] = _cost(X[i], Y[j], shifts[pair], p, period, rules)[0]
+    return results
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _slope_from_points(X, Y, shift, p, period):
+def _slope_from_points(
+    X: np.ndarray, Y: np.ndarray, shift: float, p: float, period: float
+) -> float:
     """C'(shift) of a density X and points Y, in a third of the time of `_cost`.
 
-    It is the sum over the points y of |X - y|^p at the upper end of their levels, less the same at
+    It is the sum over the points y of |X - y|^p at the upper end of their levels minus |X - y|^p at
     the lower end.
     """
     count = len(Y) - 1
     turns = np.floor(-shift)
     j = min(np.searchsorted(Y[:, LEVEL], -shift - turns, side="right") - 1, count - 1)
-    y, start = Y[j, PLACE] + turns * period, X[0, PLACE] - X[0, WIDTH]
+    y, start = Y[j, CENTRE] + turns * period, X[0, CENTRE] - X[0, WIDTH]
     slope, i, s, t = -_power(start - y, p), 0, 0.0, -1.0
     for _ in range(count):
         stop = Y[j + 1, LEVEL] + turns + shift
@@ -339,18 +360,20 @@ def _slope_from_points(X, Y, shift, p, period):
             s = X[i, LEVEL]
         guess = t + (stop - s) / _density(X, i, t)
         t = _inverse(X, i, stop, guess if -1 <= guess <= 1 else t)
-        s, x = stop, X[i, PLACE] + X[i, WIDTH] * t
+        s, x = stop, X[i, CENTRE] + X[i, WIDTH] * t
         slope += _power(x - y, p)
         j += 1
         if j == count:
             j, turns = 0, turns + 1
-        y = Y[j, PLACE] + turns * period
+        y = Y[j, CENTRE] + turns * period
         slope -= _power(x - y, p)
     return slope + _power(start + period - y, p)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cost(X, Y, shift, p, period, rules):
+def _cost(
+    X: np.ndarray, Y: np.ndarray, shift: float, p: float, period: float, rules: np.ndarray
+) -> tuple[float, float]:
     """C(shift) and its derivative; X is a density if Y is."""
     smooth = X.shape[1] > RISE
     pieces, count = len(X) - 1, len(Y) - 1
@@ -373,8 +396,8 @@ def _cost(X, Y, shift, p, period, rules):
                     value += part[0]
                     slope += part[1]
                     t = t_until
-            elif until - s > SLIVER:
-                value += (until - s) * _power(X[i, PLACE] - Y[j, PLACE] - turns * period, p)
+            elif until - s > NEGLIGIBLE_MASS:
+                value += (until - s) * _power(X[i, CENTRE] - Y[j, CENTRE] - turns * period, p)
             s = max(s, until)
             if last:
                 break
@@ -382,14 +405,14 @@ def _cost(X, Y, shift, p, period, rules):
             if j == count:
                 j, turns = 0, turns + 1
         if not smooth:
-            y = Y[j, PLACE] + turns * period
-            after = X[i + 1, PLACE] if i + 1 < pieces else X[0, PLACE] + period
-            slope += _power(after - y, p) - _power(X[i, PLACE] - y, p)
+            y = Y[j, CENTRE] + turns * period
+            after = X[i + 1, CENTRE] if i + 1 < pieces else X[0, CENTRE] + period
+            slope += _power(after - y, p) - _power(X[i, CENTRE] - y, p)
     return value, slope
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _power(x, p):
+def _power(x: float, p: float) -> float:
     """|x|^p."""
     if p == 2:
         return x * x
@@ -399,7 +422,7 @@ def _power(x, p):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _density(X, i, t):
+def _density(X: np.ndarray, i: int, t: float) -> float:
     """Mass per unit of t."""
     total = 0.0
     for k in range(X.shape[1] - 1, RISE, -1):
@@ -408,8 +431,8 @@ def _density(X, i, t):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _inverse(X, i, level, t):
-    """The point of piece i with this mass below it, by Newton's method from t."""
+def _inverse(X: np.ndarray, i: int, level: float, t: float) -> float:
+    """The t of piece i at which the mass below is `level`, by Newton's method from t."""
     level -= X[i, LEVEL]
     low, high = -1.0, 1.0
     for _ in range(100):
@@ -425,16 +448,19 @@ def _inverse(X, i, level, t):
         new = t - excess / slope
         if not low <= new <= high:
             new = (low + high) / 2
-        if abs(new - t) <= CONVERGED:
+        if abs(new - t) <= INVERSE_TOLERANCE:
             return new
         t = new
     return t
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _difference(X, Y, i, j, ahead, turned, t, guess):
-    """X - Y at t of piece i of X, and the point of piece j of Y; Y is `ahead` by a mass."""
-    x = X[i, PLACE] + X[i, WIDTH] * t - turned - Y[j, PLACE]
+def _difference(
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, t: float,
+    guess: float,
+) -> tuple[float, float]:  # fmt: skip
+    """X - Y at t on piece i of X, and the t of piece j of Y; levels of Y are shifted by `ahead`."""
+    x = X[i, CENTRE] + X[i, WIDTH] * t - turned - Y[j, CENTRE]
     if Y.shape[1] == RISE:
         return x, 0.0
     rise = 0.0
@@ -445,8 +471,11 @@ def _difference(X, Y, i, j, ahead, turned, t, guess):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _stretch(X, Y, i, j, ahead, turned, begin, end, p, rules):
-    """Cost and slope of an interval of t in which both curves stay on their pieces."""
+def _stretch(
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope of an interval of t within one piece of each curve."""
     if p % 2 == 0:
         return _sum(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH)
     if Y.shape[1] == RISE and p % 1 != 0:
@@ -456,8 +485,8 @@ def _stretch(X, Y, i, j, ahead, turned, begin, end, p, rules):
     before, guess = _difference(X, Y, i, j, ahead, turned, begin, 0.0)
     size = 0 if Y.shape[1] == RISE else rules.shape[3]  # for a point Y the difference is monotone
     for q in range(size + 1):
-        place = 1.0 if q == size else rules[COST, SMOOTH, NODES, q]
-        t = begin + (end - begin) * (1 + place) / 2
+        node = 1.0 if q == size else rules[COST, SMOOTH, NODES_ROW, q]
+        t = begin + (end - begin) * (1 + node) / 2
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
         if d * before < 0:
             zero = _zero(X, Y, i, j, ahead, turned, last, t, before)
@@ -471,17 +500,20 @@ def _stretch(X, Y, i, j, ahead, turned, begin, end, p, rules):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _graded(X, Y, i, j, ahead, turned, begin, end, p, rules):
-    """The same for a point Y and a power that is not smooth at its place, `zero` in t.
+def _graded(
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope for a point Y and a power that is not smooth where X = Y, at t = `zero`.
 
-    Away from the zero each interval is no longer than three times its distance from the zero.
+    Away from the zero each interval is at most three times as long as its distance from it.
     """
     zero = _zero(X, Y, i, j, ahead, turned, begin, end, 0.0)
     value = slope = 0.0
     for side, ends in ((-1.0, RIGHT), (1.0, LEFT)):
         near = max(begin - zero if side > 0 else zero - end, 0.0)
         far = end - zero if side > 0 else zero - begin
-        if near > NEGLIGIBLE * far:
+        if near > NEGLIGIBLE_GAP * far:
             ends = SMOOTH
         while near < far:
             until = far if ends != SMOOTH else min(4 * near, far)
@@ -494,10 +526,13 @@ def _graded(X, Y, i, j, ahead, turned, begin, end, p, rules):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _zero(X, Y, i, j, ahead, turned, low, high, below):
-    """The zero of the difference, which has the sign of `below` at low and not at high."""
+def _zero(
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, low: float,
+    high: float, below: float,
+) -> float:  # fmt: skip
+    """The zero of the difference, whose sign at `low`, not at `high`, is the sign of `below`."""
     if Y.shape[1] == RISE:
-        return (turned + Y[j, PLACE] - X[i, PLACE]) / X[i, WIDTH]
+        return (turned + Y[j, CENTRE] - X[i, CENTRE]) / X[i, WIDTH]
     guess = 0.0
     for _ in range(60):
         t = (low + high) / 2
@@ -510,24 +545,27 @@ def _zero(X, Y, i, j, ahead, turned, low, high, below):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum(X, Y, i, j, ahead, turned, begin, end, p, rules, ends):
-    """Cost and slope of an interval without a change of sign."""
+def _sum(
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray, ends: int,
+) -> tuple[float, float]:  # fmt: skip
+    """Cost and slope of an interval on which X - Y does not change sign."""
     middle, half = (begin + end) / 2, (end - begin) / 2
     size = rules.shape[3]
-    if ends == SMOOTH and half < SHORT:
-        ends, size = BRIEF, FEW
+    if ends == SMOOTH and half < SHORT_INTERVAL:
+        ends, size = SHORT_RULE, SHORT_NODES
     value = guess = 0.0
     for q in range(size):
-        t = middle + half * rules[COST, ends, NODES, q]
+        t = middle + half * rules[COST, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
-        value += rules[COST, ends, WEIGHTS, q] * _power(d, p) * _density(X, i, t)
+        value += rules[COST, ends, WEIGHTS_ROW, q] * _power(d, p) * _density(X, i, t)
     if Y.shape[1] == RISE:
         first, guess = _difference(X, Y, i, j, ahead, turned, begin, guess)
         last, guess = _difference(X, Y, i, j, ahead, turned, end, guess)
         return half * value, _power(last, p) - _power(first, p)
     slope = 0.0
     for q in range(size):
-        t = middle + half * rules[SLOPE, ends, NODES, q]
+        t = middle + half * rules[SLOPE, ends, NODES_ROW, q]
         d, guess = _difference(X, Y, i, j, ahead, turned, t, guess)
-        slope += rules[SLOPE, ends, WEIGHTS, q] * np.copysign(_power(d, p - 1), d)
+        slope += rules[SLOPE, ends, WEIGHTS_ROW, q] * np.copysign(_power(d, p - 1), d)
     return half * value, half * slope * p * X[i, WIDTH]

@@ -1,6 +1,6 @@
-"""Wasserstein distances between any two states on the same sphere, and between Gaussians.
+"""Wasserstein distances between two states on one sphere or between Gaussians.
 
-Also averaged over great circles, and over positions in a sequence.
+Sliced distances average over great circles, conditional ones over positions in a sequence.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from .distance import Distance
 from .linear_programs import Cells, angles_between, optimal_plan, semidiscrete_bounds
 from .measures import Measure, checked_pair
 from .quantiles import (
-    SLIVER,
+    NEGLIGIBLE_MASS,
     curves_of_densities,
     curves_of_points,
     levels_of,
@@ -29,24 +29,24 @@ from .quantiles import (
     transport_on_interval,
 )
 
-LARGEST_POWER = 20  # beyond, rounding errors of masses decide
-CELLS, MOST_CELLS = 2000, 20_000
-ROUNDING = 1e-14  # of an integral, relative to its largest value
-FIRST, ROTATIONS = 16, 1000  # that are tried, at first and at most
-CLOSE = {True: 1e-6, False: 1e-3}  # relative gap to the bound, p = 2 and others
-MARGIN = 0.05  # least distance of a new rotation from the ends of its interval, relative
-LATITUDES = 24  # beyond the degree: nodes of the integral along a meridian
-TOGETHER = 16  # great circles
-FINER = 4  # nodes on a piece that a second rule in s has more
-LEVELS = 1e-15  # rounding of levels
+MAX_POWER = 20  # beyond, rounding errors of masses dominate
+DEFAULT_CELLS, MAX_CELLS = 2000, 20_000
+INTEGRAL_ROUNDING = 1e-14  # relative to the largest value of the integral
+FIRST_ROTATIONS, MAX_ROTATIONS = 16, 1000
+ROTATION_TOLERANCE = {True: 1e-6, False: 1e-3}  # relative gap to the bound; True is p = 2
+ROTATION_MARGIN = 0.05  # relative distance of a new rotation from the ends of its interval
+EXTRA_LATITUDES = 24  # nodes along a meridian beyond the degree
+CIRCLES_PER_BATCH = 16
+EXTRA_NODES = 4  # on each piece of a second quadrature rule in s
+SEQUENCE_ROUNDING = 1e-15  # of levels
 
-Found = tuple[Any, Any]  # distances and their errors
-Divided = Callable[[Any, int], Cells]  # a density and which member of it
+Distances = tuple[Any, Any]  # distances and their errors
+Divided = Callable[[Any, int], Cells]  # the cells of a member of a density
 
 
 @with_hints
 def wasserstein(
-    a: Any, b: Any, p: float = 2, *, cells: int = CELLS, up_to_rotation: bool = False
+    a: Any, b: Any, p: float = 2, *, cells: int = DEFAULT_CELLS, up_to_rotation: bool = False
 ) -> Distance:
     """W_p(a, b) = (min over plans of int d(x, y)^p dplan)^(1/p), in radians.
 
@@ -55,17 +55,17 @@ def wasserstein(
     Parameters
     ----------
     a, b : Density, Tokens, Characteristics or Dirac; or two Gaussians
-        On the same sphere. Ensembles and replicas are broadcast against each other. Another state
-        takes part if its method ``as_measure()`` returns one of these.
+        States on the same sphere. Ensembles and replicas are broadcast against each other. Any
+        other state may be passed if its method ``as_measure()`` returns one of these.
     p : float
         From 1 to 20.
     cells : int
-        Number of cells into which a density on S^2 is divided where no closed form is known: more
-        are more accurate and cost more.
+        Number of cells into which a density on S^2 is divided where there is no closed form. More
+        cells are more accurate and take longer.
     up_to_rotation : bool
         On the circle: the least distance over all rotations of one of the two. Its relative error
         is 1e-6 for p = 2, at the cost of about 40 distances, and 1e-3 for other p, at the cost of
-        hundreds. The search ends after 1000 distances, and `error` tells what is left.
+        hundreds. The search ends after 1000 distances; `error` bounds the remaining gap.
 
     Returns
     -------
@@ -105,9 +105,10 @@ def wasserstein(
     density takes about 0.3 microseconds for each point and each shift that is tried. The linear
     program takes time of about n^2.5 and stores n^2 numbers.
 
-    Two samples of n points of one law are not at distance 0 but near the sampling floor: n^(-1/2)
-    on the circle, (log n / n)^(1/2) on S^2, n^(-1/(d-1)) for d > 3. The distance of a density from
-    its rotation by an angle can be less than the angle, since mass may go the other way round.
+    The distance between two samples of n points of the same law is not 0 but near the sampling
+    floor: n^(-1/2) on the circle, (log n / n)^(1/2) on S^2, n^(-1/(d-1)) for d > 3. The distance
+    between a density and its rotation by an angle can be less than the angle, since mass may move
+    in the other direction.
 
     References
     ----------
@@ -115,7 +116,7 @@ def wasserstein(
     J. Appl. Math. 70 (2010).
     """
     p = checked_power(p)
-    cells = whole_number("cells", cells, most=MOST_CELLS)
+    cells = whole_number("cells", cells, most=MAX_CELLS)
     rotated = boolean("up_to_rotation", up_to_rotation)
     if isinstance(a, Gaussian) or isinstance(b, Gaussian):
         return _bures(a, b, p, rotated)
@@ -126,7 +127,7 @@ def wasserstein(
 
 def checked_power(p: Any) -> float:
     """p as a float; raises ValueError outside [1, 20]."""
-    return real("p", p, f"a number, 1 <= p <= {LARGEST_POWER}", lambda p: 1 <= p <= LARGEST_POWER)
+    return real("p", p, f"a number, 1 <= p <= {MAX_POWER}", lambda p: 1 <= p <= MAX_POWER)
 
 
 def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
@@ -160,8 +161,10 @@ def _bures(a: Any, b: Any, p: float, rotated: bool) -> Distance:
 # Members ------------------------------------------------------------------------------------
 
 
-def _of_members(a: Any, b: Any, p: float, pairs: np.ndarray, cells: int, rotated: bool):
-    """Distances and errors of the pairs of members, and the method."""
+def _of_members(
+    a: Any, b: Any, p: float, pairs: np.ndarray, cells: int, rotated: bool
+) -> tuple[Distances, str]:
+    """Distances and errors of all pairs of members, and the name of the method."""
     on_circle, symmetric = a.dimension == 2 and a.on_sphere, a.axisymmetric and b.axisymmetric
     for measure, other, side in ((a, b, 0), (b, a, 1)):
         smooth = measure.smooth and (on_circle or symmetric)  # quantiles are more accurate
@@ -183,18 +186,19 @@ def _of_members(a: Any, b: Any, p: float, pairs: np.ndarray, cells: int, rotated
     densities = a.smooth + b.smooth
     of_pair = (_between_points, _density_and_points, _between_densities)[densities]
     divided = cache(lambda measure, member: measure.cells(member, cells))
-    found = np.array([of_pair(a, b, i, j, p, divided) for i, j in pairs])
-    return found.T, ("network simplex", "semi-discrete", "cells")[densities]
+    results = np.array([of_pair(a, b, i, j, p, divided) for i, j in pairs])
+    return (results[:, 0], results[:, 1]), ("network simplex", "semi-discrete", "cells")[densities]
 
 
-def _to_point(measure: Measure, point: np.ndarray, p: float, members: np.ndarray) -> Found:
+def _to_point(measure: Measure, point: np.ndarray, p: float, members: np.ndarray) -> Distances:
+    """Distances of members to a Dirac measure, as integrals."""
     value = measure.distance_to(point, p).ravel()[members]
-    rounding = ROUNDING * np.pi**p if measure.smooth else 0.0
-    return value, (value**p + rounding) ** (1 / p) - value + ROUNDING * value
+    rounding = INTEGRAL_ROUNDING * np.pi**p if measure.smooth else 0.0
+    return value, (value**p + rounding) ** (1 / p) - value + INTEGRAL_ROUNDING * value
 
 
-def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Found:
-    """Points of R, which are scaled to the interval [0, 1]."""
+def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Distances:
+    """Distances between points of R, scaled to the interval [0, 1]."""
     lowest = min(a.x.min(), b.x.min())
     longest = float(max(a.x.max(), b.x.max()) - lowest) or 1.0
     X, Y = (curves_of_points((m.x[..., 0] - lowest) / longest, m.masses) for m in (a, b))
@@ -202,24 +206,26 @@ def _on_line(a: Any, b: Any, p: float, pairs: np.ndarray) -> Found:
     return longest * distances, longest * errors
 
 
-def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided) -> Found:
+def _between_points(a: Measure, b: Measure, i: int, j: int, p: float, _: Divided) -> Distances:
     plan = optimal_plan(*a.points(i, 0), *b.points(j, 0), p, a.on_sphere)
     distance = plan.cost ** (1 / p)
-    error = distance - max(plan.bound, 0.0) ** (1 / p) + ROUNDING * distance
+    error = distance - max(plan.bound, 0.0) ** (1 / p) + INTEGRAL_ROUNDING * distance
     return plan.scale * distance, plan.scale * error
 
 
 def _density_and_points(
     a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
-) -> Found:
+) -> Distances:
     if b.smooth:
         a, b, i, j = b, a, j, i
     bounds = semidiscrete_bounds(divided(a, i), b.points(j, 0), p)
     least, most = (x ** (1 / p) for x in bounds)
-    return (least + most) / 2, abs(most - least) / 2 + ROUNDING * most
+    return (least + most) / 2, abs(most - least) / 2 + INTEGRAL_ROUNDING * most
 
 
-def _between_densities(a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided) -> Found:
+def _between_densities(
+    a: Measure, b: Measure, i: int, j: int, p: float, divided: Divided
+) -> Distances:
     first, second = divided(a, i), divided(b, j)
     plan = optimal_plan(*first.coarse, *second.coarse, p)
     return plan.scale * plan.cost ** (1 / p), first.radius(p) + second.radius(p)
@@ -228,7 +234,7 @@ def _between_densities(a: Measure, b: Measure, i: int, j: int, p: float, divided
 # Up to rotation -----------------------------------------------------------------------------
 
 
-def _up_to_rotation(a: Measure, b: Measure, p: float, pairs: np.ndarray):
+def _up_to_rotation(a: Measure, b: Measure, p: float, pairs: np.ndarray) -> Distances:
     """The least W_p(R a, b) over rotations R, and its error, (pairs,) each."""
     if a.smooth and not b.smooth:  # points are turned with less work
         a, b, pairs = b, a, pairs[:, ::-1]
@@ -244,19 +250,21 @@ def _up_to_rotation(a: Measure, b: Measure, p: float, pairs: np.ndarray):
     return best_rotations(evaluate, len(pairs), p)
 
 
-def best_rotations(evaluate: Callable[[np.ndarray, np.ndarray], Found], members: int, p: float):
+def best_rotations(
+    evaluate: Callable[[np.ndarray, np.ndarray], Distances], members: int, p: float
+) -> Distances:
     """The least values of evaluate(angles, members) -> (W_p, error), and errors, (members,) each.
 
     Branch and bound: the interval with the smallest lower bound is divided. There are two bounds.
-    W_p changes by the angle at most. And W_2^2 - angle^2 is concave, as the infimum over shifts of
+    W_p changes by at most the angle. W_2^2 - angle^2 is concave, being the infimum over shifts of
 
         int (X(s) + angle - Y(s - shift))^2 ds - angle^2,
 
-    which is linear in the angle: on an interval W_2^2 is above its chord less a parabola.
+    which is linear in the angle; so on an interval W_2^2 lies above its chord minus a parabola.
     """
-    rows, close = np.arange(members), CLOSE[p == 2]
-    angles = np.tile(np.linspace(-pi, pi, FIRST + 1), (members, 1))
-    columns = [evaluate(angles[:, k], rows) for k in range(FIRST)]
+    rows, close = np.arange(members), ROTATION_TOLERANCE[p == 2]
+    angles = np.tile(np.linspace(-pi, pi, FIRST_ROTATIONS + 1), (members, 1))
+    columns = [evaluate(angles[:, k], rows) for k in range(FIRST_ROTATIONS)]
     values = np.stack([value for value, _ in columns] + [columns[0][0]], axis=1)
     errors = np.max([error for _, error in columns], axis=0)
     while True:
@@ -265,19 +273,22 @@ def best_rotations(evaluate: Callable[[np.ndarray, np.ndarray], Found], members:
         least = values.min(axis=1)
         gaps = np.maximum(least - below[rows, worst], 0.0)
         (open_,) = np.nonzero(gaps > close * least + errors)
-        if not open_.size or angles.shape[1] > ROTATIONS:
+        if not open_.size or angles.shape[1] > MAX_ROTATIONS:
             return least, gaps + errors
-        new, found = angles[:, 0].copy(), values[:, 0].copy()  # a copy where nothing is asked
+        new, new_values = (
+            angles[:, 0].copy(),
+            values[:, 0].copy(),
+        )  # else unused
         new[open_] = where[open_, worst[open_]]
-        found[open_], error = evaluate(new[open_], open_)
+        new_values[open_], error = evaluate(new[open_], open_)
         errors[open_] = np.maximum(errors[open_], error)
-        angles, values = np.column_stack([angles, new]), np.column_stack([values, found])
+        angles, values = np.column_stack([angles, new]), np.column_stack([values, new_values])
         order = angles.argsort(axis=1, kind="stable")
         angles, values = (np.take_along_axis(x, order, axis=1) for x in (angles, values))
 
 
-def _lowest(angles: np.ndarray, values: np.ndarray, square: bool):
-    """For each interval where its least value may be, and a lower bound for that value."""
+def _lowest(angles: np.ndarray, values: np.ndarray, square: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The likeliest minimiser in each interval, and a lower bound of the minimum."""
     width = np.diff(angles, axis=1)
     left, right = values[:, :-1], values[:, 1:]
     below = np.where(width > 0, (left + right - width) / 2, np.minimum(left, right))
@@ -288,7 +299,9 @@ def _lowest(angles: np.ndarray, values: np.ndarray, square: bool):
             part = np.where(width > 0, np.clip((width - rise / width) / 2, 0, width), 0.0)
             chord = left**2 + np.where(width > 0, rise * part / width, 0.0)
         below = np.maximum(below, np.maximum(chord - part * (width - part), 0.0) ** 0.5)
-    return angles[:, :-1] + np.clip(part, MARGIN * width, (1 - MARGIN) * width), below
+    return angles[:, :-1] + np.clip(
+        part, ROTATION_MARGIN * width, (1 - ROTATION_MARGIN) * width
+    ), below
 
 
 # Averages -----------------------------------------------------------------------------------
@@ -312,7 +325,7 @@ def sliced_wasserstein(
     projections : int
         Number of random great circles, >= 2.
     rng : numpy.random.Generator or seed
-        Of the circles. Take the same seed for all distances that are to be compared.
+        Determines the circles. Use the same seed for all distances that you compare.
 
     Returns
     -------
@@ -326,8 +339,8 @@ def sliced_wasserstein(
 
     Notes
     -----
-    The cost is O(n log n) for each circle, whatever d. The result is at most W_p, and it does not
-    approximate W_p.
+    The cost is O(n log n) for each circle, for every d. The result is at most W_p and does not
+    approximate it.
 
     References
     ----------
@@ -350,8 +363,8 @@ def sliced_wasserstein(
     check_memory(f"projections = {count} in R^{first.dimension}", sizes, "projections")
     frames = np.linalg.qr(rng.standard_normal((count, first.dimension, 2)))[0]
     parts = []
-    for begin in range(0, count, TOGETHER):
-        some = frames[begin : begin + TOGETHER]
+    for begin in range(0, count, CIRCLES_PER_BATCH):
+        some = frames[begin : begin + CIRCLES_PER_BATCH]
         X, Y = _projected(first, some), _projected(second, some)
         pairs = np.stack([np.arange(len(some))] * 2, axis=1)
         parts.append(transport_costs_around_circle(X, Y, p, pairs)[0])
@@ -373,9 +386,9 @@ def _projected(measure: Measure, frames: np.ndarray) -> np.ndarray:
 
 
 def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
-    """Fourier coefficients of the law of the longitude around the axis across a frame (3, 2)."""
+    """Fourier coefficients of the law of the longitude about the normal of a frame (3, 2)."""
     degree = density.space.degree
-    nodes, weights = np.polynomial.legendre.leggauss(degree + LATITUDES)
+    nodes, weights = np.polynomial.legendre.leggauss(degree + EXTRA_LATITUDES)
     polar = pi * (1 + nodes) / 2
     longitudes = pi * np.arange(2 * degree + 2) / (degree + 1)
     circle = np.cos(longitudes)[:, None] * frame[:, 0] + np.sin(longitudes)[:, None] * frame[:, 1]
@@ -390,24 +403,24 @@ def _marginal(density: Any, frame: np.ndarray) -> np.ndarray:
 def conditional_wasserstein(
     a: Tokens | Indexed, b: Tokens | Indexed, p: float = 2, *, blocks: int | None = None
 ) -> Distance:
-    """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the place of a token in its sequence.
+    """(int_0^1 W_p(a_s, b_s)^p ds)^(1/p), where s is the position of a token in its sequence.
 
-    a_s is the law of tokens given that a mass s comes before them. For n equal masses, a_s is the
-    Dirac at token i for s between (i - 1)/n and i/n, or the law of a block of neighbours.
+    a_s is the law of tokens preceded by a mass s. For n equal masses, a_s is the Dirac measure at
+    token i for s between (i - 1)/n and i/n, or the law of a block of neighbours.
 
     Parameters
     ----------
     a, b : Tokens or Indexed
-        Single sets in one space, in the order of their sequences, of equal or different lengths;
-        or `Indexed` densities with the same law of the index, compared at each value of it.
-        Tokens are compared with densities in blocks: a single token is a Dirac,
-        whose distance from a density does not become small as n grows.
+        Single sets of tokens in one space, in the order of their sequences, of equal or different
+        lengths; or `Indexed` densities with the same law of the index, compared at each index.
+        Tokens are compared with densities in blocks: a single token is a Dirac measure, whose
+        distance from a density does not vanish as n grows.
     p : float
         From 1 to 20.
     blocks : int, optional
-        Number of blocks of equal mass. It must divide the number of tokens of both, whose masses
-        must be equal. By default every token is a block of its own. Of `Indexed` densities it is
-        the mean over positions.
+        Number of blocks of equal mass. It must divide the number of tokens of both states, whose
+        masses must be equal. By default every token is a block. A block of `Indexed` densities is
+        the mean over its positions.
 
     Raises
     ------
@@ -416,7 +429,7 @@ def conditional_wasserstein(
 
     Notes
     -----
-    The plans keep s, and so the distance is at least `wasserstein(a, b, p)`.
+    The plans preserve s, so the distance is at least `wasserstein(a, b, p)`.
 
     References
     ----------
@@ -440,18 +453,19 @@ def conditional_wasserstein(
         for tokens, end in zip((a, b), ends, strict=True)
     )
     lengths = np.diff(edges, prepend=0.0)
-    lengths[lengths <= SLIVER] = 0.0  # rounding errors of the levels
+    lengths[lengths <= NEGLIGIBLE_MASS] = 0.0  # rounding errors of the levels
     gaps = angles_between(first, second) if a.on_sphere else np.linalg.norm(first - second, axis=1)
     scale = float(gaps.max())
     value = scale * (lengths @ (gaps / (scale or 1.0)) ** p) ** (1 / p)
-    most = (value**p + LEVELS * scale**p) ** (1 / p) if scale < 1e3 else value
+    most = (value**p + SEQUENCE_ROUNDING * scale**p) ** (1 / p) if scale < 1e3 else value
     return Distance(value, most - value, "along the sequence")
 
 
 def _of_slices(a: Any, b: Any, p: float) -> Distance:
-    """Between densities with the same index; of positions, on the pieces of both.
+    """The conditional distance of densities with the same law of the index.
 
-    Its error is that of slices, and the difference between rules of two orders in s.
+    Positions are integrated over the pieces of both. The error is that of the slices plus the
+    difference between quadrature rules of two orders in s.
     """
     for name, state in (("a", a), ("b", b)):
         wanted = "Indexed densities, as the other state is, where there are no blocks"
@@ -463,12 +477,12 @@ def _of_slices(a: Any, b: Any, p: float) -> Distance:
     if not positions:
         return _mean_of(wasserstein(a.slices, b.slices, p), p, a.weights)
     breaks, order = np.union1d(first.breaks, second.breaks), max(first.order, second.order)
-    found = []
-    for more in (0, FINER):
+    results = []
+    for more in (0, EXTRA_NODES):
         rule = Positions(breaks, order + more, first.sink)
         slices = [state.at_position(rule.nodes) for state in (a, b)]
-        found.append(_mean_of(wasserstein(slices[0], slices[1], p), p, rule.weights))
-    coarse, fine = found
+        results.append(_mean_of(wasserstein(slices[0], slices[1], p), p, rule.weights))
+    coarse, fine = results
     gap = abs(float(fine.value) - float(coarse.value))
     return Distance(fine.value, float(fine.error) + gap, "along the sequence")
 
@@ -481,15 +495,16 @@ def _mean_of(gaps: Distance, p: float, weights: np.ndarray) -> Distance:
 
 
 def _of_blocks(a: Any, b: Any, p: float, blocks: int) -> Distance:
+    """The conditional distance between blocks of equal mass."""
     laws = [_blocks_of(state, blocks) for state in (a, b)]
     return _mean_of(wasserstein(laws[0], laws[1], p), p, np.full(blocks, 1 / blocks))
 
 
 def _blocks_of(state: Any, blocks: int) -> Any:
-    """The laws of blocks of a sequence, an ensemble of so many."""
+    """The laws of the blocks of a sequence, as an ensemble."""
     if isinstance(state, Indexed):
         return state.blocks(blocks)
     divides = not len(state) % blocks and np.ptp(state.masses) == 0
-    wanted = f"of equal masses and a number of them that {blocks} blocks divide"
+    wanted = f"of equal masses, and in a number that is a multiple of blocks = {blocks}"
     fitting("tokens", state, wanted, divides)
     return Tokens(state.x.reshape(blocks, -1, state.dimension), on_sphere=state.on_sphere)

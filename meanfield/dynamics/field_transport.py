@@ -12,8 +12,8 @@ from ..lowlevel.callbacks import PythonFunction
 from ..models import Drift
 from ..models.transformer import Transformer
 from ..spaces import Space
-from ..spaces.circle_transport import Table, TableTransport, merged
 from ..spaces.contract import Transport
+from ..spaces.velocity_tables import TableTransport, TabulatedVelocity, VelocityTable
 
 
 class EnsembleFields:
@@ -141,7 +141,7 @@ class FieldTransport(Transport):
     def check(self) -> None:
         self._function.check()
 
-    def tabulated(self) -> list[list[Table]] | None:
+    def tabulated(self) -> list[TabulatedVelocity] | None:
         """Tables of the velocities of each member; None where something else is needed."""
         model, found = self._model, []
         if model.reaction or not model.normalisation.is_identity:
@@ -152,8 +152,8 @@ class FieldTransport(Transport):
                 return None
             mine = [table.scaled(factor) for factor, found in parts for table in (found or [[]])[0]]
             if self._forward is not None:
-                mine.append(Table.constant(self._tangential(self._forward)[0]))
-            found.append(merged(mine))
+                mine.append(VelocityTable.constant(self._tangential(self._forward)[0]))
+            found.append(TabulatedVelocity.of(mine, self.points))
         return found
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
@@ -200,6 +200,8 @@ class ChangingNoise(Transport):
     missed : callable
         (t, coefficients) -> coefficients (modes,).
     """
+
+    compiled: PythonFunction
 
     def __init__(self, transport: Transport, missed: Callable):
         self._transport, self._missed = transport, missed

@@ -12,7 +12,7 @@ from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED
 from ..states.tokens import TokenSet, sum_over_pairs
-from ..steppers.flow import UNHEARD
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from .motion import motion_for
 
 MOMENT_COUNT = 8
@@ -116,7 +116,7 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
             f"those of a state under a model; got {given}. What needs no model a state tells by "
             "itself: state.moment(1) or state.expect(f), for instance."
         )
-    with np.errstate(**UNHEARD):
+    with np.errstate(**NO_FLOAT_WARNINGS):
         found = motion_for(state)(model, state).measure(state, t)
     return {name: np.asarray(value) for name, value in found.items()}
 
@@ -132,7 +132,7 @@ def measure_all(
     For densities also the degree of each. `tell` hears which part of them is done.
     """
     motion, rows = motion_for(states[0])(model, states[0]), []
-    with np.errstate(**UNHEARD):
+    with np.errstate(**NO_FLOAT_WARNINGS):
         for state, t in zip(states, times, strict=True):
             motion = motion.with_state(state)
             rows.append({**motion.measure(state, float(t)), **motion.resolution(state)})

@@ -17,7 +17,8 @@ from ..core.kinds import ancestor
 from ..models import Attention, Drift, Pointwise, ZonalDrift
 from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
-from ..spaces.circle_transport import NEGLIGIBLE, NO_MASS, OF_SLOPES, Table
+from ..spaces.circle_transport import NO_MASS
+from ..spaces.velocity_tables import NEGLIGIBLE_CHANGE, NEGLIGIBLE_COLUMN, VelocityTable
 from .attention import AttentionSums
 from .density_heads import (
     DensityHead,
@@ -65,7 +66,7 @@ class DensityField(ABC):
             Where they are no such sum.
         """
 
-    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
+    def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         """Of the velocity on the circle, as a sum, and of its derivative by each parameter.
 
         None where it is no such sum.
@@ -138,11 +139,11 @@ class ZonalField(DensityField):
             self._known[name] = found[0], found[1] if len(found) > 1 else None
         return self._known[name]
 
-    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
+    def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
             return None
-        found = [self._table(*self._multipliers, NEGLIGIBLE)]
-        found += [self._table(*self._changes(name), OF_SLOPES) for name in names]
+        found = [self._table(*self._multipliers, NEGLIGIBLE_COLUMN)]
+        found += [self._table(*self._changes(name), NEGLIGIBLE_CHANGE) for name in names]
         return None if any(table is None for table in found) else [[table] for table in found]
 
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
@@ -155,8 +156,8 @@ class ZonalField(DensityField):
         parts = unit_coefficients(self.space, 0, count)
         numerator = self.space.to_values(1j * self.space.degrees * attraction * parts)
         if normaliser is None:
-            return Table(numerator)
-        return Table(numerator, self.space.to_values(normaliser * parts), NO_MASS)
+            return VelocityTable(numerator)
+        return VelocityTable(numerator, self.space.to_values(normaliser * parts), NO_MASS)
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
         """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
@@ -211,11 +212,11 @@ class PointField(DensityField):
         by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
         return [Quotient(above, by=by)]
 
-    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
+    def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
             return None
         all_ = [self._values, *(self._slope(name) for name in names)]
-        return [[Table.constant(self._tangential(values)[0])] for values in all_]
+        return [[VelocityTable.constant(self._tangential(values)[0])] for values in all_]
 
     def _tangential(self, vectors: np.ndarray) -> np.ndarray:
         return (self.space.frame * vectors).sum(axis=2)
@@ -287,11 +288,11 @@ class AttentionField(DensityField):
             raise NotSmooth
         return found
 
-    def tables(self, names: Sequence[str] = ()) -> "list[list[Table]] | None":
+    def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         space = self.space
         if not (self.drift.constant and space.dimension == 2):
             return None
-        found: list[list[list[Table]]] = []
+        found: list[list[list[VelocityTable]]] = []
         for first in range(0, space.degrees.size, COLUMNS):
             parts = unit_coefficients(space, first, COLUMNS)
             functions = GridDensity(space, parts, space.to_values(parts))
@@ -302,7 +303,7 @@ class AttentionField(DensityField):
             answers = [[_table(one.above, one.below, one.least) for one in quotients]]
             answers += [[_table(*one.by[name]) for one in quotients] for name in names]
             found.append(answers)
-            shares = [NEGLIGIBLE, *[OF_SLOPES] * len(names)]
+            shares = [NEGLIGIBLE_COLUMN, *[NEGLIGIBLE_CHANGE] * len(names)]
             if all(
                 table.negligible_to(first_one, share)
                 for mine, others, share in zip(answers, found[0], shares, strict=True)
@@ -312,7 +313,7 @@ class AttentionField(DensityField):
             if sum(table.size for rows in found for tables in rows for table in tables) > LARGEST:
                 return None
         return [
-            [Table.joined(columns) for columns in zip(*blocks, strict=True)]
+            [VelocityTable.joined(columns) for columns in zip(*blocks, strict=True)]
             for blocks in zip(*found, strict=True)
         ]
 
@@ -343,9 +344,9 @@ def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
     return parts.view(complex)
 
 
-def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> Table:
+def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> VelocityTable:
     """That of a velocity on the circle, from its values for all of these functions."""
-    return Table(above[0], below, max(0.0, float(np.max(least))))
+    return VelocityTable(above[0], below, max(0.0, float(np.max(least))))
 
 
 # Which field a drift has -----------------------------------------------------------------------

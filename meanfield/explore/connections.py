@@ -1,4 +1,4 @@
-"""The connections to the server: few of each kind, and a log that stays short, whatever happens."""
+"""Connections to the server, bounded in number by kind, and a filter that keeps the log short."""
 
 import errno
 import logging
@@ -13,16 +13,16 @@ from tornado.websocket import WebSocketHandler
 
 MOST_SOCKETS = 64  # of pages, or as many as half of the free file descriptors
 MOST_OPEN = 64  # connections of other kinds, or a quarter of the file descriptors
-READ_AT_ONCE = 65536  # bytes of a connection that wait to be read
-RETRY = 1.0  # seconds until connections are taken again once there were no file descriptors
+UNREAD_BYTES = 65536  # bytes of a connection that wait to be read
+RETRY_SECONDS = 1.0  # seconds until connections are taken again once there were no file descriptors
 MOST_RECORDS = 20  # of the log, a minute
 CLOSED_FOR_OTHERS = 4001  # a code of ours: the page waits until it is asked to connect again
-NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger("tornado.general")
 
 
 def free_descriptors() -> int:
-    """How many files can be opened."""
+    """The number of file descriptors that this process can still open."""
     try:
         import resource
     except ImportError:  # on Windows, which has no such limit
@@ -34,10 +34,10 @@ def free_descriptors() -> int:
 
 
 class Doors:
-    """The connections that are open, as few as there are file descriptors for.
+    """The open connections, bounded in number by the file descriptors.
 
-    Beyond a number that of its kind is closed which was opened first, or used longest ago if it is
-    of a page: a new one is always answered.
+    A new connection is always accepted. At the bound it replaces the oldest connection of its kind,
+    or the least recently used page.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Doors:
             stream.close()
 
     def is_waiting(self, connection: Any) -> None:
-        """Do not close a connection that waits for a figure; these are few anyway."""
+        """Exempt a connection that waits for a figure, whose number is bounded, from closing."""
         self.others.pop(connection.stream, None)
 
     def became_a_page(self, stream: IOStream, page: WebSocketHandler) -> None:
@@ -75,7 +75,7 @@ class Doors:
         self.pages[page] = None
 
     def was_used(self, page: WebSocketHandler) -> None:
-        """Note that a page has gone on to another scene."""
+        """Mark a page as the most recently used one."""
         self.pages.pop(page, None)
         self.pages[page] = None
 
@@ -95,7 +95,7 @@ class Listening:
     """The socket at which connections begin.
 
     tornado's own loop tries again at once where there are no file descriptors, and logs each
-    failure; here half of the connections are closed, and that waits for `RETRY` seconds.
+    failure; here half of the connections are closed, and that waits for `RETRY_SECONDS` seconds.
     """
 
     def __init__(self, listening: socket.socket, server: HTTPServer, doors: Doors):
@@ -111,13 +111,13 @@ class Listening:
         try:
             connection, address = self._socket.accept()
         except OSError as error:
-            if error.errno in NO_ROOM:
+            if error.errno in NO_DESCRIPTORS:
                 self._loop.remove_handler(self._socket)
                 self._doors.close_first((len(self._doors.others) + 1) // 2)
-                self._timer = self._loop.call_later(RETRY, self._begin)
+                self._timer = self._loop.call_later(RETRY_SECONDS, self._begin)
                 log.warning("no connection can be taken: %s", error.strerror)
             return  # others: the connection was given up before it was taken
-        stream = IOStream(connection, max_buffer_size=READ_AT_ONCE)
+        stream = IOStream(connection, max_buffer_size=UNREAD_BYTES)
         self._doors.admit(stream)
         self._server.handle_stream(stream, address)
 
@@ -130,14 +130,14 @@ class Listening:
 
 
 class Sparing(logging.Filter):
-    """At most `MOST_RECORDS` records a minute, whatever happens."""
+    """A log filter that lets at most `MOST_RECORDS` records a minute pass."""
 
     def __init__(self) -> None:
         super().__init__()
         self._began, self._count = -60.0, 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written."""
+        """Return True if a record is to be written."""
         if record.created - self._began > 60:
             self._began, self._count = record.created, 0
         self._count += 1

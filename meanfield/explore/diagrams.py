@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from ..bifurcation import branches, phase_diagram
-from ..bifurcation.stability import GROWING_RATE
-from ..models import SA, USA
-from .scene import SPACES, Scene
+from meanfield import SA, USA, branches, phase_diagram
 
-DEGREE = {"Circle": 64, "Sphere": 32}
-BELOW, ABOVE = 0.3, 4.0  # the range of kappa of the branches, in units of kappa_1
-STEP = 0.3  # along branches
-PLANE = (0.25, 6.0)  # range of beta
-STEP_OF_CURVES = 0.5
-FAMILIES = {"USA": USA, "SA": SA}
+from .scene import PAGE_SPACES, Scene
+
+DIAGRAM_DEGREES = {"Circle": 64, "Sphere": 32}
+LOWEST_KAPPA, HIGHEST_KAPPA = 0.3, 4.0  # the range of kappa of the branches, in units of kappa_1
+BRANCH_STEP = 0.3  # along branches
+PLANE_BETAS = (0.25, 6.0)  # range of beta
+CURVE_STEP = 0.5
+PLANE_DRIFTS = {"USA": USA, "SA": SA}
 
 
 def branches_of(scene: Scene) -> dict[str, Any]:
@@ -29,16 +28,22 @@ def branches_of(scene: Scene) -> dict[str, Any]:
         stretches : list of dict with kappa and order, arrays, and whether it is stable
     """
     onset = scene.onset
-    span = (BELOW * onset, ABOVE * onset)
-    space = SPACES[scene.space](DEGREE[scene.space])
-    found = branches(
-        scene.zonal, space, kappa=span, degrees=(1,), secondary=False, max_step=STEP, progress=False
+    span = (LOWEST_KAPPA * onset, HIGHEST_KAPPA * onset)
+    space = PAGE_SPACES[scene.space](DIAGRAM_DEGREES[scene.space])
+    diagram = branches(
+        scene.zonal,
+        space,
+        kappa=span,
+        degrees=(1,),
+        secondary=False,
+        max_step=BRANCH_STEP,
+        progress=False,
     )
-    data, stretches = found.data, []
-    for number in range(len(found.ends) + 1):
+    data, stretches = diagram.data, []
+    for number in range(len(diagram.ends) + 1):
         here = data.branch.values == number
         kappa, order = data.kappa.values[here], data.order_parameter.values[here]
-        stable = data.growth.values[here] <= GROWING_RATE
+        stable = data.unstable.values[here].sum(axis=1) == 0
         cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(kappa)]
         for first, last in pairwise(cuts):
             until = slice(first, min(last + 1, len(kappa)))  # neighbours share a point
@@ -47,7 +52,12 @@ def branches_of(scene: Scene) -> dict[str, Any]:
                 "order": order[until].tolist(),
                 "stable": bool(stable[first]),
             })  # fmt: skip
-    return {"onset": onset, "span": list(span), "stretches": stretches, "warnings": found.warnings}
+    return {
+        "onset": onset,
+        "span": list(span),
+        "stretches": stretches,
+        "warnings": diagram.warnings,
+    }
 
 
 def plane_of(scene: Scene) -> dict[str, Any]:
@@ -60,14 +70,24 @@ def plane_of(scene: Scene) -> dict[str, Any]:
         curves : dict of critical, fold, transition, each with beta and kappa
         corner : beta and kappa of the tricritical point, or None
     """
-    if scene.drift not in FAMILIES:  # no beta: the onset is everywhere the same
-        line = {"beta": list(PLANE), "kappa": [scene.onset] * 2}
-        return {"beta": list(PLANE), "curves": {"critical": line}, "corner": None, "warnings": []}
-    space = SPACES[scene.space](DEGREE[scene.space])
-    found = phase_diagram(
-        FAMILIES[scene.drift], space, PLANE, degrees=(1,), max_step=STEP_OF_CURVES, progress=False
+    if scene.drift not in PLANE_DRIFTS:  # no beta: the onset is everywhere the same
+        line = {"beta": list(PLANE_BETAS), "kappa": [scene.onset] * 2}
+        return {
+            "beta": list(PLANE_BETAS),
+            "curves": {"critical": line},
+            "corner": None,
+            "warnings": [],
+        }
+    space = PAGE_SPACES[scene.space](DIAGRAM_DEGREES[scene.space])
+    diagram = phase_diagram(
+        PLANE_DRIFTS[scene.drift],
+        space,
+        PLANE_BETAS,
+        degrees=(1,),
+        max_step=CURVE_STEP,
+        progress=False,
     )
-    data, curves = found.data, {}
+    data, curves = diagram.data, {}
     for name in np.unique(data.curve.values):
         here = data.curve.values == name
         order = np.argsort(data.beta.values[here])
@@ -75,5 +95,10 @@ def plane_of(scene: Scene) -> dict[str, Any]:
             "beta": data.beta.values[here][order].tolist(),
             "kappa": data.kappa.values[here][order].tolist(),
         }
-    corner = next(((c.beta, c.kappa) for c in found.tricritical if c.degree == 1), None)
-    return {"beta": list(PLANE), "curves": curves, "corner": corner, "warnings": found.warnings}
+    corner = next(((c.beta, c.kappa) for c in diagram.tricritical if c.degree == 1), None)
+    return {
+        "beta": list(PLANE_BETAS),
+        "curves": curves,
+        "corner": corner,
+        "warnings": diagram.warnings,
+    }

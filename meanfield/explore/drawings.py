@@ -1,4 +1,4 @@
-"""Figures that are being drawn for pages: few at a time, none for ever."""
+"""Figures drawn for pages in threads, bounded in number and in time."""
 
 import asyncio
 import time
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .frames import LONGEST
+from .frames import LONGEST_COMPUTING
 
-DRAWINGS = 3  # figures that are drawn at the same time
-FAIR = 10.0  # seconds after which a figure gives way to another one
-GIVES_WAY = 2.0  # seconds for which a figure that has been given up is waited for
+MOST_DRAWINGS = 3  # figures that are drawn at the same time
+FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
+STOPPING_SECONDS = 2.0  # seconds for which a figure that has been given up is waited for
 
 
 class Drawing:
-    """A figure that is being drawn.
+    """One figure that is being drawn.
 
     Parameters
     ----------
@@ -29,27 +29,27 @@ class Drawing:
 
     @property
     def seconds(self) -> float:
-        """How long it has been drawn."""
+        """Seconds since the drawing began."""
         return time.monotonic() - self.began
 
     def stopped(self) -> bool:
-        """Whether nobody waits for it, or it takes too long."""
-        return self.given_up or self.seconds > LONGEST
+        """Return True if the figure is no longer wanted, or takes too long."""
+        return self.given_up or self.seconds > LONGEST_COMPUTING
 
 
 class Drawings(ThreadPoolExecutor):
-    """The figures that are being drawn; one that takes long gives way to others."""
+    """The threads that draw figures; one that takes long is stopped when others wait."""
 
     def __init__(self) -> None:
-        super().__init__(DRAWINGS, "figure")
+        super().__init__(MOST_DRAWINGS, "figure")
         self.open: list[Drawing] = []
 
     async def begin(self, draw: Callable[[Callable[[], bool]], Any]) -> Drawing | None:
-        """Draw a figure, or None: there is no room yet."""
-        if len(self.open) >= DRAWINGS and (oldest := self.open[0]).seconds > FAIR:
+        """Begin to draw a figure; None while all threads are busy."""
+        if len(self.open) >= MOST_DRAWINGS and (oldest := self.open[0]).seconds > FAIR_SECONDS:
             oldest.given_up = True
-            await asyncio.wait([oldest.future], timeout=GIVES_WAY)
-        if len(self.open) >= DRAWINGS:
+            await asyncio.wait([oldest.future], timeout=STOPPING_SECONDS)
+        if len(self.open) >= MOST_DRAWINGS:
             return None
         drawing = Drawing(self, draw)
         self.open.append(drawing)
@@ -57,7 +57,7 @@ class Drawings(ThreadPoolExecutor):
         return drawing
 
     def end(self) -> None:
-        """Stop them all."""
+        """Stop all drawings."""
         for drawing in self.open:
             drawing.given_up = True
         self.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What a scene is written to: TOML, a Python script that does the same, and figures."""
+"""Export of a scene: configurations in TOML, an equivalent Python script, and figures."""
 
 import json
 import math
@@ -7,28 +7,33 @@ from io import BytesIO
 from pprint import pformat
 from typing import Any
 
-from ..core.checks import fitting
-from ..core.errors import MeanfieldError
-from ..states import Tokens
-from .scene import Own, Scene
+from meanfield import MeanfieldError, Tokens
+from meanfield.extending import fitting
 
-TABLE_OF = {"density.toml": "density", "tokens.toml": "tokens"}
-FIGURES = {"density": "density", "tokens": "tokens"}
-FORMATS = {"png": "image/png", "svg": "image/svg+xml"}
-SCRIPT = '''"""What `meanfield explore` showed; its link was {link}."""
+from .scene import Scene, UserFile
 
-{imports}
+TABLES_OF_FILES = {"density.toml": "density", "tokens.toml": "tokens"}
+FIGURE_LAYERS = {"density": "density", "tokens": "tokens"}
+FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
+SCRIPT_TEXT = '''"""A scene of `meanfield explore`; its link was {link}."""
+
+import numpy as np
+
+import meanfield as mf
 
 {body}'''
 
 
 def is_figure(name: str) -> bool:
-    """Whether a file is a figure, for which a run is computed; texts are written at once."""
-    return name.rpartition(".")[2] in FORMATS
+    """Return True for the name of a figure, which needs a run; texts are written at once."""
+    return name.rpartition(".")[2] in FIGURE_TYPES
 
 
 def exported(
-    scene: Scene, name: str, own: Own | None = None, stopped: Callable[[], bool] = lambda: False
+    scene: Scene,
+    name: str,
+    file: UserFile | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, bytes]:
     """The type and the content of a file of the scene.
 
@@ -37,37 +42,41 @@ def exported(
     scene : Scene
     name : str
         density.toml, tokens.toml, explored.py, or density or tokens with .png or .svg.
-    own : Own, optional
+    file : UserFile, optional
     stopped : callable
-        Asked after every step of the run of a figure: whether nobody wants the rest.
+        Called after every step of the run of a figure; True stops it.
 
     Raises
     ------
     MeanfieldError
-        If there is no such file, the scene has not what would be in it, or the run was stopped.
+        For another name, a layer that the scene lacks, and a run that was stopped.
     """
     stem, _, ending = name.partition(".")
-    known = (*TABLE_OF, "explored.py", *(f"{f}.{e}" for f in FIGURES for e in FORMATS))
-    fitting("name", name, f"one of {', '.join(known)}", name in known, MeanfieldError)
+    names = (
+        *TABLES_OF_FILES,
+        "explored.py",
+        *(f"{f}.{e}" for f in FIGURE_LAYERS for e in FIGURE_TYPES),
+    )
+    fitting("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
     if name == "explored.py":
-        return "text/x-python", script(scene, own).encode()
-    tables = scene.tables(own)
+        return "text/x-python", script(scene, file).encode()
+    tables = scene.tables(file)
     if stem not in tables:
         raise MeanfieldError(f"{name}: this scene has no {stem}; it has {' and '.join(tables)}.")
     if ending == "toml":
         return "application/toml", toml_text(tables[stem]).encode()
-    return FORMATS[ending], figure(scene, stem, ending, own, stopped)
+    return FIGURE_TYPES[ending], figure(scene, stem, ending, file, stopped)
 
 
 def figure(
-    scene: Scene, layer: str, ending: str, own: Own | None, stopped: Callable[[], bool]
+    scene: Scene, layer: str, ending: str, file: UserFile | None, stopped: Callable[[], bool]
 ) -> bytes:
     """The overview of the run of a layer, as `Solution.plot` draws it."""
 
     def look(*_: Any) -> bool:
         return stopped()
 
-    run = scene.configurations(own)[layer].run(out=None, progress=False, callback=look)
+    run = scene.configurations(file)[layer].run(out=None, progress=False, callback=look)
     if stopped():
         raise MeanfieldError(
             f"{layer}.{ending} was stopped at t = {run.t[-1]:g}: `meanfield solve {layer}.toml`, "
@@ -103,22 +112,20 @@ def _value(value: Any) -> str:
 # Python ------------------------------------------------------------------------------------------
 
 
-def script(scene: Scene, own: Own | None = None) -> str:
-    """A script with the runs of the scene, whose states have the same bits.
+def script(scene: Scene, file: UserFile | None = None) -> str:
+    """A script with the runs of the scene; their states have the bits of the page's.
 
     It calls the density ``density_run`` and the tokens ``token_run``.
     """
-    tables = scene.tables(own)
-    imports = ["import numpy as np", "", "import meanfield as mf"]
-    law, model = scene.law(own), f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
-    begin, needs = _start(scene, law)
+    tables = scene.tables(file)
+    model = f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
     body = [
         f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
-        *begin,
+        *_start(scene, scene.law(file)),
         f"t_end = {scene.t_end!r}",
         f"times = np.linspace(0.0, t_end, {tables.popitem()[1]['solve']['t_eval']['count']})",
     ]
-    for layer, table in scene.tables(own).items():
+    for layer, table in scene.tables(file).items():
         solve = {name: v for name, v in table["solve"].items() if name not in ("t_span", "t_eval")}
         options = ", ".join(f"{name}={value!r}" for name, value in solve.items())
         times = f"t_span=(0.0, t_end), t_eval=times, {options}"
@@ -133,30 +140,29 @@ def script(scene: Scene, own: Own | None = None) -> str:
             state = f"mu0.sample({scene.tokens}, rng={scene.rng})" if drawn else "mu0"
             run = f"token_run = mf.solve({model}{moved}), {state}, {times})"
         body += ["", run]
-    first = "density_run" if "density" in scene.tables(own) else "token_run"
+    first = "density_run" if "density" in scene.tables(file) else "token_run"
     body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]
     link = "?" + "&".join(f"{name}={value}" for name, value in scene.link.items())
-    return SCRIPT.format(link=link, imports="\n".join([*imports, *needs]), body="\n".join(body))
+    return SCRIPT_TEXT.format(link=link, body="\n".join(body))
 
 
-def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The lines that make mu0, and the imports that they need."""
-    if scene.start == "own":
+def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
+    """The lines of a script that make mu0."""
+    if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
         space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
-        return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [
-            "from meanfield.results import last_state  # noqa: F401, a law that tables may name",
-            "from meanfield.states import Start",
-        ]
+        if law["kind"] == "LastState":
+            return [f"mu0 = mf.LastState({law['file']!r}).begin({space})"]
+        return [f"law = {table}", f"mu0 = mf.build(mf.Start, law).begin({space})"]
     space = f"space = mf.{scene.initial_space!r}"
     if law["kind"] == "Fourier":
         half = [c / 2 for c in law["cos"]]
-        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"], []
+        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"]
     if law["kind"] == "Legendre":
         series = [1.0, *law["coefficients"]]
-        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"], []
+        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"]
     if law["kind"] != "Mixture":
-        return [space, f"mu0 = {_peak(law)}"], []
+        return [space, f"mu0 = {_peak(law)}"]
     weights = [part["weight"] for part in law["components"]]
     peaks = [f"    {_peak(part['law'])}," for part in law["components"]]
     return [
@@ -167,7 +173,7 @@ def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
         *peaks,
         "]",
         "mu0 = mf.Density.mixture(shares, peaks)",
-    ], []
+    ]
 
 
 def _peak(law: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The frames of a run: what is drawn at each of its times, in the order in which it is computed."""
+"""Frames of a run, one for each output time, shown as soon as they are computed."""
 
 import math
 import time
@@ -8,24 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..app.tasks import Configuration
-from ..dynamics.observables import measure
-from ..models.transformer import Transformer
-from ..results.solution import SUCCESSFUL
-from ..spaces import Density
-from ..spaces.characteristics import Characteristics
-from ..states import Tokens
+import meanfield as mf
 
-DRAWN = {2: (64, 512), 3: (32, 32)}  # lowest and highest degree that is drawn, by dimension
-BANDWIDTH = 0.05  # in radians, with which nodes are drawn as a density
-OF_NODES = 128  # the degree of that density
+DRAWN_DEGREES = {2: (64, 512), 3: (32, 32)}  # lowest and highest degree that is drawn, by dimension
+NODE_BANDWIDTH = 0.05  # in radians, with which nodes are drawn as a density
+NODE_DEGREE = 128  # the degree of that density
 MEASURED_EVERY = {2: 1, 3: 5}  # how many frames: the energies of a density on S^2 are dear
-LONGEST = 120.0  # seconds of computing
+LONGEST_COMPUTING = 120.0  # seconds of computing
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What is drawn at one time.
+    """The data that are drawn at one output time.
 
     Attributes
     ----------
@@ -50,7 +44,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run ended.
+    """Status and computing time of a run that has ended.
 
     Attributes
     ----------
@@ -68,32 +62,32 @@ class Ending:
 
 def drawn(state: Any) -> np.ndarray:
     """The `values` of a frame that shows a state; points with masses as a smoothed density."""
-    if isinstance(state, Tokens):
+    if isinstance(state, mf.Tokens):
         return state.x.astype(np.float32)
-    low, high = DRAWN[state.dimension]
-    if isinstance(state, Characteristics):
+    low, high = DRAWN_DEGREES[state.dimension]
+    if isinstance(state, mf.Characteristics):
         state = _smoothed(state)
     degree = min(max(state.space.degree, low), high)
     return state.resample(degree).values.astype(np.float32)
 
 
-def _smoothed(state: Characteristics) -> Density:
+def _smoothed(state: mf.Characteristics) -> mf.Density:
     """The nodes, spread out by the heat flow: a_l exp(-l (l + d - 2) h^2 / 2), bandwidth h."""
-    space = state.space.with_degree(OF_NODES)
-    heat = np.exp(-0.5 * BANDWIDTH**2 * space.degrees * (space.degrees + state.dimension - 2))
-    return Density.computed(state.coefficients(OF_NODES) * heat, space)
+    space = state.space.with_degree(NODE_DEGREE)
+    heat = np.exp(-0.5 * NODE_BANDWIDTH**2 * space.degrees * (space.degrees + state.dimension - 2))
+    return mf.Density.computed(state.coefficients(NODE_DEGREE) * heat, space)
 
 
-def measured(model: Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
+def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
     """The order parameter, and the free energy of a density if it is measured `fully`."""
-    if isinstance(state, Tokens) or not fully:
+    if isinstance(state, mf.Tokens) or not fully:
         return float(np.linalg.norm(state.expect(lambda x: x))), math.nan
-    found = measure(model, state, t)
-    return float(found["order_parameter"]), float(found["free_energy"])
+    values = mf.measure(model, state, t)
+    return float(values["order_parameter"]), float(values["free_energy"])
 
 
 def play(
-    config: Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
+    config: mf.Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
 ) -> Ending:
     """Run a configuration, and show each of its frames as soon as it is there.
 
@@ -103,12 +97,12 @@ def play(
         Of a run.
     show : callable
     stopped : callable
-        Asked after every step: whether nobody wants the rest.
+        Called after every step; True ends the run.
 
     Raises
     ------
     MeanfieldError
-        What the package refuses.
+        For runs that the package refuses.
     """
     state, model = config.begin(), config.tables["model"]
     table = config.tables["solve"]
@@ -125,13 +119,12 @@ def play(
         index = int(np.searchsorted(times, t))
         if index < len(times) and times[index] == t:
             present(index, t, state)
-        late = time.perf_counter() - began > LONGEST
+        late = time.perf_counter() - began > LONGEST_COMPUTING
         return late or stopped()
 
     present(0, float(times[0]), state)
     run = config.run(out=None, progress=False, callback=look)
     message = run.message
     if late:
-        message = f"Stopped at t = {run.t[-1]:g} after {LONGEST:g} seconds of computing."
-    complete = run.status in SUCCESSFUL and not late
-    return Ending(complete, run.status, message, time.perf_counter() - began)
+        message = f"Stopped at t = {run.t[-1]:g} after {LONGEST_COMPUTING:g} seconds of computing."
+    return Ending(run.success and not late, run.status, message, time.perf_counter() - began)

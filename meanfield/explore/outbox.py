@@ -1,4 +1,4 @@
-"""Messages on their way to a page: few bytes wait, and none of an earlier scene.
+"""A bounded queue of messages to a page, without those of earlier scenes.
 
 Runs are computed in threads, faster than a page may read. What a run puts here waits until the page
 has room, so that a page that reads slowly costs no memory.
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 MOST_UNSENT = 2 * 2**20  # bytes; runs wait while there are more
-LOOK = 0.2  # seconds after which what waits for room asks again whether it is still wanted
+CHECK_SECONDS = 0.2  # seconds after which what waits for room asks again whether it is still wanted
 
 Past = Callable[[], bool]
 
@@ -35,7 +35,7 @@ class Outbox:
 
     @property
     def unsent(self) -> int:
-        """Bytes that have not been written, or were not taken yet."""
+        """Bytes of messages that the page has not taken yet."""
         with self._room:
             return self._unsent
 
@@ -54,10 +54,10 @@ class Outbox:
         """Wait for room, in any thread but that of the loop, or until `past()` is true."""
         with self._room:
             while self._unsent > MOST_UNSENT and not self._closed and not past():
-                self._room.wait(LOOK)
+                self._room.wait(CHECK_SECONDS)
 
     async def deliver(self) -> None:
-        """Write what is put here, one message after the other, until the outbox is closed."""
+        """Write the messages one after the other, until the outbox is closed."""
         while not self._closed:
             await self._mail.wait()
             self._mail.clear()
@@ -81,7 +81,7 @@ class Outbox:
             return self._waiting.popleft()[0] if self._waiting else None
 
     def _drop(self) -> None:
-        """Forget what belongs to earlier scenes."""
+        """Drop the messages of earlier scenes."""
         wanted = [(message, past) for message, past in self._waiting if not past()]
         if len(wanted) < len(self._waiting):
             self._unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in wanted)

@@ -1,4 +1,4 @@
-"""What the page shows, as a few numbers; and the configurations of the runs that it stands for."""
+"""The parameters of the page, and the configurations of the runs that follow from them."""
 
 import math
 from collections.abc import Mapping
@@ -7,28 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ..app.configuration import parse_config, read_config
-from ..app.tasks import Configuration, Run
-from ..core.checks import as_given, fitting, path_of, real
-from ..core.errors import ConfigError, MeanfieldError
-from ..core.forms import Index, Leaf
-from ..core.kinds import Kind, build, describe
-from ..models import Drift, Kuramoto, ZonalDrift
-from ..results.files import load
-from ..results.solution import Solution
-from ..spaces import Circle, Density, Sphere
-from ..spaces.laws import DensityLaw
-from ..states import Tokens
+import meanfield as mf
+from meanfield.extending import Index, Kind, Leaf, as_given, fitting, path_of, real
 
-SPACES: dict[str, type[Circle] | type[Sphere]] = {"Circle": Circle, "Sphere": Sphere}
-DEGREE = {"Circle": 64, "Sphere": 64}  # at the start
+Space = mf.Circle | mf.Sphere
+PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere}
+INITIAL_DEGREES = {"Circle": 64, "Sphere": 64}  # at the start
 MOST_DEGREE = {"Circle": 1024, "Sphere": 64}
-FRAMES = {"Circle": 301, "Sphere": 151}
-RTOL = 1e-6
+FRAME_COUNTS = {"Circle": 301, "Sphere": 151}
+PAGE_RTOL = 1e-6
 MOST_TOKENS = 1000
-STEPS = 120  # of tokens with noise, in the time kappa_1
+NOISE_STEPS = 120  # of tokens with noise, in the time kappa_1
 MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
 LONGEST_TEXT = 200  # characters of a parameter
+REFUSED = (TypeError, ValueError, mf.MeanfieldError)  # errors with a message for the page
 
 
 def within(low: float, high: float, beyond: str = "") -> Leaf:
@@ -100,7 +92,7 @@ class Scene(Kind, family=True):
     beta: Annotated[float, within(0.25, 6.0)] = 4.0
     kappa: Annotated[float, within(0.01, 1000.0, ", or inf")] = 0.6
     normalisation: Literal["PostLN", "PreLN", "PeriLN", "NGPT", "SqrtScaling"] = "PostLN"
-    start: Literal["mixture", "mode", "own"] = "mixture"
+    start: Literal["mixture", "mode", "file"] = "mixture"
     peaks: Annotated[int, whole(1, 6)] = 2
     separation: Annotated[float, within(0.0, 3.1416)] = 2.0
     concentration: Annotated[float, within(0.0, 50.0)] = 8.0
@@ -123,37 +115,37 @@ class Scene(Kind, family=True):
         for name, text in texts.items():
             few = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
             wanted = f"of at most {LONGEST_TEXT} characters"
-            fitting(as_given(name, 40), text, wanted, few, ConfigError)
-        return build(cls, {name: _read(text) for name, text in texts.items()})
+            fitting(as_given(name, 40), text, wanted, few, mf.ConfigError)
+        return mf.build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
     def link(self) -> dict[str, str]:
         """The texts from which `of_texts` makes the same scene, without those by default."""
-        told = describe(self)
-        return {name: str(value) for name, value in told.items() if name != "kind"}
+        table = mf.describe(self)
+        return {name: str(value) for name, value in table.items() if name != "kind"}
 
     # The model -----------------------------------------------------------------------------
 
     @property
     def dimension(self) -> int:
-        """Of the space around, d."""
+        """The dimension d of the ambient space R^d."""
         return {"Circle": 2, "Sphere": 3}[self.space]
 
     @property
-    def initial_space(self) -> Circle | Sphere:
-        """The space, with the degree at which runs begin."""
-        return SPACES[self.space](DEGREE[self.space])
+    def initial_space(self) -> Space:
+        """The space at the initial degree of the runs."""
+        return PAGE_SPACES[self.space](INITIAL_DEGREES[self.space])
 
     @property
     def drift_table(self) -> dict[str, Any]:
         """The drift as a table of a configuration."""
-        bare = self.drift == Kuramoto.__name__
+        bare = self.drift == mf.Kuramoto.__name__
         return {"kind": self.drift} | ({} if bare else {"beta": self.beta})
 
     @property
-    def zonal(self) -> ZonalDrift:
+    def zonal(self) -> mf.ZonalDrift:
         """The drift."""
-        return build(Drift, self.drift_table)
+        return mf.build(mf.Drift, self.drift_table)
 
     @property
     def onset(self) -> float:
@@ -167,16 +159,16 @@ class Scene(Kind, family=True):
 
     # The runs ------------------------------------------------------------------------------
 
-    def law(self, own: "Own | None" = None) -> dict[str, Any]:
+    def law(self, file: "UserFile | None" = None) -> dict[str, Any]:
         """The law at the start as a table of a configuration.
 
         Raises
         ------
         MeanfieldError
-            If it is that of a file and there is none, or one on another space.
+            If the law is that of a file, and there is no file or one of another space.
         """
-        if self.start == "own":
-            return _owned(own, self.space).law
+        if self.start == "file":
+            return _owned(file, self.space).law
         if self.start == "mode" and self.space == "Circle":
             return {"kind": "Fourier", "cos": [0.0] * (self.mode - 1) + [self.amplitude]}
         if self.start == "mode":
@@ -196,44 +188,48 @@ class Scene(Kind, family=True):
         mean = [math.cos(angle), math.sin(angle), 0.0]  # on the equator
         return {"kind": "VonMisesFisher", "mean": mean, "concentration": self.concentration}
 
-    def tables(self, own: "Own | None" = None) -> dict[str, dict[str, Any]]:
+    def tables(self, file: "UserFile | None" = None) -> dict[str, dict[str, Any]]:
         """The configurations of the density and of the tokens, as plain data.
 
         Without noise a density gathers at points and needs ever more modes: on the circle it is
-        followed along characteristics, on the sphere, where that is dear, until `max_degree` does
-        not resolve it. There is none where the file holds tokens, and no tokens if there are 0.
+        followed along characteristics, on the sphere, where those are expensive, as long as
+        `max_degree` resolves it. A file of tokens has no density; 0 tokens are left out.
         """
-        law, space = self.law(own), {"kind": self.space, "degree": DEGREE[self.space]}
-        law_of_tokens = self.start == "own" and law["kind"] == Tokens.__name__
+        law, space = self.law(file), {"kind": self.space, "degree": INITIAL_DEGREES[self.space]}
+        law_of_tokens = self.start == "file" and law["kind"] == mf.Tokens.__name__
         model = {"drift": self.drift_table, "kappa": self.kappa}
-        times = {"kind": "Linspace", "count": FRAMES[self.space]}
+        times = {"kind": "Linspace", "count": FRAME_COUNTS[self.space]}
         solve: dict[str, Any] = {"t_span": [0.0, self.t_end], "t_eval": times}
         noisy = self.kappa < math.inf
         nodes = not noisy and self.space == "Circle"
-        found: dict[str, dict[str, Any]] = {}
+        tables: dict[str, dict[str, Any]] = {}
         if not law_of_tokens:
-            found["density"] = {
+            tables["density"] = {
                 "model": model,
                 "space": space,
                 "initial": {"kind": "AlongCharacteristics", "law": law} if nodes else law,
                 "solve": solve
-                | {"rtol": RTOL, "max_steps": MOST_STEPS}
+                | {"rtol": PAGE_RTOL, "max_steps": MOST_STEPS}
                 | ({} if nodes else {"max_degree": MOST_DEGREE[self.space]}),
             }
         if self.tokens or law_of_tokens:
             drawn = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
-            own_steps = {"dt": self.onset / STEPS, "rng": self.rng + 1} if noisy else {"rtol": RTOL}
-            found["tokens"] = {
+            steps = (
+                {"dt": self.onset / NOISE_STEPS, "rng": self.rng + 1}
+                if noisy
+                else {"rtol": PAGE_RTOL}
+            )
+            tables["tokens"] = {
                 "model": model | {"normalisation": self.normalisation},
                 **({} if law_of_tokens else {"space": space}),
                 "initial": law if law_of_tokens else drawn,
-                "solve": solve | own_steps,
+                "solve": solve | steps,
             }
-        return found
+        return tables
 
-    def configurations(self, own: "Own | None" = None) -> dict[str, Configuration]:
+    def configurations(self, file: "UserFile | None" = None) -> dict[str, mf.Configuration]:
         """The configurations by the names of their layers, "density" and "tokens"."""
-        return {name: parse_config(table) for name, table in self.tables(own).items()}
+        return {name: mf.parse_config(table) for name, table in self.tables(file).items()}
 
 
 def _read(text: str) -> Any:
@@ -241,17 +237,17 @@ def _read(text: str) -> Any:
     with suppress(ValueError):
         return int(text)
     with suppress(ValueError):
-        found = float(text)
-        return text if math.isinf(found) and "inf" not in text.lower() else found
+        number = float(text)
+        return text if math.isinf(number) and "inf" not in text.lower() else number
     return text
 
 
-# A file of the user's ----------------------------------------------------------------------------
+# Files of the user -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Own:
-    """The law at the start that a file holds, and the scene with which the page begins.
+class UserFile:
+    """The initial law in a file of the user, and the scene with which the page begins.
 
     Attributes
     ----------
@@ -269,7 +265,7 @@ class Own:
     scene: Scene
 
     @classmethod
-    def of_file(cls, path: str | Path) -> "Own":
+    def of_file(cls, path: str | Path) -> "UserFile":
         """The law of a configuration, *.toml, or of the last state of a result, *.nc.
 
         Raises
@@ -282,64 +278,60 @@ class Own:
             return cls._of_result(path)
         if path.suffix == ".toml":
             return cls._of_configuration(path)
-        raise MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
+        raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
 
     @classmethod
-    def _of_result(cls, path: Path) -> "Own":
-        run = load(path)
-        state = run.final if isinstance(run, Solution) else None
-        fits = isinstance(state, Density | Tokens) and not state.shape and state.dimension in (2, 3)
-        fits = fits and not (isinstance(state, Density) and type(state.space) not in _SHOWN)
-        fits = fits and len(state) <= MOST_TOKENS if isinstance(state, Tokens) else fits
-        if not fits or state is None:
-            raise MeanfieldError(
+    def _of_result(cls, path: Path) -> "UserFile":
+        run = mf.load(path)
+        if not isinstance(run, mf.Solution) or not _fits(run.final):
+            raise mf.MeanfieldError(
                 f"{path}: expected the run of a density on Circle or Sphere, or of at most "
                 f"{MOST_TOKENS} tokens there; got {run!r}."
             )
-        if isinstance(state, Tokens):
-            table = describe(state)
-        else:
-            table = {"kind": "LastState", "file": str(path)}
+        state, table = run.final, {"kind": "LastState", "file": str(path)}
+        table = mf.describe(state) if isinstance(state, mf.Tokens) else table
         return cls._with_model(path, table, state, run.model)
 
     @classmethod
-    def _of_configuration(cls, path: Path) -> "Own":
-        config = read_config(path)
-        if not isinstance(config, Run):
-            raise MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
-        law, space = config.tables["initial"], config.tables.get("space")
-        of_density = isinstance(law, DensityLaw) and type(space) in _SHOWN
+    def _of_configuration(cls, path: Path) -> "UserFile":
+        config = mf.read_config(path)
+        if config.work != "solve":
+            raise mf.MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
         state = config.begin()
-        fits = not state.shape and state.dimension in (2, 3)
-        few = isinstance(state, Tokens) and len(state) <= MOST_TOKENS and state.on_sphere
-        if not (fits and (of_density or few)):
-            raise MeanfieldError(
+        if not _fits(state):
+            raise mf.MeanfieldError(
                 f"{path}: initial: expected a law of a density on Circle or Sphere, or at most "
                 f"{MOST_TOKENS} tokens there; got {state!r}."
             )
-        table = describe(law if of_density else state)
+        table = mf.describe(state if isinstance(state, mf.Tokens) else config.tables["initial"])
         return cls._with_model(path, table, state, config.tables["model"])
 
     @classmethod
-    def _with_model(cls, path: Path, law: dict[str, Any], state: Any, model: Any) -> "Own":
-        """The scene takes drift, beta and kappa from the model, where it can show them."""
+    def _with_model(cls, path: Path, law: dict[str, Any], state: Any, model: Any) -> "UserFile":
+        """A file whose scene has drift, beta and kappa of a model, if the page can show them."""
         space = "Circle" if state.dimension == 2 else "Sphere"
-        told = {"drift": describe(model.drift)["kind"]} | {
+        values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
-        kept = {name: told[name] for name in ("drift", "beta", "kappa") if name in told}
+        kept = {name: values[name] for name in ("drift", "beta", "kappa") if name in values}
         try:
-            scene = build(Scene, {"space": space, "start": "own", **kept})
-        except ConfigError as error:
-            raise MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
+            scene = mf.build(Scene, {"space": space, "start": "file", **kept})
+        except mf.ConfigError as error:
+            raise mf.MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
         return cls(path.name, space, law, scene)
 
 
-_SHOWN = tuple(SPACES.values())
+def _fits(state: Any) -> bool:
+    """True for a state that the page can show: one density, or few tokens, on Circle or Sphere."""
+    if isinstance(state, mf.Tokens):
+        fits = state.on_sphere and len(state) <= MOST_TOKENS
+    else:
+        fits = isinstance(state, mf.Density) and type(state.space) in PAGE_SPACES.values()
+    return fits and not state.shape and state.dimension in (2, 3)
 
 
-def _owned(own: Own | None, space: str) -> Own:
-    if own is None:
-        raise MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
-    fitting("space", space, f"{own.space}, that of {own.name}", space == own.space)
-    return own
+def _owned(file: UserFile | None, space: str) -> UserFile:
+    if file is None:
+        raise mf.MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
+    fitting("space", space, f"{file.space}, that of {file.name}", space == file.space)
+    return file

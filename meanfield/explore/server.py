@@ -1,4 +1,4 @@
-"""The server of the page: a few files, a socket for every open page, and what is exported.
+"""The web server of the page: its files, a socket for every open page, and exports.
 
 It needs tornado, which the extra ``[explore]`` brings.
 """
@@ -23,26 +23,29 @@ import tornado.httpserver
 import tornado.web
 import tornado.websocket
 
-from ..core.errors import MeanfieldError, UnresolvedWarning
-from ..core.forms import REFUSED
-from ..core.kinds import describe, parameters_of
-from .connections import Doors, Listening, Sparing
-from .drawings import DRAWINGS, FAIR, Drawing, Drawings
-from .export import exported, is_figure
-from .frames import DRAWN
-from .outbox import Outbox
-from .scene import LONGEST_TEXT, SPACES, Own, Scene
-from .sessions import NONE, Session, Studio
+from meanfield import MeanfieldError, UnresolvedWarning, describe
+from meanfield.extending import parameters_of
 
-PAGE = Path(__file__).parent / "page"
-FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
+from .connections import Doors, Listening, Sparing
+from .drawings import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings
+from .export import exported, is_figure
+from .frames import DRAWN_DEGREES
+from .outbox import Outbox
+from .scene import LONGEST_TEXT, PAGE_SPACES, REFUSED, Scene, UserFile
+from .sessions import NO_SCENE, Session, Studio
+
+PAGE_FOLDER = Path(__file__).parent / "page"
+PAGE_FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
 MOST_BYTES = 16384  # of a message from a page, and of the headers of a request
-A_SECOND, AT_ONCE = 50, 500  # scenes that a page may send; its sliders send 25 a second
-IDLE = 30.0  # seconds after which a connection is closed that says nothing
-UNREAD = 2**18  # bytes for a page in the buffer of the system
-PATIENCE = 1.0  # seconds for which threads may go on after Ctrl-C
-LOCAL = ("127.0.0.1", "localhost", "::1")
-HEADERS = {
+SCENES_PER_SECOND, SCENES_AT_ONCE = (
+    50,
+    500,
+)  # scenes that a page may send; its sliders send 25 a second
+IDLE_SECONDS = 30.0  # seconds after which a connection is closed that says nothing
+SEND_BUFFER = 2**18  # bytes for a page in the buffer of the system
+ENDING_SECONDS = 1.0  # seconds for which threads may go on after Ctrl-C
+LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
+PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; form-action 'none'"
     ),
@@ -52,16 +55,16 @@ HEADERS = {
 }
 
 
-def hello(own: Own | None) -> dict[str, Any]:
-    """What a page is told first: the parameters of a scene, their ranges, and colours."""
+def hello(file: UserFile | None) -> dict[str, Any]:
+    """The first message to a page: the parameters of a scene, their ranges, and colours."""
     import matplotlib
 
-    from ..plotting.theme import DENSITY_MAP, PALETTE
+    from meanfield.plotting.theme import DENSITY_MAP, PALETTE
 
-    known = parameters_of(Scene)
-    first = Scene() if own is None else own.scene
+    parameters = parameters_of(Scene)
+    first = Scene() if file is None else file.scene
     table = matplotlib.colormaps[DENSITY_MAP](range(256), bytes=True)
-    sphere: Any = SPACES["Sphere"](DRAWN[3][1])
+    sphere: Any = PAGE_SPACES["Sphere"](DRAWN_DEGREES[3][1])
     return {
         "type": "hello",
         "parameters": {
@@ -70,10 +73,10 @@ def hello(own: Own | None) -> dict[str, Any]:
                 "default": str(describe(parameter.default)),
                 "form": parameter.form.json({}),
             }
-            for name, parameter in known.items()
+            for name, parameter in parameters.items()
         },
         "first": first.link,
-        "own": None if own is None else own.name,
+        "file": None if file is None else file.name,
         "palette": list(PALETTE),
         "colours": table[:, :3].ravel().tolist(),
         "latitudes": sphere.z.tolist(),
@@ -85,30 +88,30 @@ class Page(tornado.web.StaticFileHandler):
     """The files of the page, and no others."""
 
     def set_default_headers(self) -> None:
-        for name, value in HEADERS.items():
+        for name, value in PAGE_HEADERS.items():
             self.set_header(name, value)
 
 
 class Socket(tornado.websocket.WebSocketHandler):
-    """The connection of an open page; those of pages from elsewhere are refused by tornado."""
+    """The WebSocket of an open page; tornado refuses those of other origins."""
 
     session: Session | None = None
     outbox: Outbox | None = None
 
     def initialize(self, studio: Studio, doors: Doors, greeting: str) -> None:
         self.studio, self.doors, self.greeting = studio, doors, greeting
-        self.left, self.refilled = float(AT_ONCE), time.monotonic()
+        self.left, self.refilled = float(SCENES_AT_ONCE), time.monotonic()
 
     def open(self, *_: str, **__: str) -> None:
         stream: Any = self.ws_connection.stream if self.ws_connection else None
-        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNREAD)
+        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self.doors.became_a_page(stream, self)
         self.outbox = outbox = Outbox(self._write)
         self.delivery = asyncio.create_task(outbox.deliver())
 
         def send(message: Any, version: int) -> None:
             text = message if isinstance(message, bytes) else _json(message)
-            outbox.put(text, lambda: version != NONE and session.is_past(version))
+            outbox.put(text, lambda: version != NO_SCENE and session.is_past(version))
 
         outbox.put(self.greeting, lambda: False)
         self.session = session = self.studio.open(send, outbox.wait)
@@ -119,11 +122,11 @@ class Socket(tornado.websocket.WebSocketHandler):
 
     def on_message(self, message: str | bytes) -> None:
         if not self._may_send():
-            self.close(1008, f"more than {A_SECOND} scenes a second")
+            self.close(1008, f"more than {SCENES_PER_SECOND} scenes a second")
             return
         try:
-            told = json.loads(message)
-            version, texts = told["version"], told["scene"]
+            content = json.loads(message)
+            version, texts = content["version"], content["scene"]
             fits = type(version) is int and 0 <= version < 2**53 and isinstance(texts, dict)
             texts_fit = all(isinstance(t, str) and len(t) < LONGEST_TEXT for t in texts.values())
             fits = fits and texts_fit
@@ -136,9 +139,9 @@ class Socket(tornado.websocket.WebSocketHandler):
         self.session.show(version, texts)
 
     def _may_send(self) -> bool:
-        """Take one from the scenes that the page may send; they become more as time passes."""
+        """Take one from the allowance of scenes, which grows with time; False if there is none."""
         now = time.monotonic()
-        self.left = min(self.left + A_SECOND * (now - self.refilled), AT_ONCE) - 1
+        self.left = min(self.left + SCENES_PER_SECOND * (now - self.refilled), SCENES_AT_ONCE) - 1
         self.refilled = now
         return self.left >= 0
 
@@ -152,7 +155,7 @@ class Socket(tornado.websocket.WebSocketHandler):
 
 
 class Export(tornado.web.RequestHandler):
-    """Files of a scene, which the link gives; texts do not wait for figures."""
+    """Exported files of the scene of a link; texts do not wait for figures."""
 
     drawing: Drawing | None = None
 
@@ -160,7 +163,7 @@ class Export(tornado.web.RequestHandler):
         self.studio, self.doors, self.drawings = studio, doors, drawings
 
     def set_default_headers(self) -> None:
-        for name, value in HEADERS.items():
+        for name, value in PAGE_HEADERS.items():
             self.set_header(name, value)
 
     async def get(self, name: str) -> None:
@@ -171,13 +174,13 @@ class Export(tornado.web.RequestHandler):
         try:
             scene = Scene.of_texts(texts)
             if not is_figure(name):
-                kind, content = exported(scene, name, self.studio.own)
+                kind, content = exported(scene, name, self.studio.file)
             else:
-                own = self.studio.own
-                drawing = await self.drawings.begin(lambda stop: exported(scene, name, own, stop))
+                file = self.studio.file
+                drawing = await self.drawings.begin(lambda stop: exported(scene, name, file, stop))
                 if drawing is None:
-                    self.set_header("Retry-After", str(int(FAIR)))
-                    self.refuse(503, f"{DRAWINGS} figures are being drawn: try again.")
+                    self.set_header("Retry-After", str(int(FAIR_SECONDS)))
+                    self.refuse(503, f"{MOST_DRAWINGS} figures are being drawn: try again.")
                     return
                 self.drawing = drawing
                 self.doors.is_waiting(self.request.connection)
@@ -207,31 +210,31 @@ def _json(message: dict[str, Any]) -> str:
 def application(
     studio: Studio, host: str, doors: Doors, drawings: Drawings
 ) -> tornado.web.Application:
-    """The application; bound to this machine, it answers to its own names only."""
-    files = "|".join(map(re.escape, FILES))
-    shared = {"path": str(PAGE), "default_filename": "index.html"}
-    known = {"studio": studio, "doors": doors}
+    """The tornado application; bound to the local host, it refuses other host names."""
+    files = "|".join(map(re.escape, PAGE_FILES))
+    shared = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
+    shared_state = {"studio": studio, "doors": doors}
     handlers: list[Any] = [
-        ("/socket", Socket, known | {"greeting": _json(hello(studio.own))}),
-        ("/export/([a-z]+[.][a-z]+)", Export, known | {"drawings": drawings}),
+        ("/socket", Socket, shared_state | {"greeting": _json(hello(studio.file))}),
+        ("/export/([a-z]+[.][a-z]+)", Export, shared_state | {"drawings": drawings}),
         ("/()", Page, shared),
         (f"/({files})", Page, shared),
     ]
-    names = "|".join(re.escape(name) for name in (*LOCAL, "[::1]"))
-    pattern = f"(?:{names})$" if host in LOCAL else ".*"
+    names = "|".join(re.escape(name) for name in (*LOCAL_NAMES, "[::1]"))
+    pattern = f"(?:{names})$" if host in LOCAL_NAMES else ".*"
     made = tornado.web.Application(
         websocket_max_message_size=MOST_BYTES,
-        websocket_ping_interval=IDLE,  # browsers answer; who does not is not there any more
-        websocket_ping_timeout=IDLE,
+        websocket_ping_interval=IDLE_SECONDS,  # browsers answer; who does not is not there any more
+        websocket_ping_timeout=IDLE_SECONDS,
     )
     made.add_handlers(pattern, handlers)
     return made
 
 
 async def serving(
-    own: Own | None, host: str, port: int, ready: Callable[[str], None] = lambda address: None
+    file: UserFile | None, host: str, port: int, ready: Callable[[str], None] = lambda address: None
 ) -> None:
-    """Serve the page until the task is cancelled; `ready` is told its address.
+    """Serve the page until the task is cancelled; `ready` is called with its address.
 
     Raises
     ------
@@ -247,13 +250,13 @@ async def serving(
             "finds a port."
         ) from error
     listening.setblocking(False)
-    studio, doors, drawings = Studio(own), Doors(), Drawings()
+    studio, doors, drawings = Studio(file), Doors(), Drawings()
     server = tornado.httpserver.HTTPServer(
         application(studio, host, doors, drawings),
         max_body_size=MOST_BYTES,
         max_header_size=MOST_BYTES,
-        idle_connection_timeout=IDLE,
-        body_timeout=IDLE,
+        idle_connection_timeout=IDLE_SECONDS,
+        body_timeout=IDLE_SECONDS,
     )
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
@@ -269,13 +272,13 @@ async def serving(
         await asyncio.sleep(0.1)  # in which pages are told
 
 
-async def _serving_until_the_end(own: Own | None, host: str, port: int, ready: Any) -> None:
-    """Serve, and end the process even if busy threads leave this one no time."""
-    task = asyncio.create_task(serving(own, host, port, ready))
+async def _serving_until_the_end(file: UserFile | None, host: str, port: int, ready: Any) -> None:
+    """Serve; a timer ends the process if busy threads delay the shutdown."""
+    task = asyncio.create_task(serving(file, host, port, ready))
     try:
         await asyncio.wait([task])
     except asyncio.CancelledError:
-        timer = threading.Timer(2 * PATIENCE, _end)
+        timer = threading.Timer(2 * ENDING_SECONDS, _end)
         timer.daemon = True
         timer.start()
         task.cancel()
@@ -285,12 +288,12 @@ async def _serving_until_the_end(own: Own | None, host: str, port: int, ready: A
 
 
 def serve(
-    own: Own | None, host: str, port: int, *, browser: bool, say: Callable[[str], None]
+    file: UserFile | None, host: str, port: int, *, browser: bool, say: Callable[[str], None]
 ) -> None:
     """Serve the page until Ctrl-C, after which the process ends within seconds.
 
     Compilation and the steps of curves cannot be stopped from outside. Their threads hold nothing
-    that has to be written; when they have not ended after `PATIENCE` seconds, they end with the
+    that has to be written; when they have not ended after `ENDING_SECONDS`, they end with the
     process.
     """
 
@@ -304,8 +307,8 @@ def serve(
         logging.getLogger(name).addFilter(Sparing())
     logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # not of what is refused
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serving_until_the_end(own, host, port, ready))
-    ended = time.monotonic() + PATIENCE
+        asyncio.run(_serving_until_the_end(file, host, port, ready))
+    ended = time.monotonic() + ENDING_SECONDS
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join(max(ended - time.monotonic(), 0))

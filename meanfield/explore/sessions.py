@@ -1,8 +1,8 @@
-"""Open pages and their work: each has one scene, and nothing of an earlier one is ever sent.
+"""Open pages and their work in threads; a page has one scene at a time.
 
-A page numbers its scenes. What is computed for one is sent with its number, and is dropped when the
-page has gone on. There are few pages and few threads, whatever comes in: of what a page asks for
-while the threads are busy, only the last is kept.
+A page numbers its scenes. Results are sent with the number of their scene, and dropped when the
+page shows a later one. Pages and threads are bounded in number: while the threads are busy, only
+the last request of a page is kept.
 """
 
 import json
@@ -18,28 +18,31 @@ from typing import Any
 
 import numpy as np
 
-from ..app.tasks import Configuration
-from ..core.errors import MeanfieldError
-from ..core.forms import REFUSED
-from ..solving.progress import stopped_when
+from meanfield import Configuration
+from meanfield.extending import stopped_when
+
 from .diagrams import branches_of, plane_of
 from .frames import Frame, play
-from .scene import Own, Scene
+from .scene import REFUSED, Scene, UserFile
 
 MOST_SESSIONS = 8
-RUNS, DIAGRAMS = 2 * MOST_SESSIONS, 1  # threads: no page waits for the runs of another
-SCENES = 2  # threads that read scenes
-FLUSH = 0.05  # seconds between messages with frames
-SETTLED = 0.3  # seconds for which a scene stays before its diagrams are computed
-KEPT = 64  # diagrams
-NONE = -1  # the number of no scene
-LAYERS = ("density", "tokens")
+RUN_THREADS, DIAGRAM_THREADS = (
+    2 * MOST_SESSIONS,
+    1,
+)  # threads: no page waits for the runs of another
+SCENE_THREADS = 2  # threads that read scenes
+FLUSH_SECONDS = 0.05  # seconds between messages with frames
+SETTLED_SECONDS = 0.3  # seconds for which a scene stays before its diagrams are computed
+CACHED_DIAGRAMS = 64  # diagrams
+NO_SCENE = -1  # the number of no scene
+PAGE_LAYERS = ("density", "tokens")
 
 Message = dict[str, Any] | bytes
+DiagramKey = tuple[str | float, ...]
 
 
 class Latest:
-    """A place for one job in a pool of threads: a job that has not begun gives way to the next."""
+    """A queue of length one before a pool of threads: a new job replaces a waiting one."""
 
     def __init__(self, pool: ThreadPoolExecutor):
         self._pool = pool
@@ -48,7 +51,7 @@ class Latest:
         self._busy = False
 
     def put(self, job: Callable[[], None] | None) -> None:
-        """Do this job after the one that is being done, in place of any other; None: no other."""
+        """Replace the waiting job, which follows the running one; None leaves none waiting."""
         with self._lock:
             self._job = job
             begins, self._busy = job is not None and not self._busy, self._busy or job is not None
@@ -60,7 +63,7 @@ class Latest:
             self._pool.submit(self._work)
 
     def _work(self) -> None:
-        """Do one job; another one goes to the end of the queue of the pool, behind other places."""
+        """Do the waiting job; a job that came meanwhile goes to the end of the pool's queue."""
         with self._lock:
             job, self._job = self._job, None
         if job is not None:
@@ -80,8 +83,7 @@ class Session:
     send : callable
         Takes a message, a dict or bytes, and the number of its scene, from any thread.
     wait : callable
-        Returns when the page has room for frames, or when what it is given says that they are not
-        wanted any more.
+        Called with a function; returns when the page has room for frames, or the function True.
     """
 
     def __init__(
@@ -92,14 +94,14 @@ class Session:
     ):
         self._studio, self._send, self._wait = studio, send, wait
         self._lock = threading.Lock()
-        self._version = NONE
+        self._version = NO_SCENE
         self._scenes, self._diagrams = Latest(studio.scenes), Latest(studio.diagrams)
-        self._runs = {layer: Latest(studio.runs) for layer in LAYERS}
-        self._curves: tuple = ()  # whose diagrams the page shows
+        self._runs = {layer: Latest(studio.runs) for layer in PAGE_LAYERS}
+        self._curves: tuple[DiagramKey, ...] = ()  # of the diagrams that the page shows
         self.paused = False
 
     def show(self, version: int, texts: Mapping[str, str]) -> None:
-        """Go on to another scene, which the page has given this number; returns at once."""
+        """Begin another scene, numbered by the page; return at once."""
         with self._lock:
             self._version = version
         self._studio.wake(self)
@@ -111,14 +113,14 @@ class Session:
             return
         try:
             scene = Scene.of_texts(texts)
-            configurations = scene.configurations(self._studio.own)
+            configurations = scene.configurations(self._studio.file)
         except REFUSED as error:
             self.tell(version, {"type": "refused", "message": str(error)})
             return
         except Exception as error:  # a defect, which must not be silent in a thread
             self.tell(version, {"type": "refused", "message": f"{type(error).__name__}: {error}"})
             return
-        told = {
+        accepted = {
             "type": "accepted",
             "link": scene.link,
             "onset": scene.onset,
@@ -126,32 +128,32 @@ class Session:
             "layers": list(configurations),
             "frames": {n: c.tables["solve"]["t_eval"].count for n, c in configurations.items()},
         }
-        self.tell(version, told)
+        self.tell(version, accepted)
         for layer, config in configurations.items():
             coded = layer == "density" and scene.space == "Sphere"
             self._runs[layer].put(partial(self._run, version, layer, config, coded))
         self._draw(version, scene)
 
     def pause(self) -> None:
-        """Stop all work, as another page needs the place."""
+        """Stop all work of this page in favour of another one."""
         with self._lock:
-            version, self._version = self._version, NONE
+            version, self._version = self._version, NO_SCENE
             self.paused = True
         text = f"{MOST_SESSIONS} other pages are in use, and this one was used longest ago."
-        self._send({"type": "paused", "version": version, "message": text}, NONE)
+        self._send({"type": "paused", "version": version, "message": text}, NO_SCENE)
 
     def close(self) -> None:
-        """The page is gone."""
+        """End the session of a page that was closed."""
         with self._lock:
-            self._version = NONE
+            self._version = NO_SCENE
         self._studio.leave(self)
 
     def is_past(self, version: int) -> bool:
-        """Whether the page shows another scene than this one."""
+        """Return True if the page shows another scene than this one."""
         return version != self._version
 
     def tell(self, version: int, message: dict[str, Any]) -> None:
-        """Send what belongs to a scene, unless the page has gone on."""
+        """Send a message of a scene, unless the page shows another one."""
         with self._lock:
             if version == self._version:
                 self._send({"version": version, **message}, version)
@@ -174,14 +176,14 @@ class Session:
         def show(frame: Frame) -> None:
             nonlocal sent
             waiting.append(frame)
-            if time.monotonic() - sent > FLUSH:
+            if time.monotonic() - sent > FLUSH_SECONDS:
                 flush()
                 sent = time.monotonic()
 
         ending = {"type": "ended", "layer": layer, "complete": False, "status": "refused"}
         try:
-            found = play(config, show, lambda: self.is_past(version))
-            ending |= vars(found)
+            end = play(config, show, lambda: self.is_past(version))
+            ending |= vars(end)
         except REFUSED as error:
             ending["message"] = str(error)
         except Exception as error:  # a defect, which must not be silent in a thread
@@ -193,7 +195,7 @@ class Session:
     # Diagrams ------------------------------------------------------------------------------
 
     def _draw(self, version: int, scene: Scene) -> None:
-        """Send the diagrams of a scene: those that are known at once, others when it stays."""
+        """Send the diagrams of a scene: cached ones at once, others when the scene stays."""
         beta = 0.0 if scene.drift == "Kuramoto" else scene.beta
         wanted = {
             ("plane", scene.space, scene.drift): plane_of,
@@ -202,16 +204,16 @@ class Session:
         self._curves = tuple(wanted)
         missing = {}
         for key, compute in wanted.items():
-            found = self._studio.kept(key)
-            if found is None:
+            diagram = self._studio.cached(key)
+            if diagram is None:
                 missing[key] = compute
             else:
-                self.tell(version, {"type": "diagram", "name": key[0], "data": found})
+                self.tell(version, {"type": "diagram", "name": key[0], "data": diagram})
         if not missing:
             self._diagrams.put(None)
             return
 
-        settled = time.monotonic() + SETTLED
+        settled = time.monotonic() + SETTLED_SECONDS
 
         def work() -> None:
             time.sleep(max(settled - time.monotonic(), 0))
@@ -221,26 +223,32 @@ class Session:
 
         self._diagrams.put(work)
 
-    def _compute(self, version: int, scene: Scene, key: tuple, compute: Callable) -> None:
-        """Compute a diagram, unless the page is closed or goes on to others meanwhile."""
+    def _compute(
+        self,
+        version: int,
+        scene: Scene,
+        key: DiagramKey,
+        compute: Callable[[Scene], dict[str, Any]],
+    ) -> None:
+        """Compute a diagram; stop when the page is closed or shows other diagrams."""
 
         def stopped() -> bool:
-            return self._version == NONE or key not in self._curves
+            return self._version == NO_SCENE or key not in self._curves
 
         began = time.monotonic()
-        told = {"type": "diagram", "name": key[0]}
+        header = {"type": "diagram", "name": key[0]}
         try:
             with stopped_when(stopped):
-                found = self._studio.kept(key) or compute(scene)
-        except (*REFUSED, MeanfieldError) as error:
-            self.tell(version, told | {"message": str(error)})
+                diagram = self._studio.cached(key) or compute(scene)
+        except REFUSED as error:
+            self.tell(version, header | {"message": str(error)})
             return
         except Exception as error:  # a defect, which must not be silent in a thread
-            self.tell(version, told | {"message": f"{type(error).__name__}: {error}"})
+            self.tell(version, header | {"message": f"{type(error).__name__}: {error}"})
             return
         if not stopped():
-            self._studio.keep(key, found)
-            self.tell(version, told | {"data": found, "seconds": time.monotonic() - began})
+            self._studio.cache(key, diagram)
+            self.tell(version, header | {"data": diagram, "seconds": time.monotonic() - began})
 
 
 class Studio:
@@ -248,17 +256,16 @@ class Studio:
 
     Parameters
     ----------
-    own : Own or None
-        The file of the user's.
+    file : UserFile or None
     """
 
-    def __init__(self, own: Own | None = None):
-        self.own = own
-        self.scenes = ThreadPoolExecutor(SCENES, "scene")
-        self.runs = ThreadPoolExecutor(RUNS, "run")
-        self.diagrams = ThreadPoolExecutor(DIAGRAMS, "diagram")
+    def __init__(self, file: UserFile | None = None):
+        self.file = file
+        self.scenes = ThreadPoolExecutor(SCENE_THREADS, "scene")
+        self.runs = ThreadPoolExecutor(RUN_THREADS, "run")
+        self.diagrams = ThreadPoolExecutor(DIAGRAM_THREADS, "diagram")
         self._sessions: OrderedDict[Session, None] = OrderedDict()  # those used last at the end
-        self._kept: OrderedDict[tuple, dict[str, Any]] = OrderedDict()
+        self._cache: OrderedDict[DiagramKey, dict[str, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -278,7 +285,7 @@ class Studio:
         return session
 
     def wake(self, session: Session) -> None:
-        """Note that a page is in use; beyond `MOST_SESSIONS` that used longest ago is paused."""
+        """Mark a page as used; pause the least recently used ones beyond `MOST_SESSIONS`."""
         with self._lock:
             self._sessions[session] = None
             self._sessions.move_to_end(session)
@@ -300,17 +307,17 @@ class Studio:
         for pool in (self.scenes, self.runs, self.diagrams):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def kept(self, key: tuple) -> dict[str, Any] | None:
-        """A diagram that was computed before."""
+    def cached(self, key: DiagramKey) -> dict[str, Any] | None:
+        """The diagram of a key in the cache, or None."""
         with self._lock:
-            return self._kept.get(key)
+            return self._cache.get(key)
 
-    def keep(self, key: tuple, found: dict[str, Any]) -> None:
-        """Keep a diagram; beyond `KEPT` the oldest is forgotten."""
+    def cache(self, key: DiagramKey, diagram: dict[str, Any]) -> None:
+        """Add a diagram to the cache, which keeps the last `CACHED_DIAGRAMS`."""
         with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._cache[key] = diagram
+            while len(self._cache) > CACHED_DIAGRAMS:
+                self._cache.popitem(last=False)
 
 
 def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:

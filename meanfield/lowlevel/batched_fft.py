@@ -10,7 +10,7 @@ ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5,
 
 import numpy as np
 
-from .compilation import INNER, njit
+from .compilation import INNER, SUBROUTINE, njit
 from .records import numbers_at
 from .simd import LANES, load, store
 
@@ -52,7 +52,7 @@ def twiddles(factors: list[int]) -> np.ndarray:
     return np.concatenate(tables)
 
 
-@njit(**INNER)
+@njit(**SUBROUTINE)
 def transform(source, target, scratch, factors, table):
     """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
 

@@ -14,9 +14,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
 from .compilation import COMPILING, njit
+from .records import array_value
 
 _WORD = ir.IntType(64)
 
@@ -54,14 +54,7 @@ def _array_of(dtype: types.Type):
                     cgutils.unpack_tuple(builder, arguments[1], len(shape)), shape, strict=True
                 )
             ]
-            item = ir.Constant(_WORD, dtype.bitwidth // 8)
-            strides = [item]
-            for length in reversed(lengths[1:]):
-                strides.insert(0, builder.mul(strides[0], length))
-            made = context.make_array(signature.return_type)(context, builder)
-            data = builder.inttoptr(arguments[0], made.data.type)
-            populate_array(made, data, lengths, strides, item, meminfo=None)
-            return made._getvalue()
+            return array_value(context, builder, found, arguments[0], lengths)
 
         return found(types.int64, shape), codegen
 
@@ -137,7 +130,7 @@ class PythonFunction:
         self._given, self._found = size, size if found is None else found
         self._error: BaseException | None = None
         self._callback = self._prototype(self._called)
-        self.address = ctypes.cast(self._callback, ctypes.c_void_p).value
+        self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     def __call__(self, context: int, member: int, source: int, target: int) -> None:
         self._called(context, member, source, target)

@@ -45,14 +45,32 @@ class Part(JITCodeLibrary):
         return 0
 
 
+class Subroutine(Part):
+    """A `Part` that stays a function within its callers, one for all their calls."""
+
+    def add_ir_module(self, ir_module):
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+
 class PartCompiler(Compiler):
     """numba's compiler, for a `Part`."""
+
+    library: type[Part] = Part
 
     def define_pipelines(self):
         if self.state.library is None:
             code = cpu_target.target_context.codegen()
-            self.state.library = Part(code, self.state.func_id.func_qualname)
+            self.state.library = self.library(code, self.state.func_id.func_qualname)
         return super().define_pipelines()
+
+
+class SubroutineCompiler(PartCompiler):
+    """numba's compiler, for a `Subroutine`."""
+
+    library = Subroutine
 
 
 class PartDispatcher(CPUDispatcher):
@@ -67,6 +85,9 @@ class PartDispatcher(CPUDispatcher):
 INNER: dict[str, Any] = {
     "pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True
 }  # fmt: skip
+
+# Options of those whose code is worth having once: long ones that are called at several places.
+SUBROUTINE: dict[str, Any] = {**INNER, "pipeline_class": SubroutineCompiler}
 
 # Options of functions with `fastmath` that compiled code calls: they become a part of the caller.
 # Compiled on its own too, such a function may round differently, and which of the two a process
@@ -101,7 +122,7 @@ def njit(
         if cache:
             dispatcher._cache = CodeCache(function)
         dispatcher.announced = announced or function.__name__
-        if options.get("pipeline_class") is PartCompiler:
+        if issubclass(options.get("pipeline_class", Compiler), PartCompiler):
             dispatcher.__class__ = PartDispatcher
         return dispatcher
 

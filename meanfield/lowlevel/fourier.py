@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from .compilation import hold_at_fork
-from .simd import aligned
+from .callbacks import call
+from .compilation import INNER, hold_at_fork, njit
+from .records import Layout, complexes, floats
+from .simd import address_of, aligned
 
 ESTIMATE, MEASURE = 1 << 6, 0
 PLANNING = threading.Lock()  # FFTW plans and frees plans in one thread at a time
@@ -103,6 +105,9 @@ class RealTransform:
         transform destroys `spectrum`, the forward one is not normalised.
     inverse, forward : (int, int)
         Address of the executing function and of the plan, for `callbacks.call`.
+    record : Record
+        All of this for compiled code, see `fill_values` and `fill_spectrum`. It is valid as long as
+        this object.
     """
 
     def __init__(self, length: int, rows: int, *, measure: bool = False):
@@ -123,6 +128,38 @@ class RealTransform:
         )
         for _, plan in (self.inverse, self.forward):
             weakref.finalize(self, _destroy, plan).atexit = False
+        self.record = TRANSFORM.filled(
+            inverse=self.inverse[0],
+            inverse_plan=self.inverse[1],
+            forward=self.forward[0],
+            forward_plan=self.forward[1],
+            spectrum=self.spectrum,
+            values=self.values,
+        )
+
+
+TRANSFORM = Layout(
+    "RealTransform",
+    {
+        **dict.fromkeys(("inverse", "inverse_plan", "forward", "forward_plan"), int),
+        "spectrum": complexes("rows", "stride"),
+        "values": floats("rows", "width"),
+    },
+)
+
+
+@njit(**INNER)
+def fill_values(transform):
+    """Fill in the values of all rows of the spectrum of a record TRANSFORM, in compiled code."""
+    spectrum, values = address_of(transform.spectrum), address_of(transform.values)
+    call(transform.inverse, transform.inverse_plan, spectrum, values)
+
+
+@njit(**INNER)
+def fill_spectrum(transform):
+    """Fill in the first row of the spectrum from the first row of values, in compiled code."""
+    spectrum, values = address_of(transform.spectrum), address_of(transform.values)
+    call(transform.forward, transform.forward_plan, values, spectrum)
 
 
 def _plan(planner, length, rows, source, target, flags) -> int:

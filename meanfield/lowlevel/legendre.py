@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .compilation import INNER, njit
+from .compilation import INNER, SUBROUTINE, njit
 from .records import Layout, numbers_at
 from .simd import LANES, address_of, load, spread, store, sums_of
 
@@ -109,8 +109,8 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     e = recurrence(size, 0, dimension)
     nodes = eigvalsh_tridiagonal(np.zeros(size), e[1:size])[::-1]
     nodes = (nodes - nodes[::-1]) / 2
-    weights = np.empty(size)
-    _polish(nodes, weights, e, dimension)
+    with np.errstate(all="ignore"):  # p_l overflows where weights are 0
+        nodes, weights = _polished(nodes, e, dimension)
     return _kept(nodes, weights / weights.sum())
 
 
@@ -121,24 +121,18 @@ def _kept(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return nodes, weights
 
 
-@njit(cache=True, error_model="numpy")
-def _polish(nodes, weights, e, dimension):
-    """One Newton step towards the zeros of p_n, and 1 / sum_{l < n} p_l^2 there."""
+def _polished(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes after a Newton step towards the zeros of p_n, and 1 / sum_{l < n} p_l^2 there."""
     n = nodes.size
-    for i in range(n):
-        for step in range(2):
-            x, before, p, total = nodes[i], 0.0, 1.0, 0.0
-            for l in range(n):
-                total += p * p
-                before, p = p, (x * p - e[l] * before) / e[l + 1]
-            if step == 0:  # (1 - x^2) p_n' = (2 n + d - 2) e_n p_{n-1} - n x p_n
-                slope = (2 * n + dimension - 2) * e[n] * before - n * x * p
-                nodes[i] = x - p * (1 - x * x) / slope
-            else:
-                weights[i] = 1 / total
-    for i in range(n // 2):
-        nodes[i] = (nodes[i] - nodes[n - 1 - i]) / 2
-        nodes[n - 1 - i] = -nodes[i]
+    for step in range(2):
+        x, before, p, total = nodes, np.zeros(n), np.ones(n), np.zeros(n)
+        for l in range(n):
+            total += p * p
+            before, p = p, (x * p - e[l] * before) / e[l + 1]
+        if step == 0:  # (1 - x^2) p_n' = (2 n + d - 2) e_n p_{n-1} - n x p_n
+            slope = (2 * n + dimension - 2) * e[n] * before - n * x * p
+            nodes = x - p * (1 - x * x) / slope
+    return (nodes - nodes[::-1]) / 2, 1 / total
 
 
 def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
@@ -159,7 +153,7 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
     return np.stack([a, -a * (even**2 + odd**2), c[:-1], u, u * after / c[1:]])
 
 
-@njit(**INNER)
+@njit(**SUBROUTINE)
 def fold(m, rules, coefficients, count, folded):
     """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
 
@@ -204,7 +198,7 @@ def unfold(m, rules, folded, pairs, coefficients):
         factor = v[k]
 
 
-@njit(**INNER)
+@njit(**SUBROUTINE)
 def synthesise(m, rules, folded, n, sums):
     """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
 
@@ -254,7 +248,7 @@ def _begin(m, rules):
     return begin, end
 
 
-@njit(**INNER)
+@njit(**SUBROUTINE)
 def analyse(m, rules, values, folded, n):
     """Sums over latitudes with every q_k, of two complex functions at a time.
 

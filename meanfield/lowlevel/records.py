@@ -6,7 +6,8 @@ pointer. Its layout is written down once; NumPy's structured dtype and the attri
 code sees derive from it.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 from llvmlite import ir
@@ -14,50 +15,108 @@ from numba import types
 from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import populate_array
 
-_WORD = ir.IntType(64)
-_KINDS: dict[type, tuple[Any, types.Type]] = {
-    int: (np.int64, types.int64),
-    float: (np.float64, types.float64),
-}
+_INT64 = ir.IntType(64)
+_NUMBERS: dict[type, types.Type] = {int: types.int64, float: types.float64}
+_ITEMS = {np.float64: types.float64, np.complex128: types.complex128, np.int64: types.int64}
+
+
+class ArrayField(NamedTuple):
+    """An array whose address is in a record: the type of its numbers, and its shape.
+
+    A length that is a name is a field of the record too, an int.
+    """
+
+    dtype: type
+    shape: tuple[int | str, ...]
+
+
+def floats(*shape: int | str) -> ArrayField:
+    """The field of a float64 array of this shape, see `ArrayField`."""
+    return ArrayField(np.float64, shape)
+
+
+def complexes(*shape: int | str) -> ArrayField:
+    """The field of a complex128 array of this shape, see `ArrayField`."""
+    return ArrayField(np.complex128, shape)
+
+
+def integers(*shape: int | str) -> ArrayField:
+    """The field of an int64 array of this shape, see `ArrayField`."""
+    return ArrayField(np.int64, shape)
+
+
+Field = Union[type, ArrayField, "Layout"]
 
 
 class _RecordType(types.Type):
-    def __init__(self, name: str, fields: dict[str, type]):
+    def __init__(self, name: str, fields: Mapping[str, Field]):
         super().__init__(name=f"Record({name})")
-        self.fields = {field: _KINDS[kind][1] for field, kind in fields.items()}
-        self.places = {field: place for place, field in enumerate(fields)}
+        self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, ArrayField)}
+        self.fields = {field: _compiled_type(kind) for field, kind in fields.items()}
+        self.indices = {field: index for index, field in enumerate(fields)}
+
+
+def _compiled_type(kind: Field) -> types.Type:
+    """The type that a field has in compiled code."""
+    if isinstance(kind, Layout):
+        return kind.type
+    if isinstance(kind, ArrayField):
+        return types.Array(_ITEMS[kind.dtype], len(kind.shape), "C")
+    return _NUMBERS[kind]
 
 
 @register_model(_RecordType)
 class _RecordModel(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, _WORD)
+    def __init__(self, manager: Any, kind: Any):
+        super().__init__(manager, kind, _INT64)
 
 
 @infer_getattr
 class _Fields(AttributeTemplate):
     key = _RecordType
 
-    def generic_resolve(self, record, name):
+    def generic_resolve(self, record: _RecordType, name: str) -> types.Type | None:
         return record.fields.get(name)
 
 
-def _pointer(builder, record, address, name):
-    kind = ir.DoubleType() if record.fields[name] == types.float64 else _WORD
-    place = builder.add(address, ir.Constant(_WORD, 8 * record.places[name]))
-    return builder.inttoptr(place, kind.as_pointer())
+def _pointer(builder: Any, record: _RecordType, address: Any, name: str) -> Any:
+    kind = ir.DoubleType() if record.fields[name] == types.float64 else _INT64
+    field = builder.add(address, ir.Constant(_INT64, 8 * record.indices[name]))
+    return builder.inttoptr(field, kind.as_pointer())
 
 
 @lower_getattr_generic(_RecordType)
-def _read(_context, builder, record, address, name):
-    return builder.load(_pointer(builder, record, address, name))
+def _read(context: Any, builder: Any, record: _RecordType, address: Any, name: str) -> Any:
+    value = builder.load(_pointer(builder, record, address, name))
+    if name not in record.shapes:
+        return value
+    lengths = [
+        ir.Constant(_INT64, length)
+        if isinstance(length, int)
+        else builder.load(_pointer(builder, record, address, length))
+        for length in record.shapes[name]
+    ]
+    return array_value(context, builder, record.fields[name], value, lengths)
 
 
 @lower_setattr_generic(_RecordType)
-def _write(_context, builder, signature, arguments, name):
+def _write(_context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
     record = signature.args[0]
     builder.store(arguments[1], _pointer(builder, record, arguments[0], name))
+
+
+def array_value(context: Any, builder: Any, kind: Any, address: Any, lengths: Any) -> Any:
+    """The array of this type at an address, in code that is being generated."""
+    item = ir.Constant(_INT64, kind.dtype.bitwidth // 8)
+    strides = [item]
+    for length in reversed(lengths[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    made = context.make_array(kind)(context, builder)
+    data = builder.inttoptr(address, made.data.type)
+    populate_array(made, data, lengths, strides, item, meminfo=None)
+    return made._getvalue()
 
 
 class Layout:
@@ -66,22 +125,30 @@ class Layout:
     Parameters
     ----------
     name : str
-        Told apart by it: no two layouts have the same.
-    fields : {str: int or float}
-        In their order in memory. Addresses of arrays are integers.
+        No two layouts have the same.
+    fields : {str: field}
+        In their order in memory: int, float, `floats(...)`, `complexes(...)`, `integers(...)` for
+        arrays, and a Layout for another record. An int may be an address. Lengths that shapes name
+        are fields too, and come last.
 
     Attributes
     ----------
     dtype : numpy.dtype
         For arrays of such records, which Python fills in by `records[i]["name"] = value`.
     at : callable
-        at(address) is the record at an address, in compiled code: ``record.name`` reads a field
-        and ``record.name = value`` writes one.
+        at(address) is the record at an address, in compiled code: ``record.name`` reads a field,
+        an array or a record as such, and ``record.name = value`` writes a number.
     """
 
-    def __init__(self, name: str, fields: dict[str, type]):
-        self.dtype = np.dtype([(field, _KINDS[kind][0]) for field, kind in fields.items()])
-        record = _RecordType(name, fields)
+    def __init__(self, name: str, fields: Mapping[str, Field]):
+        self.fields = dict(fields)
+        for kind in fields.values():
+            if isinstance(kind, ArrayField):
+                named = (length for length in kind.shape if isinstance(length, str))
+                self.fields = {**self.fields, **{n: int for n in named if n not in self.fields}}
+        numbers = {n: np.float64 if k is float else np.int64 for n, k in self.fields.items()}
+        self.dtype = np.dtype(list(numbers.items()))
+        self.type = record = _RecordType(name, self.fields)
 
         @intrinsic
         def at(_typing, address):
@@ -90,10 +157,22 @@ class Layout:
         self.at = at
 
     def filled(self, **values: Any) -> "Record":
-        """A record with these numbers; of arrays and records it has the addresses."""
+        """A record with these numbers; of arrays and records it has the addresses.
+
+        Lengths of arrays need not be given. Raises ValueError for fields that are missing or
+        unknown, and for arrays of another type or shape than the layout has.
+        """
+        for name, kind in self.fields.items():
+            if isinstance(kind, ArrayField) and name in values:
+                array = values[name]
+                lengths = zip(kind.shape, array.shape, strict=False)
+                shape = [values.setdefault(n, k) if isinstance(n, str) else n for n, k in lengths]
+                fits = list(array.shape) == shape and len(shape) == len(kind.shape)
+                if not (fits and array.dtype == kind.dtype and array.flags.c_contiguous):
+                    raise ValueError(f"{name}: {array.dtype} {array.shape} is not {kind}.")
+        if set(values) != set(self.fields):
+            raise ValueError(f"A record has fields {tuple(self.fields)}, not {tuple(values)}.")
         record = np.zeros(1, self.dtype)
-        if set(values) != set(self.dtype.names or ()):
-            raise ValueError(f"A record has fields {self.dtype.names}, not {tuple(values)}.")
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.ctypes.data
@@ -101,7 +180,7 @@ class Layout:
         return Record(record, values)
 
     def block(self, first: str, last: str) -> slice:
-        """The places of neighbouring fields among the 8-byte words of a record."""
+        """The range of neighbouring fields among the 8-byte words of a record."""
         names = self.dtype.names or ()
         return slice(names.index(first), names.index(last) + 1)
 

@@ -10,11 +10,13 @@ and the exponential function, because loops of the one in the C library are not.
 
 import math
 import operator
+from typing import ClassVar
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core.typing.templates import ConcreteTemplate, infer_global
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from .compilation import WITHIN, njit
 
@@ -114,14 +116,18 @@ def turned(_typing, value):
     return _LANES(_LANES), codegen
 
 
+def _spread(builder, number):
+    nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
+    one = builder.insert_element(nothing, number, first)
+    return builder.shuffle_vector(one, nothing, ir.Constant(_INDICES, [0] * LANES))
+
+
 @intrinsic
 def spread(_typing, number):
     """A float in all eight places."""
 
     def codegen(_context, builder, _signature, arguments):
-        nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
-        one = builder.insert_element(nothing, arguments[0], first)
-        return builder.shuffle_vector(one, nothing, ir.Constant(_INDICES, [0] * LANES))
+        return _spread(builder, arguments[0])
 
     return _LANES(types.float64), codegen
 
@@ -167,27 +173,27 @@ def _add_neighbours(builder, a, b, step):
     return builder.fadd(*parts)
 
 
-def _let(sign, instruction):
-    """Let a sign between two values, or a float and a value, stand for an instruction."""
+def _define(sign, instruction):
+    """Let a sign between two values, or a float and a value, stand for an instruction.
 
-    @intrinsic
-    def operation(_typing, a, b):
-        def codegen(_context, builder, _signature, arguments):
-            return getattr(builder, instruction)(*arguments, flags=("contract",))
+    Defined for the compiler itself: as functions they would be compiled, called and inlined each.
+    """
 
-        return _LANES(_LANES, _LANES), codegen
+    @infer_global(sign)
+    class _Sign(ConcreteTemplate):
+        cases: ClassVar = [_LANES(_LANES, _LANES), _LANES(types.float64, _LANES)]
 
-    @overload(sign)
-    def chosen(a, b):
-        if b != _LANES or a not in (_LANES, types.float64):
-            return None
-        return (
-            (lambda a, b: operation(a, b)) if a == _LANES else lambda a, b: operation(spread(a), b)
-        )
+    def lowered(_context, builder, signature, arguments):
+        a, b = arguments
+        a = _spread(builder, a) if signature.args[0] == types.float64 else a
+        return getattr(builder, instruction)(a, b, flags=("contract",))
+
+    for first in (_LANES, types.float64):
+        lower_builtin(sign, first, _LANES)(lowered)
 
 
 for sign, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
-    _let(sign, instruction)
+    _define(sign, instruction)
 
 
 # Single floats -----------------------------------------------------------------------------------

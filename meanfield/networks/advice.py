@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting, generator, real, whole_number
-from ..models import Attention, FeedForward, PerLayer, Transformer
-from ..models.activations import ACTIVATIONS
-from ..models.normalisation import Normalisation, PeriLN, PostLN, PreLN
-from ..solving import solve
-from ..states import Tokens
-from ..steppers import Layers
+import meanfield as mf
+from meanfield.extending import fitting, generator, real, whole_number
+from meanfield.steppers import Layers
+
 from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
-from .initialisation import FINE, Overlaps, Sizes, layers_of
+from .initialisation import NORMAL_RULE, Overlaps, Sizes, layers_of
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-BEYOND = 100  # times the depth, up to which a collapse is looked for
-OTHERS = {"Post-LN": PostLN(), "Pre-LN": PreLN(), "Peri-LN": PeriLN()}
-FEW = 8  # critical contexts: at fewer tokens nothing is critical
-SHARPEST = 30.0  # logits: some four times the critical ones of a million tokens
-LARGE = 1e50  # lengths, whose squares and their products are floats
+SEARCHED_DEPTHS = 100  # times the depth, up to which a collapse is looked for
+PLACEMENTS = {"Post-LN": mf.PostLN(), "Pre-LN": mf.PreLN(), "Peri-LN": mf.PeriLN()}
+FEWEST_ADVISED_TOKENS = 8  # critical contexts: at fewer tokens nothing is critical
+LARGEST_LOGITS = 30.0  # logits: some four times the critical ones of a million tokens
+LARGEST_LENGTH = 1e50  # lengths, whose squares and their products are floats
 
 
 def advise(
@@ -34,7 +31,7 @@ def advise(
     d: int,
     depth: int,
     heads: int = 1,
-    normalisation: Normalisation = OTHERS["Pre-LN"],
+    normalisation: mf.Normalisation = PLACEMENTS["Pre-LN"],
     *,
     logits: float = 1.0,
     values: float = 1.0,
@@ -115,19 +112,21 @@ def advise(
     Karagodin, Ge, Polyanskiy and Rigollet, arXiv:2510.22026 (normalisations); Chen, Lin, Polyanskiy
     and Rigollet, arXiv:2510.05554 (long contexts). The recursion is derived here.
     """
-    n, d = whole_number("n", n, least=FEW), whole_number("d", d, least=4)
+    n, d = whole_number("n", n, least=FEWEST_ADVISED_TOKENS), whole_number("d", d, least=4)
     depth, heads = whole_number("depth", depth), whole_number("heads", heads)
     fitting("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
     wanted = "a Normalisation without norms that have gains, as mf.PreLN()"
-    kind = isinstance(normalisation, Normalisation)
+    kind = isinstance(normalisation, mf.Normalisation)
     fitting("normalisation", normalisation, wanted, kind, TypeError)
     fitting("normalisation", normalisation, wanted, not normalisation.norms)
-    logits = real("logits", logits, f"between 0 and {SHARPEST:g}", lambda x: 0 <= x <= SHARPEST)
+    logits = real(
+        "logits", logits, f"between 0 and {LARGEST_LOGITS:g}", lambda x: 0 <= x <= LARGEST_LOGITS
+    )
     strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
     strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
     fitting("values and identity", (values, identity), "not both 0", values or identity)
-    known = isinstance(activation, str) and activation in ACTIVATIONS
-    fitting("activation", activation, f"one of {', '.join(ACTIVATIONS)}", known)
+    is_known = isinstance(activation, str) and activation in mf.activations.ACTIVATIONS
+    fitting("activation", activation, f"one of {', '.join(mf.activations.ACTIVATIONS)}", is_known)
     rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
                lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
     threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)
@@ -137,8 +136,13 @@ def advise(
 
 
 def _length(name: str, value: float, or_0: bool = False) -> float:
-    wanted = f"{'0 or ' if or_0 else ''}between {1 / LARGE:g} and {LARGE:g}"
-    return real(name, value, wanted, lambda x: 1 / LARGE <= x <= LARGE or (or_0 and x == 0))
+    wanted = f"{'0 or ' if or_0 else ''}between {1 / LARGEST_LENGTH:g} and {LARGEST_LENGTH:g}"
+    return real(
+        name,
+        value,
+        wanted,
+        lambda x: 1 / LARGEST_LENGTH <= x <= LARGEST_LENGTH or (or_0 and x == 0),
+    )
 
 
 def crossing(gaps: Any, threshold: float) -> float:
@@ -164,7 +168,7 @@ def crossing(gaps: Any, threshold: float) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Advice:
-    """What becomes of tokens in a Transformer with random weights; `advise` makes one.
+    """Prediction of how tokens collapse in a Transformer with random weights, made by `advise`.
 
     Attributes
     ----------
@@ -180,7 +184,7 @@ class Advice:
 
     sizes: Sizes
     depth: int
-    normalisation: Normalisation
+    normalisation: mf.Normalisation
     rho: float
     radius: float
     threshold: float
@@ -191,46 +195,51 @@ class Advice:
     def _overlaps(self) -> Overlaps:
         return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
 
-    def _layers(self, normalisation: Normalisation) -> Any:
+    def _layers(self, normalisation: mf.Normalisation) -> Any:
         return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
 
     @property
-    def placements(self) -> Mapping[str, Normalisation]:
-        """The normalisation itself, and Post-, Pre- and Peri-LN, by name."""
-        name = next((k for k, v in OTHERS.items() if v == self.normalisation), None)
-        return OTHERS if name else {repr(self.normalisation): self.normalisation} | OTHERS
+    def placements(self) -> Mapping[str, mf.Normalisation]:
+        """The advised normalisation, and Post-, Pre- and Peri-LN, by name."""
+        name = next((k for k, v in PLACEMENTS.items() if v == self.normalisation), None)
+        return PLACEMENTS if name else {repr(self.normalisation): self.normalisation} | PLACEMENTS
 
     @property
     def name(self) -> str:
-        """That of the normalisation."""
+        """The name of the normalisation among `placements`."""
         return next(k for k, v in self.placements.items() if v == self.normalisation)
 
     @cached_property
     def collapses(self) -> dict[str, float]:
-        """By placement of the normalisation: the layer at which the mean cosine crosses the
-        threshold, a fraction between two layers; inf if not within 100 times the depth."""
+        """The layer at which the mean cosine crosses the threshold, by placement.
+
+        A fraction between two layers; inf if not within 100 times the depth.
+        """
+        searched = SEARCHED_DEPTHS * self.depth + 1
         return {
-            name: crossing((gap for gap, *_ in islice(self._layers(one), BEYOND * self.depth + 1)),
-                           self.threshold)
+            name: crossing((gap for gap, *_ in islice(self._layers(one), searched)), self.threshold)
             for name, one in self.placements.items()
-        }  # fmt: skip
+        }
 
     @property
     def collapse(self) -> float:
-        """That of the normalisation that was given."""
+        """The layer of collapse under the advised normalisation, as in `collapses`."""
         return self.collapses[self.name]
 
     @cached_property
     def layers(self) -> "xr.Dataset":
-        """By (normalisation, layer): `mean_cosine`, its distance `gap` from 1, `radius`, and
-        `seen`, the number of tokens 1/sum_j w_ij^2 that a token looks at in the layer to come."""
+        """Predictions by (normalisation, layer).
+
+        `mean_cosine`, its distance `gap` from 1, `radius`, and `attended`, the number of tokens
+        1/sum_j w_ij^2 that a token attends to in the next layer.
+        """
         import xarray as xr
 
-        found = np.array([
+        columns_by_layer = np.array([
             list(islice(self._layers(one), self.depth + 1)) for one in self.placements.values()
         ])  # fmt: skip
-        gap, radius, own = np.moveaxis(found, -1, 0)
-        columns = {"mean_cosine": 1 - gap, "gap": gap, "radius": radius, "seen": 1 / own}
+        gap, radius, squares = np.moveaxis(columns_by_layer, -1, 0)
+        columns = {"mean_cosine": 1 - gap, "gap": gap, "radius": radius, "attended": 1 / squares}
         dims = "normalisation", "layer"
         return xr.Dataset(
             {name: (dims, values) for name, values in columns.items()},
@@ -239,7 +248,7 @@ class Advice:
 
     @cached_property
     def critical(self) -> "xr.Dataset":
-        """By geometry of the tokens: the logits at which few of n tokens are looked at.
+        """Logits at which attention begins to concentrate on few of n tokens, by `arrangement`.
 
         `predicted`, where E sum_j w_j^2 = 1/4, exactly at this n, and its `law` for large n:
 
@@ -260,14 +269,14 @@ class Advice:
         }
         values, laws = zip(*rows.values(), strict=True)
         return xr.Dataset(
-            {"predicted": ("geometry", list(values)), "law": ("geometry", list(laws))},
-            {"geometry": list(rows)},
+            {"predicted": ("arrangement", list(values)), "law": ("arrangement", list(laws))},
+            {"arrangement": list(rows)},
         )
 
     # Measured ------------------------------------------------------------------------------
 
-    def model(self, rng: Any) -> Transformer:
-        """A network with random weights of this kind, whose layers `solve` follows.
+    def model(self, rng: Any) -> mf.Transformer:
+        """A model with random weights of the advised sizes, for `solve` with `steppers.Layers`.
 
         Entries are independent and normal. Its time is `step` a layer:
         ``solve(model, tokens, (0, depth * step), dt=step, scheme=steppers.Layers)``.
@@ -282,27 +291,29 @@ class Advice:
         def drawn(*shape: int, size: float) -> Any:
             return size * random.standard_normal((self.depth, *shape))
 
-        def by_layer(matrices: Any) -> PerLayer:
-            return PerLayer(matrices, duration=s.step)
+        def by_layer(matrices: Any) -> mf.PerLayer:
+            return mf.PerLayer(matrices, duration=s.step)
 
         Q, K = (drawn(s.heads, k, s.d, size=s.d**-0.5) for _ in range(2))
         V, output = (drawn(s.heads, *shape, size=size) for shape, size in
                      (((k, s.d), s.d**-0.5), ((s.d, k), s.values * s.d**-0.5)))  # fmt: skip
-        given: dict[str, Any] = {"V": by_layer(V), "output": by_layer(output)}
+        options: dict[str, Any] = {"V": by_layer(V), "output": by_layer(output)}
         if s.identity:
-            given = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
-        drift = Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **given)
+            options = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
+        drift = mf.Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **options)
         forward = None
         if s.feed_forward:
-            m, (x, mass) = 4 * s.d, FINE
-            square = (mass * ACTIVATIONS[s.activation](s.inner * x) ** 2).sum() / mass.sum()
+            m, (x, mass) = 4 * s.d, NORMAL_RULE
+            square = (
+                mass * mf.activations.ACTIVATIONS[s.activation](s.inner * x) ** 2
+            ).sum() / mass.sum()
             outer = drawn(s.d, m, size=s.feed_forward / np.sqrt(s.d * m * square))
             inner = drawn(m, s.d, size=s.inner)
-            forward = FeedForward(by_layer(inner), by_layer(outer),
-                                  activation=ACTIVATIONS[s.activation])  # fmt: skip
-        return Transformer(drift, normalisation=self.normalisation, feedforward=forward)
+            forward = mf.FeedForward(by_layer(inner), by_layer(outer),
+                                  activation=mf.activations.ACTIVATIONS[s.activation])  # fmt: skip
+        return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
-    def tokens(self, rng: Any) -> Tokens:
+    def tokens(self, rng: Any) -> mf.Tokens:
         """Random tokens whose cosines have the mean rho >= 0, with the radius of the advice.
 
         Raises
@@ -313,13 +324,15 @@ class Advice:
         if self.rho < 0:
             raise ValueError(f"Random tokens have rho >= 0; got rho = {self.rho:g}.")
         random, s = generator(rng), self.sizes
-        x = np.sqrt(1 - self.rho) * Tokens.uniform(s.n, s.d, rng=random).x
-        x = x + np.sqrt(self.rho) * Tokens.uniform(1, s.d, rng=random).x
+        x = np.sqrt(1 - self.rho) * mf.Tokens.uniform(s.n, s.d, rng=random).x
+        x = x + np.sqrt(self.rho) * mf.Tokens.uniform(1, s.d, rng=random).x
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        return Tokens(x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None)
+        return mf.Tokens(
+            x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None
+        )
 
     def measure(self, networks: int = 1, *, rng: Any = 0) -> "xr.Dataset":
-        """Draw networks and follow their tokens: `mean_cosine` by (network, layer), and `collapse`.
+        """Draw networks and run them: `mean_cosine` by (network, layer), and `collapse`.
 
         Parameters
         ----------
@@ -333,14 +346,14 @@ class Advice:
         import xarray as xr
 
         networks, random = whole_number("networks", networks), generator(rng)
-        step, found = self.sizes.step, []
+        step, rows = self.sizes.step, []
         for _ in range(networks):
             model, start = self.model(random), self.tokens(random)
             times = step * np.arange(self.depth + 1)
-            run = solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
+            run = mf.solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
                         progress=False)  # fmt: skip
-            found.append(run.observables["mean_cosine"].values)
-        cosines = np.array(found)
+            rows.append(run.observables["mean_cosine"].values)
+        cosines = np.array(rows)
         return xr.Dataset(
             {
                 "mean_cosine": (("network", "layer"), cosines),
@@ -353,22 +366,22 @@ class Advice:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What it says, in sentences."""
+        """The predictions in sentences."""
         s, layers = self.sizes, self.layers.sel(normalisation=self.name)
-        last, seen = float(layers.mean_cosine[-1]), float(layers.seen[0])
+        last, attended = float(layers.mean_cosine[-1]), float(layers.attended[0])
         k = s.d // s.heads
         others = "; ".join(
             f"{name} {_layer(at)}" for name, at in self.collapses.items() if name != self.name
         )
-        edge = float(self.critical.predicted.sel(geometry="random weights"))
+        edge = float(self.critical.predicted.sel(arrangement="random weights"))
         near = "above" if s.logits > edge else "below"
-        equal = float(self.critical.predicted.sel(geometry="equiangular"))
-        keys = float(self.critical.predicted.sel(geometry="uniform keys"))
+        equal = float(self.critical.predicted.sel(arrangement="equiangular"))
+        keys = float(self.critical.predicted.sel(arrangement="uniform keys"))
         return (
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
             f"With other placements: {others}.",
-            f"A token looks at {seen:.3g} of {s.n} tokens in the first layer: logits of "
+            f"A token looks at {attended:.3g} of {s.n} tokens in the first layer: logits of "
             f"{s.logits:.3g} are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
             f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "
             f"equiangular (log n), {keys:.4g} among uniform keys in d = {k} (n^{2 / (k - 1):.3g}).",
@@ -383,10 +396,9 @@ class Advice:
         return "\n".join([title, *(f"  {one}" for one in self.words)])
 
     def _repr_html_(self) -> str:
-        from ..plotting.cards import card
+        from meanfield.plotting import result_card
 
-        title, *rows = repr(self).splitlines()
-        return card(title, [[row.strip()] for row in rows], self.plot)
+        return result_card(self)
 
     def plot(self) -> "Figure":
         """Mean cosines and tokens looked at by layer, for each placement of the normalisation."""

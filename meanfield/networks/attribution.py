@@ -1,12 +1,13 @@
-"""Which parts of a layer change a quantity: gradients integrated along what the sublayers add."""
+"""Attribution of changes of a quantity to sublayers and heads, by integrated gradients."""
 
 import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import fitting, positive
-from ..core.errors import UnresolvedWarning
+from meanfield import UnresolvedWarning
+from meanfield.extending import fitting, positive
+
 from .heads import heads_of
 from .quantities import Quantity
 from .trace import Trace
@@ -16,10 +17,17 @@ if TYPE_CHECKING:
 
     from .network import Network
 
-RULES = ((4, 0), (8, 0), (16, 0), (16, 1), (16, 3), (16, 6))  # nodes; divisions at both ends
-FINER = 1 / 8  # of a division, the length beside the last
+QUADRATURE_RULES = (
+    (4, 0),
+    (8, 0),
+    (16, 0),
+    (16, 1),
+    (16, 3),
+    (16, 6),
+)  # nodes; divisions at both ends
+DIVISION_RATIO = 1 / 8  # of a division, the length beside the last
 SUBLAYERS = ("attention", "mlp", "normalisation")
-ROUNDING = 1e-13  # of values, relative
+QUANTITY_ROUNDING = 1e-13  # of values, relative
 
 
 def attribute(
@@ -107,7 +115,7 @@ def attribute(
             stacklevel=2,
         )
     all_values, all_parts, of_heads = (np.array(column) for column in zip(*texts, strict=True))
-    found = xr.Dataset(
+    result = xr.Dataset(
         {
             "value": (("text", "layer"), all_values),
             "change": (("text", "block"), np.diff(all_values, axis=1)),
@@ -122,9 +130,9 @@ def attribute(
         {"quantity": repr(quantity)},
     )
     if net is not None:
-        found["head_part"] = (("text", "block", "head"), of_heads)
-    found["residual"] = found["change"] - found["part"].sum("sublayer")
-    return found
+        result["head_part"] = (("text", "block", "head"), of_heads)
+    result["residual"] = result["change"] - result["part"].sum("sublayer")
+    return result
 
 
 def _of_text(
@@ -134,7 +142,7 @@ def _of_text(
     net: "Network | None",
     tolerance: float,
 ) -> tuple[np.ndarray, list[dict[str, float]], list[np.ndarray], float]:
-    """Values by layer; parts and those of heads by block; the largest relative error."""
+    """Values by layer, parts of sublayers and of heads by block, and the largest relative error."""
     stream = np.asarray(stream, dtype=float)
     at = [quantity.value(h) for h in stream]
     last = {layer: k for k, (_, layer) in enumerate(steps)}
@@ -149,12 +157,12 @@ def _of_text(
         if split is None:
             part[kind] += at[k] - at[k - 1]
             continue
-        found, missed = integrated(quantity, stream[k - 1], split, tolerance)
+        changes, missed = integrated(quantity, stream[k - 1], split, tolerance)
         worst = max(worst, missed)
-        part[kind] += found[:-1].sum()
-        part["bias"] += found[-1]
+        part[kind] += changes[:-1].sum()
+        part["bias"] += changes[-1]
         if kind == "attention":
-            heads[layer - 1] = found[:-1]
+            heads[layer - 1] = changes[:-1]
     return np.array([at[last[layer]] for layer in sorted(last)]), parts, heads, worst
 
 
@@ -178,26 +186,26 @@ def integrated(
     """int_0^1 <grad f(start + s sum parts), part> ds of each part, and the relative error."""
     whole = parts.sum(axis=0)
     ends = quantity.value(start), quantity.value(start + whole)
-    change, rounding = ends[1] - ends[0], ROUNDING * (abs(ends[0]) + abs(ends[1]))
+    change, rounding = ends[1] - ends[0], QUANTITY_ROUNDING * (abs(ends[0]) + abs(ends[1]))
     flat = parts.reshape(len(parts), -1)
     before, missed = np.zeros(len(parts)), np.inf
-    for rule in RULES:
+    for rule in QUADRATURE_RULES:
         mean = sum(w * quantity.gradient(start + s * whole) for s, w in _nodes(*rule))
-        found = flat @ np.ravel(mean)
-        size = np.abs(found).sum()
-        error = max(np.abs(found - before).sum(), abs(found.sum() - change))
+        integrals = flat @ np.ravel(mean)
+        size = np.abs(integrals).sum()
+        error = max(np.abs(integrals - before).sum(), abs(integrals.sum() - change))
         missed = max(error - rounding, 0.0) / size if size else 0.0
         if missed <= tolerance:
             break
-        before = found
-    return found, missed
+        before = integrals
+    return integrals, missed
 
 
 def _nodes(count: int, divisions: int) -> list[tuple[float, float]]:
     """Nodes and weights on [0, 1]: Gauss-Legendre on pieces that are shorter towards both ends."""
-    near = FINER ** np.arange(divisions, 0, -1.0)
+    near = DIVISION_RATIO ** np.arange(divisions, 0, -1.0)
     edges = np.concatenate([[0.0], near, 1 - near[::-1], [1.0]])
     nodes, weights = np.polynomial.legendre.leggauss(count)
     lengths = np.diff(edges)[:, None]
-    places = edges[:-1, None] + lengths * (nodes + 1) / 2
-    return list(zip(places.ravel(), (lengths * weights / 2).ravel(), strict=True))
+    positions = edges[:-1, None] + lengths * (nodes + 1) / 2
+    return list(zip(positions.ravel(), (lengths * weights / 2).ravel(), strict=True))

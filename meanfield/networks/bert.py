@@ -83,7 +83,7 @@ class Bert(Network):
 
     @classmethod
     def place(cls, config, layer: int) -> str:
-        """What the names of a layer's tensors begin with."""
+        """The prefix of the names of a layer's tensors."""
         return f"encoder.layer.{layer}."
 
     @property
@@ -119,7 +119,7 @@ class Bert(Network):
 
 
 class Roberta(Bert):
-    """BERT whose positions begin after that of padding."""
+    """RoBERTa: BERT whose positions start after the index of padding."""
 
     prefix = "roberta."
     unused = (*Bert.unused, "lm_head.")
@@ -140,7 +140,7 @@ class Roberta(Bert):
 
 
 class Albert(Bert):
-    """BERT whose layers share weights in groups; embeddings are narrow, and mapped to the width."""
+    """ALBERT: BERT with weights shared within groups of layers, and factorised embeddings."""
 
     prefix = "albert."
     unused = (*Bert.unused, "predictions.", "sop_classifier.")
@@ -173,15 +173,15 @@ class Albert(Bert):
     def shapes(cls, config):
         d = config["hidden_size"]
         mapped = "encoder.embedding_hidden_mapping_in"
-        own = {f"{mapped}.weight": (d, config["embedding_size"]), f"{mapped}.bias": (d,)}
-        return super().shapes(config) | own
+        embedding = {f"{mapped}.weight": (d, config["embedding_size"]), f"{mapped}.bias": (d,)}
+        return super().shapes(config) | embedding
 
     def embedded(self, ids):
         return self.map_at("encoder.embedding_hidden_mapping_in")(super().embedded(ids))
 
 
 class DistilBert(Bert):
-    """BERT without types of tokens; its files have other names for the same things."""
+    """DistilBERT: BERT without token types, with other names in its files."""
 
     prefix = "distilbert."
     unused = (

@@ -1,4 +1,4 @@
-"""How many of n tokens softmax attention looks at, and the temperature at which few are left.
+"""The number of tokens that softmax attention looks at, and the temperature at which it is small.
 
 With weights w_j = e^{l_j}/S, S = sum_j e^{l_j}, over n tokens, 1/sum_j w_j^2 tokens are looked at.
 For independent logits 1/S^2 = int_0^inf s e^{-sS} ds gives, with v = l_max - l for any l_max,
@@ -18,9 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-SHARE = 0.25  # sum of squared weights at which a context counts as critical
-STEP = 0.15  # of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/STEP)
-PANEL = np.polynomial.legendre.leggauss(8)
+CRITICAL_SQUARES = 0.25  # sum of squared weights at which a context counts as critical
+TRAPEZOID_STEP = (
+    0.15  # of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/TRAPEZOID_STEP)
+)
+PANEL_RULE = np.polynomial.legendre.leggauss(8)
 
 
 def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
@@ -29,7 +31,7 @@ def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
     x = -(log + np.log(n)) / 2 - 18  # of s = e^x: below, the integrand is less than e^-36
     total, peak = 0.0, 0.0
     while True:
-        levels = x + STEP * np.arange(64)
+        levels = x + TRAPEZOID_STEP * np.arange(64)
         y = levels[:, None] - v
         small = np.exp(np.minimum(y, 700.0))
         off = np.expm1(-small) @ mass
@@ -38,15 +40,15 @@ def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
         parts = left * (np.exp(np.minimum(2 * y, 700.0) - small) @ mass)
         total, peak = total + parts.sum(), max(peak, parts.max())
         if peak > 0 and parts[-1] < 1e-17 * peak:
-            return float(n * STEP * total)
-        x = levels[-1] + STEP
+            return float(n * TRAPEZOID_STEP * total)
+        x = levels[-1] + TRAPEZOID_STEP
 
 
 def of_gaussian(n: float, spread: float) -> float:
     """E sum_j w_j^2 of n independent Gaussian logits of this standard deviation."""
     if spread == 0:
         return 1 / n
-    h = min(0.1, STEP / spread)
+    h = min(0.1, TRAPEZOID_STEP / spread)
     g = np.arange(-10.0, 10.0 + 2 * min(spread, np.sqrt(2 * np.log(n))) + h, h)
     return squares(n, -spread * g, h * np.exp(-(g**2) / 2) / np.sqrt(2 * np.pi))
 
@@ -63,10 +65,10 @@ def of_uniform_keys(n: float, beta: float, d: int) -> float:
     high = np.log(np.expm1(top)) if top < 700 else top
     edges = np.linspace(low, high, 2 + int((high - low) / 0.5))
     width = np.diff(edges)[:, None] / 2
-    w = (edges[:-1, None] + width * (1 + PANEL[0])).ravel()
+    w = (edges[:-1, None] + width * (1 + PANEL_RULE[0])).ravel()
     v = np.logaddexp(0, w)  # log(1 + e^w): uniform in log v for small v, in v for large v
     u = v / beta
-    mass = (width * PANEL[1]).ravel() * np.exp(w - v) / beta
+    mass = (width * PANEL_RULE[1]).ravel() * np.exp(w - v) / beta
     mass *= np.maximum(u * (2 - u), 0) ** ((d - 3) / 2) / beta_function(half, 0.5)
     mass *= betainc(half, half, min(1.0, top / (2 * beta))) / mass.sum()
     some = mass > 0
@@ -84,16 +86,18 @@ def critical(squares_at: Callable[[float], float], near: float) -> float:
     from scipy.optimize import brentq
 
     low = high = near
-    while squares_at(high) < SHARE:
+    while squares_at(high) < CRITICAL_SQUARES:
         low, high = high, 1.5 * high
-    while squares_at(low) > SHARE:
+    while squares_at(low) > CRITICAL_SQUARES:
         low, high = low / 1.5, low
-    return float(brentq(lambda strength: squares_at(strength) - SHARE, low, high, rtol=1e-6))
+    return float(
+        brentq(lambda strength: squares_at(strength) - CRITICAL_SQUARES, low, high, rtol=1e-6)
+    )
 
 
 def critical_equiangular(n: float, rho: float) -> float:
     """beta of equiangular tokens: log(n)/(1 - rho) up to O(1/n)."""
-    a, b, c = n / (n - 1), -2 / (n - 1), 1 / (n - 1) - SHARE
+    a, b, c = n / (n - 1), -2 / (n - 1), 1 / (n - 1) - CRITICAL_SQUARES
     w = (-b + np.sqrt(b * b - 4 * a * c)) / (2 * a)
     return float((np.log(n - 1) + np.log(w / (1 - w))) / (1 - rho))
 
@@ -109,5 +113,5 @@ def critical_gaussian(n: float, rho: float) -> float:
     Of <x, M y> with a random M, what tokens have in common does not count: the spread within a row
     is (1 - rho)^(1/2) of it. For large n (4/3) (2 log n/(1 - rho))^(1/2).
     """
-    found = critical(lambda spread: of_gaussian(n, spread), np.sqrt(2 * np.log(n)))
-    return found / np.sqrt(1 - rho)
+    spread_at_once = critical(lambda spread: of_gaussian(n, spread), np.sqrt(2 * np.log(n)))
+    return spread_at_once / np.sqrt(1 - rho)

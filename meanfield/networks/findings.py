@@ -1,4 +1,4 @@
-"""What a probe says in sentences, each with its numbers and intervals."""
+"""Findings of a probe: sentences with numbers, intervals and verdicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.arrays import shown
-from .nulls import MEANING
+from meanfield.extending import shown
+
+from .nulls import NULLS_IN_WORDS
+from .quantities import directions
 from .resampling import interval, means_over_pairs, rank_correlation
 
 if TYPE_CHECKING:
@@ -15,23 +17,28 @@ if TYPE_CHECKING:
 
     from .trace import Trace
 
-DRAWS = 400
-ENERGY = 4.0  # beta of the energy of which sentences speak
-LONG = 10.0  # times the median length of a layer, from which on a token is an outlier
-FAR, APART = 6.0, 0.3  # standard deviations, by the median deviation, and the least difference
-TOLD = 5  # outliers of a text that are named
-THERE, NOT, OPEN = "there", "not there", "undecided"
+BOOTSTRAP_DRAWS = 400
+ENERGY_BETA = 4.0  # beta of the energy of which sentences speak
+OUTLIER_LENGTH = 10.0  # times the median length of a layer, from which on a token is an outlier
+OUTLIER_DEVIATIONS, OUTLIER_GAP = (
+    6.0,
+    0.3,
+)  # standard deviations, by the median deviation, and the least difference
+OUTLIERS_NAMED = 5  # outliers of a text that are named
+UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
+LAYERS_LISTED = 13  # layers of which each number is written out
+HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of the theory beside what the network does.
+    """One statement of the theory, compared with the network.
 
     Attributes
     ----------
     topic : str
     verdict : str
-        "there", "not there" or "undecided"; "" where the theory says nothing.
+        "holds", "fails" or "undecided"; "" where the theory says nothing.
     text : str
         Sentences with numbers; brackets hold intervals at the level 0.95.
     """
@@ -58,27 +65,27 @@ class Changes:
     parts: dict[str, np.ndarray]
 
 
-def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = DRAWS) -> Changes:
+def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS) -> Changes:
     """Bootstrap of a trace over its tokens, and texts where there are 5 or more."""
     kernels = [lambda t: t, _energy]
     if not trace.streams:
         cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
         return Changes(cosine, energy, {})
-    found = means_over_pairs(trace.streams, kernels, draws, rng)
+    means = means_over_pairs(trace.streams, kernels, draws, rng)
     last = list({layer: at for at, (_, layer) in enumerate(trace.steps)}.values())
     parts: dict[str, np.ndarray] = {}
-    steps = np.diff(found, axis=1)
+    steps = np.diff(means, axis=1)
     for at, (kind, layer) in enumerate(trace.steps[1:]):
         part = parts.setdefault(kind, np.zeros((2, len(last) - 1, draws + 1)))
         part[:, layer - 1] += steps[:, at]
-    return Changes(found[0, last], found[1, last], parts)
+    return Changes(means[0, last], means[1, last], parts)
 
 
 def _energy(products: np.ndarray) -> np.ndarray:
-    """A kernel whose mean over pairs i != j is E_beta, with its terms i = j."""
+    """A kernel whose mean over pairs i != j is E_beta, including its terms i = j."""
     n = len(products)
-    own = np.exp(ENERGY) / n
-    return ((1 - 1 / n) * np.exp(ENERGY * products) + own) / (2 * ENERGY)
+    diagonal = np.exp(ENERGY_BETA) / n
+    return ((1 - 1 / n) * np.exp(ENERGY_BETA * products) + diagonal) / (2 * ENERGY_BETA)
 
 
 def with_interval(values: np.ndarray, signed: bool = False) -> str:
@@ -104,25 +111,45 @@ def in_layers(numbers: list[int]) -> str:
 
 def in_ranges(numbers: Sequence[int]) -> list[str]:
     """Increasing whole numbers in words, three and more that follow each other as "3 to 5"."""
-    found: list[str] = []
+    words: list[str] = []
     start = 0
     for end in range(1, len(numbers) + 1):
         if end < len(numbers) and numbers[end] == numbers[end - 1] + 1:
             continue
         run = numbers[start:end]
-        found += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+        words += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
         start = end
-    return found
+    return words
+
+
+def of_order(trace: "Trace") -> list[Finding]:
+    """A finding on arrays whose first axis does not look like layers; none for others."""
+    if trace.streams:
+        return []
+    x = [directions(h)[0] for h in trace.hidden]
+    later, beside = (
+        float(np.mean([(a * b).sum(axis=-1).mean() for a, b in pairs]))
+        for pairs in ([(h[:-1], h[1:]) for h in x], [(h[:, :-1], h[:, 1:]) for h in x])
+    )
+    chance = UNRELATED_ERRORS / np.sqrt(sum(h[1:].size for h in x))
+    if later >= max(beside, chance):
+        return []
+    text = (
+        f"Tokens have the mean cosine {later:.2g} with themselves a layer later, and {beside:.2g} "
+        "with the next token of the text: layers of one residual stream are closer. The first axis "
+        "of hidden states is that of layers; of an array h (n, layers, d) give h.swapaxes(0, 1)."
+    )
+    return [Finding("Consecutive layers are unrelated", "", text)]
 
 
 def of_layers(changes: Changes) -> list[Finding]:
-    """Do tokens gather, and is the energy monotone?"""
+    """Findings on clustering of tokens, and on monotonicity of the energy."""
     total = changes.cosine[-1] - changes.cosine[0]
     sign = direction_of(total)
-    found = [
+    findings = [
         Finding(
             "Tokens gather",
-            {1: THERE, -1: NOT, 0: OPEN}[sign],
+            {1: HOLDS, -1: FAILS, 0: UNDECIDED}[sign],
             f"From the first to the last layer the mean cosine of pairs changes by "
             f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
             f"{with_interval(changes.cosine[-1])}.",
@@ -131,29 +158,29 @@ def of_layers(changes: Changes) -> list[Finding]:
     steps = np.diff(changes.energy, axis=0)
     signs = [direction_of(step) for step in steps]
     up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
-    verdict = NOT if down else THERE if len(up) == len(signs) else OPEN
+    verdict = FAILS if down else HOLDS if len(up) == len(signs) else UNDECIDED
     text = (
-        f"The interaction energy at beta = {ENERGY:g} rises in {in_layers(up)}, and falls in "
+        f"The interaction energy at beta = {ENERGY_BETA:g} rises in {in_layers(up)}, and falls in "
         f"{in_layers(down)}, of {len(signs)}{_undecided(signs)}"
     )
     if down:
         worst = min(down, key=lambda layer: steps[layer - 1, 0])
         fall = with_interval(steps[worst - 1], True)
         text += f"; the largest fall of these is {fall}, in layer {worst}"
-    found.append(Finding("Energy never falls", verdict, f"{text}. Under the flow of the theory it "
-                         "never falls, in any layer."))  # fmt: skip
-    return found
+    text += ". Under the flow of the theory it never falls, in any layer."
+    findings.append(Finding("Energy never falls", verdict, text))
+    return findings
 
 
 def _undecided(signs: list[int]) -> str:
-    """Of which layers nothing is said, as their intervals hold 0."""
+    """The layers without a sign, whose intervals contain 0, in parentheses; "" for none."""
     some = [k + 1 for k, sign in enumerate(signs) if not sign]
     return f" (undecided, as the interval holds 0, in {in_layers(some)})" if some else ""
 
 
 def of_parts(changes: Changes) -> list[Finding]:
-    """Which sublayers cluster, which disperse?"""
-    found = []
+    """Findings on which sublayers cluster tokens, and which disperse them."""
+    findings = []
     for kind, wanted in (("attention", 1), ("mlp", 0), ("normalisation", 0)):
         if kind not in changes.parts:
             continue
@@ -162,10 +189,10 @@ def of_parts(changes: Changes) -> list[Finding]:
         sign = direction_of(total)
         up = [k + 1 for k, s in enumerate(signs) if s > 0]
         down = [k + 1 for k, s in enumerate(signs) if s < 0]
-        verdict = "" if not wanted else {wanted: THERE, 0: OPEN}.get(sign, NOT)
+        verdict = "" if not wanted else {wanted: HOLDS, 0: UNDECIDED}.get(sign, FAILS)
         does = {1: "gathers tokens", -1: "spreads tokens", 0: "neither gathers nor spreads"}[sign]
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
-        found.append(
+        findings.append(
             Finding(
                 "Attention gathers tokens" if wanted else f"What {name.lower()} does",
                 verdict,
@@ -174,11 +201,11 @@ def of_parts(changes: Changes) -> list[Finding]:
                 f"and negative in {in_layers(down)}{_undecided(signs)}.",
             )
         )
-    return found
+    return findings
 
 
 def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator) -> list[Finding]:
-    """Which heads gather tokens, what the value matrix tells of it, and their temperatures."""
+    """Findings on the heads that cluster tokens, their value matrices and temperatures."""
     part = parts.head_part.mean("text").values
     trace = layers.value_symmetric.sum("eigenvalue").values
     value, low, high = rank_correlation(trace, part, rng)
@@ -186,8 +213,8 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
     name = [f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1}" for k in most]
     sorted_parts = part.ravel()[most]
     agree = float((np.sign(trace) == np.sign(part)).mean())
-    verdict = THERE if low > 0 else NOT if high < 0 else OPEN
-    found = [
+    verdict = HOLDS if low > 0 else FAILS if high < 0 else UNDECIDED
+    findings = [
         Finding(
             "The sign of the value matrix decides whether a head gathers",
             verdict,
@@ -202,13 +229,13 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
         np.ravel(layers[name].mean("text").values)
         for name in ("head_beta", "head_slope_share", "head_slope")
     )
-    rows = rng.integers(len(share), size=(DRAWS, len(share)))
+    rows = rng.integers(len(share), size=(BOOTSTRAP_DRAWS, len(share)))
     low, high = interval(np.median(share[rows], axis=1))
     quartiles = np.quantile(beta, [0.25, 0.5, 0.75])
-    found.append(
+    findings.append(
         Finding(
             "Logits are beta times the cosine of the tokens (Q = K = 1)",
-            THERE if low > 0.5 else NOT if high < 0.5 else OPEN,
+            HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED,
             f"In the median head cosines explain {100 * np.median(share):.1f} % "
             f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
             f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
@@ -216,36 +243,36 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
             f"{quartiles[0]:.3g} and {quartiles[2]:.3g}).",
         )
     )
-    return found
+    return findings
 
 
 def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
-    """The trained network beside its null models: what the mean cosine gains over the layers."""
-    found = []
-    own = changes.cosine[-1] - changes.cosine[0]
-    low, high = interval(own[1:])
+    """Findings on the growth of the mean cosine, compared with that in null models."""
+    findings = []
+    network = changes.cosine[-1] - changes.cosine[0]
+    low, high = interval(network[1:])
     start, end = changes.cosine[[0, -1], 0]
     for kind in map(str, null["null"].values):
         drawn = null.mean_cosine.sel(null=kind).mean("text").transpose("layer", "draw").values
         gain = drawn[-1] - drawn[0]
         spread = gain.std(ddof=1) if len(gain) > 1 else np.nan
         below, above = high < gain.min(), low > gain.max()
-        told = "less" if below else "more" if above else "not distinguishably more or less"
-        found.append(
+        comparison = "less" if below else "more" if above else "not distinguishably more or less"
+        findings.append(
             Finding(
                 f"Beside {kind}",
                 "",
-                f"With {MEANING[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
+                f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
                 f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
                 f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
-                f"{end:.3g}, by {with_interval(own, True)}: it gathers tokens {told}.",
+                f"{end:.3g}, by {with_interval(network, True)}: it gathers tokens {comparison}.",
             )
         )
-    return found
+    return findings
 
 
 def of_distances(layers: "xr.Dataset") -> list[Finding]:
-    """How far tokens go in a layer."""
+    """A finding on the angles by which layers move tokens."""
     moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
     if not moved.any():
         return [Finding("How far layers move tokens", "", "Tokens do not move.")]
@@ -255,15 +282,19 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
             "How far layers move tokens",
             "",
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
-            f"a layer; W2, the least such angle over all ways to match the tokens of two layers, "
-            f"is at least {ratio:.3f} of that"
-            + (": each token is matched with itself." if ratio > 1 - 1e-6 else "."),
+            "a layer. The distance W2, the least such angle over all ways to match the tokens of "
+            "two layers, is "
+            + (
+                "as large: each token is matched with itself."
+                if ratio > 1 - 1e-6
+                else f"at least {ratio:.3f} times as large."
+            ),
         )
     ]
 
 
 def of_outliers(trace: "Trace") -> list[Finding]:
-    """Tokens that are much longer than the others, or point elsewhere, and what they change."""
+    """A finding on tokens much longer than the others, or of another direction; none without."""
     said = []
     for k, h in enumerate(trace.hidden):
         lengths = np.linalg.norm(np.asarray(h, dtype=float), axis=-1)
@@ -272,14 +303,17 @@ def of_outliers(trace: "Trace") -> list[Finding]:
         cosines = (np.einsum("lnd,ld->ln", x, x.sum(axis=1)) - 1) / (x.shape[1] - 1)
         below = np.median(cosines, axis=1, keepdims=True) - cosines
         spread = 1.4826 * np.median(np.abs(below), axis=1, keepdims=True)
-        long, apart = ratios >= LONG, below > np.maximum(FAR * spread, APART)
+        long, apart = (
+            ratios >= OUTLIER_LENGTH,
+            below > np.maximum(OUTLIER_DEVIATIONS * spread, OUTLIER_GAP),
+        )
         tokens = np.flatnonzero((long | apart).any(axis=0))
         if not tokens.size:
             continue
         order = tokens[np.argsort(-ratios[:, tokens].max(axis=0), kind="stable")]
         each = [_outlier(trace, k, i, ratios[:, i], long[:, i], cosines[:, i], apart[:, i])
-                for i in order[:TOLD]]  # fmt: skip
-        text = f"{'; '.join(each)}{'; and others' if len(tokens) > TOLD else ''}."
+                for i in order[:OUTLIERS_NAMED]]  # fmt: skip
+        text = f"{'; '.join(each)}{'; and others' if len(tokens) > OUTLIERS_NAMED else ''}."
         kept = np.delete(x, tokens, axis=1)
         if kept.shape[1] > 1:
             ends = [_mean_cosines(y) for y in (x[[0, -1]], kept[[0, -1]])]

@@ -70,8 +70,8 @@ class GPT2(Network):
         matrix, bias = self.map_at(f"{name}.attn.c_attn")
         thirds = zip(np.split(matrix, 3), np.split(bias, 3), strict=True)
         maps = {role: Affine(*third) for role, third in zip(MAPS[:3], thirds, strict=True)}
-        own = "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
-        maps |= {role: self.map_at(f"{name}.{n}") for role, n in zip(MAPS[3:], own, strict=True)}
+        others = "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
+        maps |= {role: self.map_at(f"{name}.{n}") for role, n in zip(MAPS[3:], others, strict=True)}
         norms = self.norm_at(f"{name}.ln_1"), self.norm_at(f"{name}.ln_2")
         activation = self.config.get("activation_function", "gelu_new")
         return Layer(index, maps, norms, False, heads, heads, True, activation)

@@ -1,4 +1,4 @@
-"""What the heads of a layer do: logits, what each adds to the stream, and spectra of matrices."""
+"""Heads of a layer: logits, the increments of the stream by head, and spectra of matrices."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,13 +46,13 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
     """The heads of layer `index` for the stream (n, d) that enters it, in double precision."""
     layer = net.layer(index)
     maps = {role: layer.maps[role].after(None) for role in ("query", "key", "value", "output")}
-    seen = np.asarray(stream, dtype=float)
-    seen = seen if layer.norms_after else layer.norms[0](seen)
+    inputs = np.asarray(stream, dtype=float)
+    inputs = inputs if layer.norms_after else layer.norms[0](inputs)
 
-    values = by_heads(seen @ maps["value"].matrix.T, layer.shared)
+    values = by_heads(inputs @ maps["value"].matrix.T, layer.shared)
     queries, keys = (
-        by_heads(maps["query"](seen), layer.heads),
-        by_heads(maps["key"](seen), layer.shared),
+        by_heads(maps["query"](inputs), layer.heads),
+        by_heads(maps["key"](inputs), layer.shared),
     )
     if layer.positions is not None:
         queries, keys = layer.positions.turned(queries), layer.positions.turned(keys)
@@ -69,12 +69,12 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
 
 
 def repeated(groups: np.ndarray, layer: "Layer") -> np.ndarray:
-    """Keys or values of shared heads, as many times as heads of queries use them."""
+    """Keys or values of shared heads, repeated for the heads of queries that use them."""
     return np.repeat(groups, layer.heads // layer.shared, axis=0)
 
 
 class Spectra(NamedTuple):
-    """Of the matrices of the heads of a layer, from the largest to the least.
+    """Singular values and eigenvalues of the matrices of a layer's heads, in decreasing order.
 
     Attributes
     ----------

@@ -1,15 +1,15 @@
-"""Hidden states as they are given: arrays of texts, layers of one text, batches with padding."""
+"""Hidden states as arguments: arrays of texts, layers of one text, batches with padding."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-WANTED = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
-OF_ONE = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
+EXPECTED_STATES = "hidden states of shape (layers + 1, n, d), layers >= 1 and n, d >= 2"
+STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_states])"
 
 
-def texts_of(what: str, given: Any) -> list[np.ndarray]:
+def texts_of(what: str, states: Any) -> list[np.ndarray]:
     """Texts (layers + 1, n, d) of an array, a list of such arrays, or a tuple of layers (1, n, d).
 
     An axis of one text, (layers + 1, 1, n, d), is taken away. Tensors of torch become arrays.
@@ -17,29 +17,29 @@ def texts_of(what: str, given: Any) -> list[np.ndarray]:
     Raises
     ------
     ValueError
-        "`what` must be ...", for batches of several texts, of which nobody knows the padding.
+        "`what` must be ...", for batches of several texts, whose padding is not known.
     """
-    many = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    parts = list(given) if many and len(given) and np.ndim(given[0]) == 3 else None
+    many = isinstance(states, Sequence) and not isinstance(states, str | bytes)
+    parts = list(states) if many and len(states) and np.ndim(states[0]) == 3 else None
     if parts is None:
-        return [_one(what, array_of(given))]
+        return [_one(what, array_of(states))]
     shapes = {tuple(part.shape) for part in map(_shaped, parts)}
     first = next(iter(shapes))
-    of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(given, tuple))
+    of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(states, tuple))
     if of_layers:  # no text has a single state, and transformers gives layers as a tuple
         return [_one(what, np.stack([array_of(part) for part in parts]))]
     return [_one(what, array_of(part)) for part in parts]
 
 
-def array_of(given: Any) -> np.ndarray:
+def array_of(states: Any) -> np.ndarray:
     """A NumPy array; a tensor of torch on any device, and bfloat16, in double precision."""
-    if hasattr(given, "detach"):
-        given = given.detach().cpu().double().numpy()
-    return np.asarray(given)
+    if hasattr(states, "detach"):
+        states = states.detach().cpu().double().numpy()
+    return np.asarray(states)
 
 
 def without_padding(what: str, hidden: np.ndarray, mask: Any) -> list[np.ndarray]:
-    """Texts of a batch (layers + 1, batch, n, d): the tokens whose mask (batch, n) is 1.
+    """The texts of a batch (layers + 1, batch, n, d), without tokens whose mask (batch, n) is 0.
 
     Raises
     ------
@@ -60,14 +60,14 @@ def without_padding(what: str, hidden: np.ndarray, mask: Any) -> list[np.ndarray
 
 
 def shape_in_words(h: np.ndarray) -> str:
-    """What came: float64 of shape (2, 1, 3)."""
+    """Type and shape in a message: float64 of shape (2, 1, 3)."""
     return f"{h.dtype} of shape {h.shape}"
 
 
 def check_states(what: str, h: np.ndarray) -> None:
     """ValueError unless h is (layers + 1, n, d) of finite numbers with a direction each."""
     if h.ndim != 3 or h.dtype.kind not in "fiu" or min(h.shape) < 2:
-        raise ValueError(f"{what} must be {WANTED}; got {shape_in_words(h)}.")
+        raise ValueError(f"{what} must be {EXPECTED_STATES}; got {shape_in_words(h)}.")
     for bad, said in ((~np.isfinite(h).all(axis=-1), "nan or inf"), (~h.any(axis=-1), "0")):
         if not bad.any():
             continue
@@ -94,8 +94,9 @@ def _one(what: str, h: np.ndarray) -> np.ndarray:
         return h[:, 0]
     if h.ndim == 4:
         raise ValueError(
-            f"{what} must be {WANTED}; got the shape {h.shape}, as of a batch of {h.shape[1]} "
-            "texts. Give a list of texts, each without its padding: with h = np.stack(layers), "
-            "[h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the attention mask."
+            f"{what} must be {EXPECTED_STATES}; got the shape {h.shape}, as of a batch of "
+            f"{h.shape[1]} texts. Give a list of texts, each without its padding: with h = "
+            "np.stack(layers), [h[:, k, mask[k] == 1] for k in range(h.shape[1])], mask the "
+            "attention mask."
         )
     return h

@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..models.activations import ACTIVATIONS
-from ..models.normalisation import Normalisation
+import meanfield as mf
+
 from .contexts import of_gaussian
 
-HERMITE = np.polynomial.hermite_e.hermegauss(12)
-FINE = (np.linspace(-8, 8, 161), np.exp(-(np.linspace(-8, 8, 161) ** 2) / 2))
-NODES = 48  # of the interpolation of weights by the spread of logits
+LENGTH_RULE = np.polynomial.hermite_e.hermegauss(12)
+NORMAL_RULE = (np.linspace(-8, 8, 161), np.exp(-(np.linspace(-8, 8, 161) ** 2) / 2))
+SPREAD_NODES = 48  # of the interpolation of weights by the spread of logits
 
 
 class Sizes(NamedTuple):
@@ -66,7 +66,7 @@ class Sizes(NamedTuple):
 
 
 class Overlaps:
-    """own and shared, of random queries and keys of dimension k = d/heads, by the mean cosine.
+    """The overlaps own and shared of random queries and keys, by the mean cosine of tokens.
 
     The logits <q_i, K x_j> of a row are independent and Gaussian given q_i, of the variance
     logits^2 (1 - rho) |q_i|^2/k, with |q_i|^2 of chi-square law with k degrees of freedom (by
@@ -78,15 +78,17 @@ class Overlaps:
     def __init__(self, n: int, k: float, logits: float):
         self.n, self.k, self.logits = n, k, logits
         part = 2 / (9 * k)
-        self._lengths = np.maximum(1 - part + HERMITE[0] * np.sqrt(part), 0) ** 1.5
-        self._shares = HERMITE[1] / HERMITE[1].sum()
+        self._lengths = np.maximum(1 - part + LENGTH_RULE[0] * np.sqrt(part), 0) ** 1.5
+        self._shares = LENGTH_RULE[1] / LENGTH_RULE[1].sum()
         top = max(logits, 1e-9) * self._lengths.max()
         self._log = np.polynomial.Chebyshev.interpolate(
-            np.vectorize(lambda spread: np.log(n * of_gaussian(n, spread))), NODES - 1, [0, top]
+            np.vectorize(lambda spread: np.log(n * of_gaussian(n, spread))),
+            SPREAD_NODES - 1,
+            [0, top],
         )
 
     def __call__(self, gap: float) -> tuple[float, float]:
-        """own and shared for the mean cosine 1 - gap."""
+        """The overlaps own and shared at the mean cosine 1 - gap."""
         if self.logits == 0:
             return 1 / self.n, 1 / self.n
         spread = self.logits * np.sqrt(gap)
@@ -101,7 +103,7 @@ def apart(activation: str, inner: float, gap: float) -> float:
 
     From the differences phi(a) - phi(a'), without cancellation where the gap is small.
     """
-    phi, (x, mass) = ACTIVATIONS[activation], FINE
+    phi, (x, mass) = mf.activations.ACTIVATIONS[activation], NORMAL_RULE
     mass = np.outer(mass, mass) / mass.sum() ** 2
     middle, off = np.sqrt(1 - gap / 2) * x[:, None], np.sqrt(gap / 2) * x
     first, second = phi(inner * (middle + off)), phi(inner * (middle - off))
@@ -110,9 +112,9 @@ def apart(activation: str, inner: float, gap: float) -> float:
 
 
 def layers_of(
-    sizes: Sizes, overlaps: Overlaps, normalisation: Normalisation, start: float, radius: float
+    sizes: Sizes, overlaps: Overlaps, normalisation: mf.Normalisation, start: float, radius: float
 ) -> Any:
-    """Yields 1 - rho, r and `own` before the first layer and after each, without end.
+    """Yield 1 - rho, r and own before the first layer and after each, without end.
 
     `start` is 1 - rho of the first. A length that does not grow is yielded as it is.
     """
@@ -121,15 +123,15 @@ def layers_of(
     while True:
         t = layer * step
         grows = normalisation.grows(t)
-        own, shared = overlaps(gap)
-        yield gap, np.sqrt(square), own
+        squares, shared = overlaps(gap)
+        yield gap, np.sqrt(square), squares
         weight = sizes.values**2 + sizes.identity**2 / sizes.heads
         mean = 1 - gap + gap / n
         # every head looks at the same mean; what differs from it is independent in each
-        q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (own - 1 / n)
+        q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (squares - 1 / n)
         rate = _rate(normalisation, t, step, np.sqrt(q))
         r = np.sqrt(square) if grows else 1.0
-        along, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (own - shared)
+        along, differs = 2 * r * rate * sizes.identity * mean, weight * gap * (squares - shared)
         longer, gap = _added(r**2, gap, along, rate**2 * q, rate**2 * differs)
         if sizes.feed_forward:
             size = _rate(normalisation, t, step, sizes.feed_forward) * sizes.feed_forward
@@ -138,8 +140,8 @@ def layers_of(
         square, layer = longer if grows else square, layer + 1
 
 
-def _rate(normalisation: Normalisation, t: float, step: float, length: float) -> float:
-    """s f: what the normalisation makes of an output of this length, over the length."""
+def _rate(normalisation: mf.Normalisation, t: float, step: float, length: float) -> float:
+    """The factor s f by which the normalisation scales an output of this length."""
     u = normalisation.updated(t, np.array([length, 0.0]))
     return step * float(np.linalg.norm(u)) / length
 
@@ -149,7 +151,7 @@ def _added(
 ) -> tuple[float, float]:
     """|h|^2 and 1 - rho after a sublayer has added u, 2 <h, u> = along, |u|^2 = size.
 
-    And |u|^2 - <u, u'> = differs for another token.
+    For another token, |u|^2 - <u, u'> = differs.
     """
     longer = square + along + size
     return longer, (gap * square + differs) / longer

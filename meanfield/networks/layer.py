@@ -1,34 +1,26 @@
 """One layer of a network: replayed as it is, and as models of this package.
 
-The formulas of norms, positions and activations are those of `models`, of any precision.
+Replays are in the precision of the weights, models in double precision.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..models.activations import ACTIVATIONS
-from ..models.attention import Attention
-from ..models.normalisation import PostLN, PreLN
-from ..models.norms import LayerNorm, Norm, RMSNorm, standardised
-from ..models.pointwise import FeedForward
-from ..models.positional import PositionalEncoding
-from ..models.transformer import Transformer
+import meanfield as mf
+
 from .sublayers import attend, by_heads, in_rows
 
-NAMES = {  # of activations in config.json, and here
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "quick_gelu": "quick_gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
+ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
+    "gelu": mf.activations.gelu,
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), mf.activations.gelu_tanh),
+    "quick_gelu": mf.activations.quick_gelu,
+    "relu": mf.activations.relu,
+    **dict.fromkeys(("silu", "swish"), mf.activations.silu),
+    "tanh": np.tanh,
 }
 
 
@@ -43,9 +35,9 @@ class Affine(NamedTuple):
         return y if self.bias is None else y + self.bias
 
     def after(self, norm: "Gain | None") -> "Affine":
-        """The same for unit vectors, where a norm stands before; in double precision.
+        """This map of normalised hidden states as a map of unit vectors, in double precision.
 
-        That is sqrt(d) gain x + bias of unit vectors x.
+        A norm of h is sqrt(d) gain x + bias, x the unit vector of h; None for no norm.
         """
         matrix = self.matrix.astype(float)
         bias = None if self.bias is None else self.bias.astype(float)
@@ -64,15 +56,17 @@ class Gain(NamedTuple):
     epsilon: float
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        y = standardised(x, self.epsilon, centred=self.bias is not None) * self.gain
+        if self.bias is not None:
+            x = x - x.mean(axis=-1, keepdims=True)
+        y = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.epsilon) * self.gain
         return y if self.bias is None else y + self.bias
 
     @property
-    def model(self) -> Norm:
-        """The same as a model, in double precision."""
+    def model(self) -> mf.Norm:
+        """This norm as one of the package, in double precision."""
         if self.bias is None:
-            return RMSNorm(self.gain, self.epsilon)
-        return LayerNorm(self.gain, self.bias, self.epsilon)
+            return mf.RMSNorm(self.gain, self.epsilon)
+        return mf.LayerNorm(self.gain, self.bias, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -107,14 +101,14 @@ class Layer:
     shared: int
     causal: bool
     activation: str
-    positions: PositionalEncoding | None = None
+    positions: mf.PositionalEncoding | None = None
 
     # Replayed ------------------------------------------------------------------------------
 
     def steps(
         self, x: np.ndarray, attention: bool
     ) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
-        """The residual stream after each sublayer, from x (n, d), in its own precision.
+        """The residual stream after each sublayer, from x (n, d), in the precision of x.
 
         Yields its kind, the stream, and after attention its weights (heads, n, n), if they are
         asked for.
@@ -140,41 +134,41 @@ class Layer:
         return self.maps["output"](mixed), weights
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
-        inner, activation = self.maps["inner"](x), ACTIVATIONS[NAMES[self.activation]]
+        inner, activation = self.maps["inner"](x), ACTIVATIONS[self.activation]
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
         return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
 
     # As models -----------------------------------------------------------------------------
 
-    def model(self) -> Transformer:
+    def model(self) -> mf.Transformer:
         """The whole layer, exactly: of hidden states ``Tokens(h, on_sphere=False)``.
 
         ``solve(layer.model(), tokens, (0, 1), scheme=steppers.Layers, dt=1.0)`` moves them as the
         network does.
         """
-        placement = PostLN if self.norms_after else PreLN
-        return Transformer(
+        placement = mf.PostLN if self.norms_after else mf.PreLN
+        return mf.Transformer(
             self._attention(None),
             normalisation=placement(*(norm.model for norm in self.norms)),
             feedforward=self._feed_forward(None),
         )
 
-    def attention(self) -> Attention:
-        """Its attention as a drift, of what the sublayer sees.
+    def attention(self) -> mf.Attention:
+        """The attention of the layer as a drift on the input of its sublayer.
 
-        Where norms stand after sublayers, that are hidden states, ``Tokens(h, on_sphere=False)``.
-        Where they stand before, it is the unit vector of h, or for LayerNorm of h less the mean of
-        its coordinates: gain, bias and the factor sqrt(d) are in the matrices, and epsilon is left
-        out, a relative change of epsilon d/(2 |h|^2).
+        Where norms stand after sublayers, the inputs are hidden states,
+        ``Tokens(h, on_sphere=False)``. Where they stand before, the input is the unit vector of h,
+        or for LayerNorm of h less the mean of its coordinates: gain, bias and the factor sqrt(d)
+        are in the matrices, and epsilon is left out, a relative change of epsilon d/(2 |h|^2).
         """
         return self._attention(None if self.norms_after else self.norms[0])
 
-    def feed_forward(self) -> FeedForward:
-        """Its feed-forward map, of what the sublayer sees: see `attention`."""
+    def feed_forward(self) -> mf.FeedForward:
+        """The feed-forward map of the layer on the input of its sublayer: see `attention`."""
         return self._feed_forward(None if self.norms_after else self.norms[1])
 
-    def _attention(self, norm: Gain | None) -> Attention:
+    def _attention(self, norm: Gain | None) -> mf.Attention:
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
@@ -185,7 +179,7 @@ class Layer:
         size = options["V"].shape[1]
         if output.bias is not None:
             options["output_bias"] = output.bias
-        return Attention(
+        return mf.Attention(
             **options,
             output=output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1),
             beta=1 / math.sqrt(options["Q"].shape[1]),
@@ -194,19 +188,19 @@ class Layer:
         )
 
     def _by_heads(self, array: np.ndarray) -> np.ndarray:
-        """(heads * k, ...) as (heads, k, ...), those that are shared repeated."""
+        """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
         size = self.maps["query"].matrix.shape[0] // self.heads
         split = array.reshape(-1, size, *array.shape[1:])
         return np.repeat(split, self.heads // len(split), axis=0)
 
-    def _feed_forward(self, norm: Gain | None) -> FeedForward:
+    def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
         gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
-        return FeedForward(
+        return mf.FeedForward(
             inner.matrix,
             outer.matrix,
             inner.bias,
-            ACTIVATIONS[NAMES[self.activation]],
+            ACTIVATIONS[self.activation],
             outer_bias=outer.bias,
             gate=gate.matrix if gate.matrix.size else None,
             gate_bias=gate.bias,

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from ..core.checks import as_given
-from ..core.errors import ConfigError
-from ..models.positional import Rotary
+from meanfield import ConfigError, Rotary
+from meanfield.extending import as_given
+
 from .layer import Layer
-from .network import WAY_OUT, Network
+from .network import OTHER_MODELS, Network
 
 MAPS = {
     "query": "self_attn.q_proj",
@@ -61,13 +61,13 @@ class Llama(Network):
         rope = config.get("rope_parameters") or {}
         if not isinstance(rope, dict) or set(rope) - {"rope_theta", "rope_type"}:
             raise ConfigError(
-                f"config.json: rope_parameters = {as_given(rope)} is not supported. {WAY_OUT}"
+                f"config.json: rope_parameters = {as_given(rope)} is not supported. {OTHER_MODELS}"
             )
         cls.check_number("rope_theta in rope_parameters", rope.get("rope_theta", 1.0))
         if rope.get("rope_type", "default") != "default":
             raise ConfigError(
                 f"config.json: rope_type = {as_given(rope['rope_type'])} changes the mathematics "
-                f"and is not supported; supported: 'default'. {WAY_OUT}"
+                f"and is not supported; supported: 'default'. {OTHER_MODELS}"
             )
 
     @classmethod
@@ -105,12 +105,12 @@ class Llama(Network):
 
     @classmethod
     def has_bias(cls, config, name: str) -> bool:
-        """Whether a map of a layer has a bias."""
+        """Return True if a map of a layer has a bias."""
         return bool(config.get("mlp_bias" if name.startswith("mlp.") else "attention_bias"))
 
     @classmethod
     def window(cls, config) -> int | None:
-        """How many tokens one sees, itself included, and those before it; None for all."""
+        """The number of tokens that a token attends to, itself included; None for all before it."""
         return None
 
     @property
@@ -151,7 +151,7 @@ class Llama(Network):
 
 
 class Mistral(Llama):
-    """Llama whose tokens see `sliding_window` tokens; texts up to this length are replayed."""
+    """Mistral: Llama with a sliding window; texts up to the length of the window are replayed."""
 
     read: ClassVar[tuple[str, ...]] = (
         *("hidden_act", "num_key_value_heads", "head_dim", "rope_parameters", "sliding_window"),
@@ -175,7 +175,7 @@ class Mistral(Llama):
 
 
 class Qwen2(Mistral):
-    """Llama with biases of queries, keys and values; some layers may have a window, as Mistral's.
+    """Qwen2: Llama with biases of queries, keys and values, and a window in some layers.
 
     Texts up to that length are replayed.
     """

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given, check_memory, fitting, generator, path_of
-from ..core.errors import ConfigError, StorageError
+from meanfield import ConfigError, StorageError
+from meanfield.extending import as_given, check_memory, fitting, generator, path_of, shown
+
 from .bert import Albert, Bert, DistilBert, Roberta
 from .gpt2 import GPT2
 from .llama import Llama, Mistral, Qwen2
-from .network import WAY_OUT, Network
+from .network import OTHER_MODELS, Network
 from .safetensors import header_of, tensor_of
 from .tokenizer import Tokenizer
 from .untrusted_json import json_of
 
-KNOWN: dict[str, type[Network]] = {
+ARCHITECTURES: dict[str, type[Network]] = {
     "bert": Bert,
     "roberta": Roberta,
     "albert": Albert,
@@ -29,7 +29,7 @@ KNOWN: dict[str, type[Network]] = {
     "qwen2": Qwen2,
 }
 LARGEST_CONFIG, LARGEST_INDEX = 4_000_000, 32_000_000  # bytes
-ON_THE_WEB = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
+WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
 
 def load(path, dtype=float) -> Network:
@@ -100,18 +100,18 @@ def checked_folder(path) -> Path:
     if os.path.exists(folder / "config.json"):  # which never raises
         return folder
     there = os.path.exists(folder)
-    if not there and ON_THE_WEB.fullmatch(str(path)):
+    if not there and WEB_NAME.fullmatch(str(path)):
         raise StorageError(
             f"{path} is no folder on this machine. If it is the name of a model on the web, which "
             f"is not looked up, download it first: hf download {path} --local-dir "
             f"{folder.name}, and give the folder {folder.name}."
         )
-    found = "does not exist"
+    state = "does not exist"
     if there:
-        found = "is a folder without config.json" if folder.is_dir() else "is a file"
+        state = "is a folder without config.json" if folder.is_dir() else "is a file"
     raise StorageError(
         "path must be a folder with config.json, model.safetensors and tokenizer.json, on this "
-        f"machine; {folder} {found}. Names of models on the web are not looked up: download "
+        f"machine; {folder} {state}. Names of models on the web are not looked up: download "
         "the files first."
     )
 
@@ -120,13 +120,13 @@ def family_of(config: dict) -> type[Network]:
     """The class of a configuration, which is checked."""
     fitting("config", config, "a dict", isinstance(config, dict), TypeError)
     kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in KNOWN:
+    if not isinstance(kind, str) or kind not in ARCHITECTURES:
         raise ConfigError(
-            f"config.json: model_type must be one of {', '.join(KNOWN)}, found "
-            f"{as_given(kind)}. {WAY_OUT}"
+            f"config.json: model_type must be one of {', '.join(ARCHITECTURES)}, found "
+            f"{as_given(kind)}. {OTHER_MODELS}"
         )
-    KNOWN[kind].check(config)
-    return KNOWN[kind]
+    ARCHITECTURES[kind].check(config)
+    return ARCHITECTURES[kind]
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -152,16 +152,16 @@ def files_of(folder: Path) -> list[Path]:
             raise StorageError(
                 f"{index.name}: weight_map must name files *.safetensors, got {as_given(name)}."
             )
-    found = [folder / name for name in sorted(set(names))]
-    for part in found:
+    files = [folder / name for name in sorted(set(names))]
+    for part in files:
         if not part.exists():
             raise StorageError(f"{index.name}: weight_map names {part.name}, which {folder} lacks.")
-    return found
+    return files
 
 
 def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtype) -> dict:
     """The tensors of a folder, all that the configuration asks for and no other."""
-    expected, found, origin = family.shapes(config), {}, ""
+    expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):
         entries, begin = header_of(path)
         origin = path.name
@@ -170,7 +170,7 @@ def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtyp
             where = f"{origin}, tensor {shown(full)}"
             if name.startswith(family.unused) or name.endswith(family.unused):
                 continue
-            if name in found:
+            if name in tensors:
                 raise StorageError(f"{where} is there twice.")
             if name not in expected:
                 raise StorageError(f"{where}: config.json has no such tensor.")
@@ -179,8 +179,8 @@ def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtyp
                     f"{where}: config.json asks for shape {expected[name]}, "
                     f"found {tuple(entry['shape'])}."
                 )
-            found[name] = (path, full, entry, begin)
-    missing = [name for name in expected if name not in found]
+            tensors[name] = (path, full, entry, begin)
+    missing = [name for name in expected if name not in tensors]
     if missing:
         raise StorageError(f"{origin} lacks {len(missing)} tensors, the first is {missing[0]}.")
     numbers = sum(map(prod, expected.values()))
@@ -190,7 +190,7 @@ def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtyp
         check_memory(f"{folder.name}: {numbers} weights", (doubles,), reduce)
     except ValueError as error:
         raise StorageError(str(error)) from None
-    return {name: tensor_of(*found[name], dtype) for name in expected}
+    return {name: tensor_of(*tensors[name], dtype) for name in expected}
 
 
 def current(name: str) -> str:

@@ -1,4 +1,4 @@
-"""A Transformer with its weights: what all architectures share."""
+"""The base class of Transformers with weights: checks, replays, traces, null models."""
 
 import json
 import os
@@ -11,24 +11,27 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given, check_memory, generator, whole_number
-from ..core.errors import ConfigError, ShortenedWarning, StorageError
-from ..core.files import regular_file
-from ..core.kinds import Kind
-from ..models.norms import Norm
-from ..models.parameters import PerLayer
-from ..models.transformer import Transformer
-from .layer import NAMES, Affine, Gain, Layer
-from .options import HARMLESS, ONLY
+from meanfield import ConfigError, Norm, PerLayer, ShortenedWarning, StorageError, Transformer
+from meanfield.extending import (
+    Kind,
+    as_given,
+    check_memory,
+    generator,
+    regular_file,
+    shown,
+    whole_number,
+)
+
+from .layer import ACTIVATIONS, Affine, Gain, Layer
+from .options import FIXED_OPTIONS, HARMLESS_OPTIONS
 from .safetensors import write
 from .tokenizer import Tokenizer
 from .tokenizing import encoded as encoded_by
 from .trace import Trace
 
-MOST_LAYERS, LARGEST = 10_000, 2**31  # of a configuration; sizes in it are below the latter
+MOST_LAYERS, LARGEST_SIZE = 10_000, 2**31  # of a configuration; sizes in it are below the latter
 LARGEST_TEXT = 2**26  # bytes
-WAY_OUT = (
+OTHER_MODELS = (
     "Hidden states of any model are read from a file: call it in transformers with "
     "output_hidden_states=True and write np.save('states.npy', np.stack([h[0].float().numpy() for "
     "h in outputs.hidden_states])); or record layers of torch by meanfield.networks.record. See "
@@ -37,7 +40,7 @@ WAY_OUT = (
 
 
 class Text(NamedTuple):
-    """A text as a network takes it: ids, words, and how many ids it has in all."""
+    """A text as a network takes it: ids, words, and the number of ids before it was shortened."""
 
     ids: np.ndarray
     words: list[str]
@@ -79,53 +82,56 @@ class Network(ABC):
 
     @classmethod
     def check(cls, config: dict) -> None:
-        """ConfigError, by the option's name, unless this architecture is the configured one."""
+        """Raise ConfigError, with the option's name, unless the configuration is supported."""
         for key in cls.sizes:
-            cls.check_size(key, config.get(key), MOST_LAYERS + 1 if key == cls.layers else LARGEST)
+            cls.check_size(
+                key, config.get(key), MOST_LAYERS + 1 if key == cls.layers else LARGEST_SIZE
+            )
         for key in cls.numbers:
             cls.check_number(key, config.get(key, 1.0))
-        supported = ONLY | cls.refused
+        supported = FIXED_OPTIONS | cls.refused
         for key, allowed in supported.items():
             if key in config and config[key] not in allowed:
                 raise ConfigError(
                     f"config.json: {key} = {as_given(config[key])} changes the mathematics and is "
-                    f"not supported; supported: {', '.join(map(repr, allowed))}. {WAY_OUT}"
+                    f"not supported; supported: {', '.join(map(repr, allowed))}. {OTHER_MODELS}"
                 )
         for key in config:
-            if key not in HARMLESS.union(cls.sizes, cls.numbers, cls.read, supported):
+            if key not in HARMLESS_OPTIONS.union(cls.sizes, cls.numbers, cls.read, supported):
                 raise ConfigError(
                     f"config.json: {shown(key)} = {as_given(config[key], 60)} is not known for "
                     f"{config.get('model_type')}, and may change the mathematics. If it does not, "
-                    f"remove it from the file. {WAY_OUT}"
+                    f"remove it from the file. {OTHER_MODELS}"
                 )
 
     @classmethod
-    def check_size(cls, key: str, value: Any, bound: int = LARGEST, least: int = 1) -> None:
-        """ConfigError unless it is a whole number from `least` and below a bound."""
+    def check_size(cls, key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
+        """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
+        wanted = f"a whole number >= {least} and below {bound}"
+        if value is None:
+            raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
         if type(value) is not int or not least <= value < bound:
-            raise ConfigError(
-                f"config.json: {key} must be a whole number >= {least} and below {bound}, found "
-                f"{as_given(value)}."
-            )
+            raise ConfigError(f"config.json: {key} must be {wanted}, found {as_given(value)}.")
 
     @classmethod
     def check_number(cls, key: str, value: Any) -> None:
-        """ConfigError unless it is a number > 0 that a float holds."""
+        """Raise ConfigError unless a value is a finite number > 0."""
         if type(value) not in (int, float) or not 0 < value < 1e300:
             raise ConfigError(f"config.json: {key} must be a number > 0, found {as_given(value)}.")
 
     @classmethod
     def check_activation(cls, key: str, config: dict, default: str) -> None:
-        """ConfigError unless the activation is known."""
-        found = config.get(key, default)
-        if not isinstance(found, str) or found not in NAMES:
+        """Raise ConfigError unless the activation is supported."""
+        activation = config.get(key, default)
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ConfigError(
-                f"config.json: {key} must be one of {', '.join(NAMES)}, found {as_given(found)}."
+                f"config.json: {key} must be one of {', '.join(ACTIVATIONS)}, found "
+                f"{as_given(activation)}."
             )
 
     @classmethod
     def check_heads(cls, width: str, heads: str, config: dict) -> None:
-        """ConfigError unless the heads share the width."""
+        """Raise ConfigError unless the number of heads divides the width."""
         if config[width] % config[heads]:
             raise ConfigError(
                 f"config.json: {width} must be a multiple of {heads}, "
@@ -137,7 +143,7 @@ class Network(ABC):
     def shapes(cls, config: dict) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the tensors of a configuration."""
 
-    # What an architecture says --------------------------------------------------------------
+    # Described by an architecture ------------------------------------------------------------
 
     @property
     def depth(self) -> int:
@@ -147,11 +153,11 @@ class Network(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """That of its norms."""
+        """The epsilon of the norms."""
 
     @abstractmethod
     def embedded(self, ids: np.ndarray) -> np.ndarray:
-        """What enters the first layer, (n, d), of ids (n,)."""
+        """Embeddings (n, d) of ids (n,), the input of the first layer."""
 
     @abstractmethod
     def layer_at(self, index: int) -> Layer:
@@ -169,7 +175,7 @@ class Network(ABC):
 
     @property
     def sees(self) -> str:
-        """Why no text is longer, in words."""
+        """The reason for the longest text, in words."""
         return f"the network has {self.positions} positions"
 
     @property
@@ -198,7 +204,7 @@ class Network(ABC):
         return self.layer_at(whole_number("index", index, least=0, most=self.depth - 1))
 
     def model(self) -> Transformer:
-        """All layers as one model, whose parameters are those of layer l for l <= t < l + 1.
+        """All layers as one model, with the parameters of layer l for l <= t < l + 1.
 
         ``solve(net.model(), tokens, (0, net.depth), scheme=steppers.Layers, dt=1.0)`` moves hidden
         states ``tokens = Tokens(h, on_sphere=False)`` as the network does, up to `last_norm`. Its
@@ -216,10 +222,10 @@ class Network(ABC):
     def steps(
         self, ids: np.ndarray, attention: bool = True
     ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray | None]]:
-        """The residual stream of a text after each sublayer.
+        """Yield the residual stream of a text after each sublayer.
 
-        Yields its kind, the layer (from 1; 0: the embedding), the stream and attention's weights,
-        which are None unless `attention`.
+        As (kind, layer, stream, weights of attention): layers count from 1, with 0 the embedding;
+        weights are None unless `attention`.
         """
         x = self.embedded(ids)
         yield "embedding", 0, x, None
@@ -279,14 +285,14 @@ class Network(ABC):
             check_memory(
                 "attention of the texts", (sum(pairs), self.depth, self.layer(0).heads), "texts"
             )
-        found = [self._replayed(text.ids, attention) for text in read]
-        weights = [kept for _, _, kept in found] if attention else []
-        streams = [stream for _, stream, _ in found]
+        replays = [self._replayed(text.ids, attention) for text in read]
+        weights = [kept for _, _, kept in replays] if attention else []
+        streams = [stream for _, stream, _ in replays]
         ids, words = [text.ids for text in read], [text.words for text in read]
-        return Trace.of_streams(streams, found[0][0], weights, ids, words, notes)
+        return Trace.of_streams(streams, replays[0][0], weights, ids, words, notes)
 
     def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
-        """Replay many texts, one after the other: one trace each, of which none is kept here.
+        """Replay texts one after the other, and yield the trace of each.
 
         Parameters and errors are those of `trace`; a text is checked when its turn comes.
         """
@@ -327,10 +333,10 @@ class Network(ABC):
                     "into the folder, or give ids in place of words, in Python."
                 )
             if isinstance(self.tokenizer, Tokenizer):
-                found = self.tokenizer.encode(text, self.positions)
+                answer = self.tokenizer.encode(text, self.positions)
             else:
-                found = encoded_by(self.tokenizer, text, self.positions)
-            ids, words, whole = np.array(found[0], dtype=int), found[1], found[2]
+                answer = encoded_by(self.tokenizer, text, self.positions)
+            ids, words, whole = np.array(answer[0], dtype=int), answer[1], answer[2]
             if ids.size and ids.max() >= self.vocabulary:
                 raise StorageError(
                     f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
@@ -355,7 +361,7 @@ class Network(ABC):
         return Text(ids, words, len(ids) if whole is None else whole)
 
     def random(self, rng) -> "Network":
-        """The same architecture, each tensor normal with its own mean and standard deviation.
+        """A copy whose tensors are normal, with the mean and standard deviation of each.
 
         `rng` is a seed or a numpy.random.Generator.
         """
@@ -363,12 +369,12 @@ class Network(ABC):
         return self.replaced(lambda w: rng.normal(w.mean(), w.std(), w.shape))
 
     def shuffled(self, rng) -> "Network":
-        """The same architecture, entries of each tensor in random order; `rng` as in `random`."""
+        """A copy with the entries of each tensor in random order; `rng` as in `random`."""
         rng = generator(rng)
         return self.replaced(lambda w: rng.permutation(w.ravel()).reshape(w.shape))
 
     def replaced(self, new) -> "Network":
-        """The same architecture with new(w) in place of every tensor w."""
+        """A copy with new(w) in place of every tensor w."""
         weights = {name: new(w).astype(w.dtype) for name, w in self.weights.items()}
         return type(self)(self.config, weights, self.tokenizer)
 
@@ -383,7 +389,7 @@ class Network(ABC):
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; StorageError unless it is one in UTF-8."""
+    """The text of a file; raise StorageError unless it is one in UTF-8."""
     regular_file(path, LARGEST_TEXT)
     try:
         return path.read_text(encoding="utf-8")
@@ -394,7 +400,7 @@ def text_of(path: Path) -> str:
 
 
 def layered(kinds: list[Any]) -> Any:
-    """One kind for several of the same, with a `PerLayer` for each number that differs."""
+    """One kind in place of one for each layer, with a `PerLayer` for each array that differs."""
     first, changes = kinds[0], {}
     for name, value in first.described.items():
         values = [kind.described[name] for kind in kinds]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, generator, whole_number
+from meanfield.extending import as_given, fitting, generator, whole_number
+
 from .load import untrained
 from .trace import Trace
 
@@ -26,7 +27,7 @@ def _shuffled_weights(net: "Network", ids: list[np.ndarray], rng: np.random.Gene
 
 
 def _shuffled_tokens(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
-    """Tokens in another order, but for the first and the last."""
+    """Texts with the tokens between the first and the last in random order."""
     return net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
 
 
@@ -34,13 +35,13 @@ def _untrained(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) 
     return untrained(net.config, rng, next(iter(net.weights.values())).dtype), ids
 
 
-NULLS: dict[str, Callable[..., Draw]] = {
+NULL_MODELS: dict[str, Callable[..., Draw]] = {
     "random weights": _random_weights,
     "shuffled weights": _shuffled_weights,
     "shuffled tokens": _shuffled_tokens,
     "untrained": _untrained,
 }
-MEANING = {
+NULLS_IN_WORDS = {
     "random weights": "random weights of the trained sizes (each tensor normal with the mean and "
     "standard deviation that training gave it)",
     "shuffled weights": "shuffled weights (the entries of each trained tensor in random order)",
@@ -54,11 +55,11 @@ def nulls(
     texts: Any,
     measure: "Callable[[Trace, Network], xr.Dataset]",
     *,
-    kinds: Sequence[str] = tuple(NULLS),
+    kinds: Sequence[str] = tuple(NULL_MODELS),
     draws: int = 4,
     rng: Any = 0,
 ) -> "xr.Dataset":
-    """What a measurement gives where training, or the order of the words, is taken away.
+    """Repeat a measurement on networks without training, and on shuffled texts.
 
     Parameters
     ----------
@@ -93,15 +94,15 @@ def nulls(
 
     fitting("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
     kinds, draws, random = list(kinds), whole_number("draws", draws), generator(rng)
-    known = set(kinds) <= set(NULLS) and len(kinds) > 0
-    fitting("kinds", kinds, f"some of {', '.join(NULLS)}", known)
+    is_known = set(kinds) <= set(NULL_MODELS) and len(kinds) > 0
+    fitting("kinds", kinds, f"some of {', '.join(NULL_MODELS)}", is_known)
     ids = net.trace(texts).ids
     rows = []
     for kind in kinds:
-        drawn = (NULLS[kind](net, ids, random) for _ in range(draws))
-        found = [measure(other.trace(list(own)), other) for other, own in drawn]
-        for one in found:
+        drawn = (NULL_MODELS[kind](net, ids, random) for _ in range(draws))
+        measured = [measure(other.trace(list(shuffled)), other) for other, shuffled in drawn]
+        for one in measured:
             wanted = "an xarray.Dataset from measure"
             fitting("the result", as_given(one), wanted, isinstance(one, xr.Dataset), TypeError)
-        rows.append(xr.concat(found, "draw"))
+        rows.append(xr.concat(measured, "draw"))
     return xr.concat(rows, "null").assign_coords(null=kinds)

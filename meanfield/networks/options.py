@@ -1,27 +1,27 @@
 """Options of config.json that do not change what layers do to hidden states.
 
-Every other option is read by a family, or refused by name: one that nobody here knows may be one
-that changes the mathematics.
+Every other option is read by an architecture or refused by name, as an unknown one may change the
+mathematics.
 """
 
-ORIGIN = {
+ORIGIN_OPTIONS = {
     *("_name_or_path", "name_or_path", "_commit_hash", "architectures", "model_type"),
     *("transformers_version", "transformers.js_config", "is_llama_config", "language"),
     *("id2label", "label2id", "num_labels", "problem_type", "finetuning_task"),
     *("task_specific_params", "tokenizer_class", "prefix"),
 }
-TRAINING = {
+TRAINING_OPTIONS = {
     *("attention_probs_dropout_prob", "hidden_dropout_prob", "classifier_dropout"),
     *("classifier_dropout_prob", "attention_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"),
     *("initializer_range", "gradient_checkpointing", "tf_legacy_loss"),
 }
-HOW_IT_IS_COMPUTED = {  # the same numbers but for rounding
+COMPUTING_OPTIONS = {  # the same numbers but for rounding
     *("torch_dtype", "dtype", "use_bfloat16", "torchscript", "_attn_implementation"),
     *("_attn_implementation_autoset", "chunk_size_feed_forward", "use_cache", "output_past"),
     *("return_dict", "output_hidden_states", "output_attentions", "pretraining_tp"),
     "reorder_and_upcast_attn",
 }
-BEHIND_THE_LAYERS = {  # heads of tasks, poolers, and how text is generated
+TASK_OPTIONS = {  # heads of tasks, poolers, and how text is generated
     *("tie_word_embeddings", "tie_weights_", "pooler_fc_size", "pooler_num_attention_heads"),
     *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type", "directionality"),
     *("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type"),
@@ -34,9 +34,9 @@ BEHIND_THE_LAYERS = {  # heads of tasks, poolers, and how text is generated
     *("forced_eos_token_id", "remove_invalid_values", "exponential_decay_length_penalty"),
     *("suppress_tokens", "begin_suppress_tokens", "n_ctx", "max_sequence_length"),
 }
-HARMLESS = ORIGIN | TRAINING | HOW_IT_IS_COMPUTED | BEHIND_THE_LAYERS
+HARMLESS_OPTIONS = ORIGIN_OPTIONS | TRAINING_OPTIONS | COMPUTING_OPTIONS | TASK_OPTIONS
 
-ONLY = {  # options that no family reads, and their values that change nothing
+FIXED_OPTIONS = {  # options that no family reads, and their values that change nothing
     "pruned_heads": ({}, None),
     "is_encoder_decoder": (False, None),
     "tie_encoder_decoder": (False, None),

@@ -1,4 +1,4 @@
-"""What of the theory is in the layers of a network: quantities of the theory, layer by layer."""
+"""Quantities of the theory in the layers of a network: cosines, energies, clusters, heads."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, real, whole_number
-from ..distances import wasserstein
-from ..states import Tokens
-from ..states.clusters import labels_of_inner_products
-from .gatherings import modes_of, renyi_centres
+from meanfield import Tokens, wasserstein
+from meanfield.extending import boolean, fitting, real, whole_number
+
+from .clustering import linked, modes_of, renyi_centres
 from .heads import heads_of, spectra_of
 from .hidden_states import check_states, texts_of
 from .quantities import EffectiveRank, Energy, MeanCosine, checked_beta, directions
@@ -58,8 +57,8 @@ def probe(
     modes : bool
         Whether to count modes by mean-shift.
     causal : bool, optional
-        Whether tokens see those before them only, for Renyi centres; by default as in the network,
-        or in the weights of attention.
+        Whether attention is causal, which adds Renyi centres; by default as in the network, or in
+        the weights of the trace.
 
     Returns
     -------
@@ -133,8 +132,8 @@ def probe(
     bins = whole_number("bins", bins)
     distances, modes = boolean("distances", distances), boolean("modes", modes)
     masked = is_causal(trace, net) if causal is None else boolean("causal", causal)
-    found = [_of_layers(h, betas, angles, bins, modes, masked) for h in trace.hidden]
-    columns = _joined(found)
+    texts = [_of_layers(h, betas, angles, bins, modes, masked) for h in trace.hidden]
+    columns = _joined(texts)
     if distances:
         columns |= _joined([_between_layers(h, betas) for h in trace.hidden])
     if trace.attention:
@@ -144,7 +143,7 @@ def probe(
         columns |= _of_matrices(net)
     depth = len(trace.hidden[0])
     edges = np.linspace(-1, 1, bins + 1)
-    places = {
+    coordinates = {
         "text": np.arange(len(trace.hidden)), "layer": np.arange(depth),
         "block": np.arange(1, depth), "beta": betas, "angle": angles,
         "bin": (edges[1:] + edges[:-1]) / 2,
@@ -153,12 +152,12 @@ def probe(
     return xr.Dataset(
         {name: (dims, values, {"long_name": label})
          for name, (dims, values, label) in columns.items()},
-        {dim: values for dim, values in places.items() if dim in used},
+        {dim: values for dim, values in coordinates.items() if dim in used},
     )  # fmt: skip
 
 
-def as_trace(given: Any) -> Trace:
-    """A Trace whose hidden states are checked; arrays get one without words.
+def as_trace(states: Any) -> Trace:
+    """A trace, or arrays of hidden states as a trace without words, checked.
 
     Raises
     ------
@@ -166,25 +165,25 @@ def as_trace(given: Any) -> Trace:
         For hidden states that are none, zero vectors, single tokens, texts of different depth, and
         words that are not as many as tokens.
     """
-    if not isinstance(given, Trace):
-        arrays = texts_of("trace", given)
+    if not isinstance(states, Trace):
+        arrays = texts_of("trace", states)
         words = [[str(k) for k in range(h.shape[-2] if h.ndim > 1 else 0)] for h in arrays]
-        given = Trace(arrays, words)
-    for k, h in enumerate(given.hidden):
-        check_states("trace" if len(given.hidden) == 1 else f"text {k} of trace", h)
-    shapes = sorted({(h.shape[0], h.shape[2]) for h in given.hidden})
+        states = Trace(arrays, words)
+    for k, h in enumerate(states.hidden):
+        check_states("trace" if len(states.hidden) == 1 else f"text {k} of trace", h)
+    shapes = sorted({(h.shape[0], h.shape[2]) for h in states.hidden})
     fitting("trace", shapes, "texts of one depth and dimension d", len(shapes) == 1)
-    sizes, counts = [h.shape[1] for h in given.hidden], [len(text) for text in given.words]
+    sizes, counts = [h.shape[1] for h in states.hidden], [len(text) for text in states.words]
     if counts not in ([], sizes):
         raise ValueError(
             f"trace must have a word for each token, or none at all; got {counts} words of texts "
             f"of {sizes} tokens."
         )
-    return given
+    return states
 
 
 def is_causal(trace: Trace, net: "Network | None") -> bool:
-    """Whether tokens see only those before them, by the network or by weights of attention."""
+    """Return True if attention is causal, by the network or by the weights of the trace."""
     if net is not None:
         return net.layer(0).causal
     weights = trace.attention[0] if trace.attention else None
@@ -222,35 +221,35 @@ def _of_layer(
     products = x @ x.T
     pairs = np.clip(products[~np.eye(len(x), dtype=bool)], -1, 1)
     shares = np.histogram(pairs, np.linspace(-1, 1, bins + 1))[0] / pairs.size
-    found: dict[str, tuple[tuple[str, ...], Any, str]] = {
+    quantities: dict[str, tuple[tuple[str, ...], Any, str]] = {
         "mean_cosine": ((), MeanCosine().value(x), "mean cosine of pairs"),
         "cosine_share": (("bin",), shares, "share of pairs"),
         "energy": (("beta",), [Energy(beta).value(x) for beta in betas], "interaction energy"),
         "effective_rank": ((), EffectiveRank().value(x), "effective rank"),
         "norm": ((), lengths.mean(), "mean length"),
         "norm_spread": ((), lengths.std(), "standard deviation of lengths"),
-        "clusters": (("angle",), [labels_of_inner_products(products, angle).max() + 1
+        "clusters": (("angle",), [linked(products, angle).max() + 1
                                   for angle in angles], "clusters, single linkage"),
     }  # fmt: skip
     if modes:
         counts = [modes_of(x, beta).max() + 1 for beta in betas]
-        found["modes"] = (("beta",), counts, "modes, mean-shift")
+        quantities["modes"] = (("beta",), counts, "modes, mean-shift")
     if masked:
         centres = np.array([renyi_centres(products, angle) for angle in angles])
         for name, row in zip(("renyi_centres", "strong_renyi_centres"), centres.T, strict=True):
-            found[name] = (("angle",), row, name.replace("_", " ").replace("renyi", "Rényi"))
-    return found
+            quantities[name] = (("angle",), row, name.replace("_", " ").replace("renyi", "Rényi"))
+    return quantities
 
 
 def _between_layers(hidden: np.ndarray, betas: list[float]) -> Columns:
     """Distances between consecutive layers of one text."""
     x = [directions(h)[0] for h in hidden]
     pairs = list(pairwise(x))
-    found = [float(wasserstein(Tokens(a), Tokens(b))) for a, b in pairs]
+    distances = [float(wasserstein(Tokens(a), Tokens(b))) for a, b in pairs]
     chords = np.linalg.norm(np.diff(x, axis=0), axis=-1)
     turned = 2 * np.arcsin(np.minimum(chords / 2, 1))
     return {
-        "w2": (("block",), np.array(found), "W2 between layers, radians"),
+        "w2": (("block",), np.array(distances), "W2 between layers, radians"),
         "moved": (("block",), np.sqrt((turned**2).mean(axis=-1)), "r.m.s. angle moved, radians"),
         "mmd": (("block", "beta"), np.array([_discrepancies(a, b, betas) for a, b in pairs]),
                 "MMD between layers"),
@@ -260,11 +259,11 @@ def _between_layers(hidden: np.ndarray, betas: list[float]) -> Columns:
 def _discrepancies(x: np.ndarray, y: np.ndarray, betas: list[float]) -> list[float]:
     """`mmd` of points for several betas, by matrix products, to 1e-7."""
     products = x @ x.T, y @ y.T, x @ y.T
-    found = []
+    discrepancies = []
     for beta in betas:
-        own, other, both = (np.exp(beta * (a - 1)).mean() for a in products)
-        found.append(np.sqrt(max(own + other - 2 * both, 0.0)))
-    return found
+        first, second, both = (np.exp(beta * (a - 1)).mean() for a in products)
+        discrepancies.append(np.sqrt(max(first + second - 2 * both, 0.0)))
+    return discrepancies
 
 
 def _of_weights(weights: np.ndarray) -> Columns:
@@ -292,10 +291,10 @@ def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
         heads = heads_of(net, h, index)
         x, _ = directions(h)
         products = x @ x.T
-        seen = np.ones_like(products, dtype=bool)
+        visible = np.ones_like(products, dtype=bool)
         if net.layer(index).causal:
-            seen = np.tril(seen)
-        slopes = np.array([slope_of(logits, products, seen) for logits in heads.logits])
+            visible = np.tril(visible)
+        slopes = np.array([slope_of(logits, products, visible) for logits in heads.logits])
         energies = [log_energy(products, beta) for beta in heads.beta]
         rows.append([heads.beta, energies, *slopes.T])
     columns = np.array(rows).swapaxes(0, 1)
@@ -318,12 +317,14 @@ def log_energy(products: np.ndarray, beta: float) -> float:
     return float(beta * most + np.log(shares) - np.log(2 * beta))
 
 
-def slope_of(logits: np.ndarray, products: np.ndarray, seen: np.ndarray) -> tuple[float, float]:
+def slope_of(logits: np.ndarray, products: np.ndarray, visible: np.ndarray) -> tuple[float, float]:
     """Least-squares slope of logits on inner products within rows, and the share it explains."""
 
     def centred(a: np.ndarray) -> np.ndarray:
-        mean = np.where(seen, a, 0.0).sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True)
-        return np.where(seen, a - mean, 0.0)
+        mean = np.where(visible, a, 0.0).sum(axis=1, keepdims=True) / visible.sum(
+            axis=1, keepdims=True
+        )
+        return np.where(visible, a - mean, 0.0)
 
     y, g = centred(logits), centred(products)
     together, of_logits, of_products = (y * g).sum(), (y**2).sum(), (g**2).sum()

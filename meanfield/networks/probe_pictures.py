@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
-PANELS = 16  # of histograms
-SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
-TICKS = 8  # of layers, about
-NULLS = {"random weights": ("s--", 1), "shuffled weights": ("^:", 3), "shuffled tokens": ("v-.", 2),
-         "untrained": ("x--", 4)}  # fmt: skip
+SUBLAYER_COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
+HISTOGRAM_PANELS = 16  # of histograms
+LAYER_SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
+LAYER_TICKS = 8  # of layers, about
+NULL_STYLES = {
+    "random weights": ("s--", 1),
+    "shuffled weights": ("^:", 3),
+    "shuffled tokens": ("v-.", 2),
+    "untrained": ("x--", 4),
+}
 
 
 def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
     """Quantities by layer; bars and bands are intervals and the range of null models."""
-    from ..plotting.theme import PALETTE, figure, style
+    from meanfield.plotting.theme import PALETTE, figure, style
 
     with style():
         page = figure(width=8.4, height=5.6)
@@ -32,9 +36,9 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
         depth = np.arange(len(layers.layer))
         low, high = interval(changes.cosine[:, 1:]).T
         panels[0, 0].fill_between(depth, low, high, color=PALETTE[0], alpha=0.3, lw=0)
-        own = {"ms": 3, "color": PALETTE[0]}
-        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", **own, label="network")
-        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", **own)
+        marks = {"ms": 3, "color": PALETTE[0]}
+        panels[0, 0].plot(depth, changes.cosine[:, 0], "o-", **marks, label="network")
+        panels[0, 1].plot(depth, layers.effective_rank.mean("text"), "o-", **marks)
         if null is not None:
             _beside(panels[0, 0], null.mean_cosine)
             _beside(panels[0, 1], null.effective_rank)
@@ -72,8 +76,8 @@ def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None")
 
 
 def _every(count: int) -> int:
-    """Each how many of the layers one has a tick."""
-    return max(1, count // TICKS)
+    """The number of layers from one tick to the next."""
+    return max(1, count // LAYER_TICKS)
 
 
 def _key_below(ax: "Axes", columns: int) -> None:
@@ -92,11 +96,11 @@ def _plain_numbers(ax: "Axes") -> None:
 
 
 def _beside(ax: "Axes", null: "xr.DataArray") -> None:
-    """Null models: means, and the range of draws."""
-    from ..plotting.theme import PALETTE
+    """Draw null models: means, and the range of draws."""
+    from meanfield.plotting.theme import PALETTE
 
     for kind in map(str, null["null"].values):
-        marks, colour = NULLS[kind]
+        marks, colour = NULL_STYLES[kind]
         drawn = null.sel(null=kind).mean("text")
         ax.plot(drawn.layer, drawn.mean("draw"), marks, ms=3, lw=1, color=PALETTE[colour],
                 label=kind)  # fmt: skip
@@ -106,7 +110,7 @@ def _beside(ax: "Axes", null: "xr.DataArray") -> None:
 
 def of_cosines(layers: "xr.Dataset") -> "Figure":
     """The law of the cosines of pairs, layer by layer."""
-    from ..plotting.theme import figure, style
+    from meanfield.plotting.theme import figure, style
 
     with style():
         page = figure(width=6.4, height=2.9)
@@ -121,12 +125,12 @@ def of_cosines(layers: "xr.Dataset") -> "Figure":
 
 
 def _shades(count: int) -> np.ndarray:
-    """A colour for each of some layers, in their order."""
+    """Colours of a number of layers, in their order."""
     from matplotlib import colormaps
 
-    from ..plotting.theme import ORDER_MAP
+    from meanfield.plotting.theme import ORDER_MAP
 
-    return colormaps[ORDER_MAP](np.linspace(*SHADES, count))
+    return colormaps[ORDER_MAP](np.linspace(*LAYER_SHADES, count))
 
 
 def _bar_of_layers(page: "Figure", axes: "Axes", layers: np.ndarray) -> None:
@@ -146,10 +150,10 @@ def of_histograms(layers: "xr.Dataset") -> "Figure":
 
     Means over texts; of more than 16 layers as many that are evenly spaced, the last among them.
     """
-    from ..plotting.theme import PALETTE, figure, style
+    from meanfield.plotting.theme import PALETTE, figure, style
 
     total = len(layers.layer)
-    shown = np.unique(np.linspace(0, total - 1, min(total, PANELS)).round().astype(int))
+    shown = np.unique(np.linspace(0, total - 1, min(total, HISTOGRAM_PANELS)).round().astype(int))
     columns = min(4, len(shown))
     rows = -(-len(shown) // columns)
     with style():
@@ -173,36 +177,42 @@ def of_histograms(layers: "xr.Dataset") -> "Figure":
 
 
 def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
-    """What sublayers add to quantities, bars by layer; bars of errors are intervals."""
-    from ..plotting.theme import figure, style
+    """Changes of quantities by sublayer, as bars for each layer."""
+    from meanfield.plotting.theme import figure, style
 
     with style():
         page = figure(width=4.2 * len(parts), height=3.1)
         panels = np.ravel(page.subplots(1, len(parts), squeeze=False))
-        for ax, (name, found) in zip(panels, parts.items(), strict=True):
-            _bars(ax, found)
+        for ax, (name, split) in zip(panels, parts.items(), strict=True):
+            _bars(ax, split)
             ax.set(title=f"change of the {name}", xlabel="layer")
         panels[0].legend(fontsize=7)
     return page
 
 
-def _bars(ax: "Axes", found: "xr.Dataset") -> None:
-    from ..plotting.theme import INK, PALETTE
+def _bars(ax: "Axes", split: "xr.Dataset") -> None:
+    from meanfield.plotting.theme import INK, PALETTE
 
-    part = found.part.mean("text")
-    blocks, names = found.block.values, list(map(str, found.sublayer.values))
+    part = split.part.mean("text")
+    blocks, names = split.block.values, list(map(str, split.sublayer.values))
     width = 0.8 / len(names)
     for k, name in enumerate(names):
-        places = blocks + (k - (len(names) - 1) / 2) * width
-        ax.bar(places, part.sel(sublayer=name), width, color=PALETTE[COLOURS[name]], label=name)
-    ax.plot(blocks, found.change.mean("text"), "D", ms=4, color=INK, mfc="none", label="whole")
+        positions = blocks + (k - (len(names) - 1) / 2) * width
+        ax.bar(
+            positions,
+            part.sel(sublayer=name),
+            width,
+            color=PALETTE[SUBLAYER_COLOURS[name]],
+            label=name,
+        )
+    ax.plot(blocks, split.change.mean("text"), "D", ms=4, color=INK, mfc="none", label="whole")
     ax.axhline(0, color=INK, lw=0.7)
     ax.set_xticks(blocks[:: _every(len(blocks))])
 
 
 def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
-    """Which heads gather tokens, and whether the trace of their value matrix tells it."""
-    from ..plotting.theme import INK, figure, style
+    """Parts of heads in the mean cosine, against traces of value matrices and temperatures."""
+    from meanfield.plotting.theme import INK, figure, style
 
     with style():
         page = figure(width=8.4, height=3.0)
@@ -237,7 +247,7 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
 
 
 def svg(page: "Figure", key: str, title: str, description: str) -> str:
-    """A figure as SVG for a page: text and axes in its colour, ids of its own, named for readers.
+    """A figure as SVG for a page, in its text colour, with unique ids and a text alternative.
 
     Parameters
     ----------
@@ -249,7 +259,7 @@ def svg(page: "Figure", key: str, title: str, description: str) -> str:
     """
     from html import escape
 
-    from ..plotting.theme import INK, style
+    from meanfield.plotting.theme import INK, style
 
     buffer = StringIO()
     with style():

@@ -9,7 +9,7 @@ from .trace import Trace
 
 
 class Recording:
-    """What enters the first of some layers, and what each gives, call by call.
+    """Hidden states before the first of some layers and after each, call by call.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Recording:
 
     @property
     def trace(self) -> Trace:
-        """Each row of each batch is a text; without a mask its padding counts as tokens."""
+        """The trace, a text for each row of a batch; without a mask padding counts as tokens."""
         texts = []
         for call in self.calls:
             if len(call) != self.count + 1:

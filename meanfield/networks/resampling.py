@@ -6,8 +6,8 @@ import numpy as np
 
 from .quantities import directions
 
-TEXTS = 5  # from which number on texts are drawn, too
-LEVEL = 0.95
+RESAMPLED_TEXTS = 5  # from which number on texts are drawn, too
+CONFIDENCE_LEVEL = 0.95
 
 Kernel = Callable[[np.ndarray], np.ndarray]
 
@@ -31,7 +31,7 @@ def means_over_pairs(
     """
     count = len(texts)
     chosen = np.ones((count, draws + 1)) / count
-    if count >= TEXTS:
+    if count >= RESAMPLED_TEXTS:
         chosen[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
     total = np.zeros((len(kernels), len(texts[0]), draws + 1))
     for states, share in zip(texts, chosen, strict=True):
@@ -50,7 +50,7 @@ def means_over_pairs(
     return total
 
 
-def interval(draws: np.ndarray, level: float = LEVEL) -> np.ndarray:
+def interval(draws: np.ndarray, level: float = CONFIDENCE_LEVEL) -> np.ndarray:
     """The percentile interval of draws along the last axis, (..., 2)."""
     ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
     return np.moveaxis(ends, 0, -1)
@@ -65,8 +65,8 @@ def rank_correlation(
     """
     a, b = np.ravel(a), np.ravel(b)
     drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
-    known = np.array(drawn)[~np.isnan(drawn)]
-    low, high = interval(known) if len(known) else (np.nan, np.nan)
+    defined = np.array(drawn)[~np.isnan(drawn)]
+    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
     return _spearman(a, b), float(low), float(high)
 
 

@@ -1,4 +1,4 @@
-"""Tensors of a file in the format safetensors, whose header is not trusted."""
+"""Reader and writer of files in the format safetensors; headers are not trusted."""
 
 import json
 from math import prod
@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import as_given, regular_file, shown
+
 from .untrusted_json import object_of
 
-SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
-FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
+FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
-AXES, LARGEST = 8, 2**63  # of a tensor; and bound of every number in a header
+MOST_AXES, LARGEST_NUMBER = 8, 2**63  # of a tensor; and bound of every number in a header
 
 
 def header_of(path: Path) -> tuple[dict[str, Any], int]:
-    """Entries of a file by tensor, all checked, and where its numbers begin."""
+    """The checked header of a file by tensor, and the offset of the data in bytes."""
     size = regular_file(path)
     try:
         with path.open("rb") as file:
@@ -40,28 +39,28 @@ def header_of(path: Path) -> tuple[dict[str, Any], int]:
 
 
 def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
-    """StorageError unless the tensors fill the numbers of the file without gap or overlap."""
+    """Raise StorageError unless the tensors fill the file without gap or overlap."""
     for name, entry in entries.items():
         where = f"{path.name}, tensor {shown(name)}"
         try:
             kind, shape, (start, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
             numbers = [*shape, start, end]
-            whole = all(type(k) is int and 0 <= k < LARGEST for k in numbers)
+            whole = all(type(k) is int and 0 <= k < LARGEST_NUMBER for k in numbers)
         except (KeyError, TypeError, ValueError):
             whole = False
-        if not whole or len(shape) > AXES:
+        if not whole or len(shape) > MOST_AXES:
             raise StorageError(
-                f"{where}: expected dtype, shape of at most {AXES} axes and data_offsets of whole "
-                f"numbers >= 0 and below 2^63, found {as_given(entry)}."
+                f"{where}: expected dtype, shape of at most {MOST_AXES} axes and data_offsets of "
+                f"whole numbers >= 0 and below 2^63, found {as_given(entry)}."
             )
-        if not isinstance(kind, str) or kind not in SIZES:
+        if not isinstance(kind, str) or kind not in DTYPE_BYTES:
             raise StorageError(
-                f"{where}: dtype must be one of {', '.join(SIZES)}, found {as_given(kind)}."
+                f"{where}: dtype must be one of {', '.join(DTYPE_BYTES)}, found {as_given(kind)}."
             )
-        if end - start != SIZES[kind] * prod(shape):
+        if end - start != DTYPE_BYTES[kind] * prod(shape):
             raise StorageError(
-                f"{where}: {kind} of shape {tuple(shape)} needs {SIZES[kind] * prod(shape)} bytes, "
-                f"its offsets {start} to {end} hold {end - start}."
+                f"{where}: {kind} of shape {tuple(shape)} needs {DTYPE_BYTES[kind] * prod(shape)} "
+                f"bytes, its offsets {start} to {end} hold {end - start}."
             )
     position = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -86,21 +85,21 @@ def tensor_of(
     """One tensor as an array of floats; bfloat16 and float16 are converted exactly."""
     kind, start, shape = entry["dtype"], entry["data_offsets"][0], entry["shape"]
     where = f"{path.name}, tensor {shown(name)}"
-    if kind != "BF16" and kind not in FLOATS:
+    if kind != "BF16" and kind not in FLOAT_DTYPES:
         raise StorageError(f"{where}: expected floats, found dtype {kind}.")
     try:
-        raw = np.fromfile(path, FLOATS.get(kind, "<u2"), prod(shape), offset=begin + start)
+        raw = np.fromfile(path, FLOAT_DTYPES.get(kind, "<u2"), prod(shape), offset=begin + start)
         raw = raw.reshape(shape)
     except (OSError, ValueError) as error:  # the file became another one meanwhile
         raise StorageError(f"{where} cannot be read: {error}.") from None
     if kind == "BF16":
         raw = (raw.astype("<u4") << 16).view("<f4")
     with np.errstate(over="ignore"):
-        found = raw.astype(dtype)
-    if not np.isfinite(found).all():
+        array = raw.astype(dtype)
+    if not np.isfinite(array).all():
         said = "not finite" if not np.isfinite(raw).all() else f"beyond {np.dtype(dtype)}"
         raise StorageError(f"{where} has entries that are {said}.")
-    return found
+    return array
 
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:

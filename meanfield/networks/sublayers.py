@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-ENTRIES = 1 << 20  # of the logits that are held at a time
-ROWS = 1024  # tokens whose inner states of a feed-forward map are held at a time
+LOGITS_AT_ONCE = 1 << 20  # of the logits that are held at a time
+ROWS_AT_ONCE = 1024  # tokens whose inner states of a feed-forward map are held at a time
 
 
 def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
@@ -16,9 +16,11 @@ def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
 
 def in_rows(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
     """A function of rows, block by block."""
-    if len(x) <= ROWS:
+    if len(x) <= ROWS_AT_ONCE:
         return function(x)
-    return np.concatenate([function(x[start : start + ROWS]) for start in range(0, len(x), ROWS)])
+    return np.concatenate(
+        [function(x[start : start + ROWS_AT_ONCE]) for start in range(0, len(x), ROWS_AT_ONCE)]
+    )
 
 
 def attend(
@@ -39,22 +41,22 @@ def attend(
     queries = queries * (1 / math.sqrt(d))
     mixed = np.empty((n, heads, values.shape[-1]), queries.dtype)
     kept = np.zeros((heads, n, n), queries.dtype) if keep else None
-    rows = max(1, min(n, ENTRIES // n))
-    together = max(1, ENTRIES // (rows * n)) if rows == n else 1
+    rows = max(1, min(n, LOGITS_AT_ONCE // n))
+    together = max(1, LOGITS_AT_ONCE // (rows * n)) if rows == n else 1
     for first in range(0, heads, together):
         some = np.arange(first, min(first + together, heads))
         k, v = keys[some // group], values[some // group]
         for start in range(0, n, rows):
-            own = slice(start, min(start + rows, n))
-            end = own.stop if causal else n
-            weights = queries[some, own] @ k[:, :end].swapaxes(1, 2)
+            block = slice(start, min(start + rows, n))
+            end = block.stop if causal else n
+            weights = queries[some, block] @ k[:, :end].swapaxes(1, 2)
             if causal:
-                later = np.arange(end) > np.arange(own.start, own.stop)[:, None]
+                later = np.arange(end) > np.arange(block.start, block.stop)[:, None]
                 np.copyto(weights, -np.inf, where=later)
             weights -= weights.max(axis=-1, keepdims=True)
             np.exp(weights, out=weights)
             weights /= weights.sum(axis=-1, keepdims=True)
-            mixed[own, some[0] : some[-1] + 1] = (weights @ v[:, :end]).swapaxes(0, 1)
+            mixed[block, some[0] : some[-1] + 1] = (weights @ v[:, :end]).swapaxes(0, 1)
             if kept is not None:
-                kept[some, own, :end] = weights
+                kept[some, block, :end] = weights
     return mixed.reshape(n, -1), kept

@@ -1,4 +1,4 @@
-"""Tokens of texts by a tokenizer.json, which is not trusted: made in a process of its own.
+"""Tokenisation by a tokenizer.json in a separate process, as the file is not trusted.
 
 The package tokenizers may panic, take all memory or never end, in code that Python cannot stop.
 """
@@ -16,14 +16,20 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import regular_file
 
-PROGRAM = Path(__file__).with_name("tokenizing.py")
-LARGEST = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
-MEMORY, TIMES = 2**30, 20  # bytes of its process, and so many more for each of the file
-SECONDS, RATE = 8.0, 1e5  # of the processor, and one more for so many bytes of a text
-WAIT = 10  # times as long by the clock, on a busy machine
+TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
+LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
+TOKENIZER_MEMORY, MEMORY_PER_BYTE = (
+    2**30,
+    20,
+)  # bytes of its process, and so many more for each of the file
+TOKENIZER_SECONDS, BYTES_PER_SECOND = (
+    8.0,
+    1e5,
+)  # of the processor, and one more for so many bytes of a text
+CLOCK_FACTOR = 10  # times as long by the clock, on a busy machine
 
 
 class Tokenizer:
@@ -48,7 +54,7 @@ class Tokenizer:
                 "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
                 "meanfield[networks]."
             )
-        regular_file(path, LARGEST)
+        regular_file(path, LARGEST_TOKENIZER)
         try:
             self.content = path.read_bytes()
         except OSError as error:
@@ -57,12 +63,12 @@ class Tokenizer:
         self._started()
 
     def encode(self, text: str, most: int) -> tuple[list[int], list[str], int]:
-        """Ids and words of a text, at most so many of each, and how many there would be."""
-        seconds = SECONDS + len(text) / RATE
+        """Ids and words of a text, at most `most` of each, and the number of all."""
+        seconds = TOKENIZER_SECONDS + len(text) / BYTES_PER_SECOND
         with self._lock:
             process = self._started()
-            found = self._answer(process, seconds, text=text, most=most)
-        return found["ids"], found["words"], found["whole"]
+            answer = self._answer(process, seconds, text=text, most=most)
+        return answer["ids"], answer["words"], answer["whole"]
 
     def save(self, path: str | Path) -> None:
         """Write the file again."""
@@ -82,20 +88,20 @@ class Tokenizer:
         self._end: weakref.finalize[Any, Any] | None = None
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        """The process of this one, which is started unless it runs; a forked one has its own."""
+        """The process that tokenises, started unless it runs; a forked process starts another."""
         if self._process is not None and self._owner == os.getpid():
             return self._process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         process = subprocess.Popen(
-            [sys.executable, "-I", str(PROGRAM)],
+            [sys.executable, "-I", str(TOKENIZER_PROGRAM)],
             env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
             stderr=subprocess.DEVNULL,
             **pipes,
         )  # type: ignore[call-overload]
         self._process, self._owner = process, os.getpid()
         self._end = weakref.finalize(self, _ended, process, self._owner)
-        seconds = SECONDS + len(self.content) / RATE / 10
-        memory = MEMORY + TIMES * len(self.content)
+        seconds = TOKENIZER_SECONDS + len(self.content) / BYTES_PER_SECOND / 10
+        memory = TOKENIZER_MEMORY + MEMORY_PER_BYTE * len(self.content)
         begin = {"size": len(self.content), "path": sys.path, "memory": memory}
         self._answer(process, seconds, self.content, **begin)
         return process
@@ -103,26 +109,26 @@ class Tokenizer:
     def _answer(
         self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Any
     ) -> dict[str, Any]:
-        """The answer of the process; StorageError for an error, and when it takes too much."""
+        """The answer of the process; raise StorageError for an error, and beyond its limits."""
         try:
             line = _exchanged(
                 process, json.dumps(asked | {"seconds": seconds}).encode() + b"\n" + also,
-                WAIT * seconds,
+                CLOCK_FACTOR * seconds,
             )  # fmt: skip
         except BaseException:
             self._stop()
             raise
         if line.endswith(b"\n"):
-            found = json.loads(line)
-            if "error" not in found:
-                return found
-            said = found["error"]
+            answer = json.loads(line)
+            if "error" not in answer:
+                return answer
+            said = answer["error"]
         else:
             code = process.wait() if not line else None
             said = {
                 -signal.SIGPROF: f"it takes more than {seconds:.0f} s",
                 -signal.SIGABRT: "it aborts, or needs too much memory",
-                None: f"no answer in {WAIT * seconds:.0f} s",
+                None: f"no answer in {CLOCK_FACTOR * seconds:.0f} s",
             }.get(code, f"its process ends with {code}")
         self._stop()
         raise StorageError(f"tokenizer.json cannot be used: {said}.")
@@ -135,7 +141,7 @@ class Tokenizer:
 
 
 def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
-    """End a process and close its pipes; a fork of its owner closes pipes alone."""
+    """End a process and close its pipes; a fork of its owner only closes the pipes."""
     if owner == os.getpid():
         process.kill()
         process.wait()

@@ -11,13 +11,13 @@ import signal
 import sys
 from typing import Any
 
-SHOWN = 100  # characters of a token that are kept
+TOKEN_LENGTH = 100  # characters of a token that are kept
 
 
 def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str], int]:
-    """Ids and words of a text, at most so many of each, and how many there would be.
+    """Ids and words of a text, at most `most` of each, and the number of all.
 
-    What a tokenizer puts around a text, [CLS] and [SEP], stays around one that is cut.
+    The marks around a text, [CLS] and [SEP], stay around one that is cut.
     """
     code = tokenizer.encode(text)
     whole = len(code.ids)
@@ -26,16 +26,16 @@ def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str],
         code = tokenizer.encode(text, add_special_tokens=False)
         code.truncate(room)
         code = tokenizer.post_process(code)
-    return list(code.ids[:most]), [word[:SHOWN] for word in code.tokens[:most]], whole
+    return list(code.ids[:most]), [word[:TOKEN_LENGTH] for word in code.tokens[:most]], whole
 
 
 def main() -> None:
-    """Read the file, then answer."""
+    """Read the tokenizer, then answer each text."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # of what the package prints
 
-    def answer(**found: Any) -> None:
-        print(json.dumps(found), file=answers, flush=True)
+    def answer(**content: Any) -> None:
+        print(json.dumps(content), file=answers, flush=True)
 
     begin = json.loads(sys.stdin.buffer.readline())
     content = sys.stdin.buffer.read(begin["size"])
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _limit(memory: int) -> None:
-    """Bound what this process takes, and that it leaves no core."""
+    """Bound the memory of this process, and leave no core dump."""
     try:
         import resource
 

@@ -1,4 +1,4 @@
-"""What a network did to texts: hidden states by layer and the residual stream by sublayer."""
+"""Traces of texts in a network: hidden states by layer and the residual stream by sublayer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import ArrayFile, names_shown
-from ..core.checks import counted, path_of
-from ..core.errors import StorageError
-from ..states import Tokens
-from .hidden_states import OF_ONE, shape_in_words, without_padding
+from meanfield import StorageError, Tokens
+from meanfield.extending import ArrayFile, counted, names_shown, path_of
 
-TEXTS = ("hidden", "words", "ids", "streams", "attention")  # arrays of each text, by its number
-OTHERS = ("kinds", "layers", "notes", "tokens", "attention_mask")
+from .hidden_states import STATES_OF_ONE_TEXT, shape_in_words, without_padding
+
+ARRAYS_OF_TEXTS = (
+    "hidden",
+    "words",
+    "ids",
+    "streams",
+    "attention",
+)  # arrays of each text, by its number
+OTHER_ARRAYS = ("kinds", "layers", "notes", "tokens", "attention_mask")
 
 
 @dataclass(eq=False, repr=False)
@@ -70,13 +75,13 @@ class Trace:
 
     @property
     def named_by(self) -> str:
-        """By what `words` tell tokens apart: "words", "ids", or "numbers" of their places."""
+        """The meaning of `words`: "words", "ids", or "numbers" (positions in the text)."""
         if any(not word.isdecimal() for words in self.words for word in words):
             return "words"
         return "ids" if self.ids else "numbers"
 
     def contributions(self, text: int = 0) -> np.ndarray:
-        """What each sublayer adds to the stream of a text, (len(steps) - 1, n, d).
+        """Increments of the stream of a text by sublayer, (len(steps) - 1, n, d).
 
         Entry k belongs to steps[k + 1]; with streams[text][0] they sum to the last hidden state.
         """
@@ -91,7 +96,7 @@ class Trace:
     def save(self, path) -> None:
         """Write a .npz file without pickled objects; `read_trace` reads it."""
         arrays = {}
-        for name in TEXTS:
+        for name in ARRAYS_OF_TEXTS:
             for k, value in enumerate(getattr(self, name)):
                 arrays[f"{name}_{k}"] = np.asarray(value)
         if self.notes:
@@ -123,7 +128,7 @@ def read_trace(path) -> Trace:
         arrays = _arrays(path)
     except StorageError as error:
         raise StorageError(
-            f"{error} Hidden states are written by np.save(path, {OF_ONE})."
+            f"{error} Hidden states are written by np.save(path, {STATES_OF_ONE_TEXT})."
         ) from None
     if "hidden" in arrays:
         arrays |= _plain(path, arrays)
@@ -137,33 +142,33 @@ def read_trace(path) -> Trace:
     while f"hidden_{count}" in arrays:
         count += 1
     steps = _steps(path, arrays)
-    found: dict[str, list[Any]] = {name: [] for name in TEXTS}
+    columns: dict[str, list[Any]] = {name: [] for name in ARRAYS_OF_TEXTS}
     for k in range(count):
         for name, value in _text(path, arrays, k, len(steps)).items():
-            found[name].append(value)
-    for name, values in found.items():
+            columns[name].append(value)
+    for name, values in columns.items():
         if len(values) not in (0, count):
             raise StorageError(f"{path} must have {name} of all its {count} texts, or of none.")
     notes = _checked(path, "notes", arrays.get("notes", np.empty(0, "U1")), "words (k,)", "US", 1)
-    return Trace(**found, steps=steps, notes=_words(notes))
+    return Trace(**columns, steps=steps, notes=_words(notes))
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file that a trace may have; a single one, of any name, is hidden states."""
+    """The arrays of a file that are read; a single one, of any name, is hidden states."""
     with ArrayFile(path) as file:
         if len(file.names) == 1 and file.names[0] != "hidden_0":
             return {"hidden": file[file.names[0]]}
-        known = [name for name in file.names if name.rpartition("_")[0] in TEXTS]
-        known += [name for name in file.names if name in ("hidden", *OTHERS)]
-        if not known:
+        names = [name for name in file.names if name.rpartition("_")[0] in ARRAYS_OF_TEXTS]
+        names += [name for name in file.names if name in ("hidden", *OTHER_ARRAYS)]
+        if not names:
             return dict.fromkeys(file.names, np.empty(0))
-        return {name: file[name] for name in known}
+        return {name: file[name] for name in names}
 
 
 def _checked(
     path: Path, name: str, array: np.ndarray, wanted: str, kinds: str, axes: int, *shapes: Any
 ) -> np.ndarray:
-    """The array, if it is of these kinds and has so many axes, and one of the shapes, if given."""
+    """The array; raise StorageError unless its kind, number of axes and shape are as expected."""
     plain = array.dtype.kind in kinds and array.ndim == axes
     if not plain or (shapes and array.shape not in shapes):
         raise StorageError(f"{path}: {name} must be {wanted}; found {shape_in_words(array)}.")
@@ -190,31 +195,31 @@ def _text(path: Path, arrays: Mapping[str, np.ndarray], k: int, steps: int) -> d
             f"{shape_in_words(h)}.{batch}"
         )
     layers, n, d = h.shape
-    found: dict[str, Any] = {"hidden": h}
-    known: dict[str, tuple[Any, ...]] = {
+    checked: dict[str, Any] = {"hidden": h}
+    expected: dict[str, tuple[Any, ...]] = {
         "words": (f"words ({n},)", "USiuf", 1, (n,)),
         "ids": (f"whole numbers ({n},)", "iu", 1, (n,)),
         "streams": (f"numbers ({steps}, {n}, {d}), one for each of kinds", "f", 3, (steps, n, d)),
         "attention": (f"numbers ({layers - 1}, heads, {n}, {n})", "f", 4),
     }
-    for name, wanted in known.items():
+    for name, wanted in expected.items():
         key = f"{name}_{k}"
         if key not in arrays or (name == "attention" and not arrays[key].size):
             continue
         array = _checked(path, key, arrays[key], *wanted)
         if name == "attention" and array.shape != (layers - 1, array.shape[1], n, n):
             _checked(path, key, array, *wanted, None)
-        found[name] = _words(array) if name == "words" else array
-    return found
+        checked[name] = _words(array) if name == "words" else array
+    return checked
 
 
 def _words(array: np.ndarray) -> list[str]:
-    """Words of an array of strings, bytes or numbers; what no file can hold is escaped."""
-    found = []
+    """Words of an array of strings, bytes or numbers; unpaired surrogates are escaped."""
+    words = []
     for word in array.tolist():
         text = word if isinstance(word, bytes) else str(word).encode("utf-8", "backslashreplace")
-        found.append(text.decode("utf-8", "backslashreplace"))
-    return found
+        words.append(text.decode("utf-8", "backslashreplace"))
+    return words
 
 
 def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -238,13 +243,13 @@ def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
         texts = without_padding(f"{path}: attention_mask", batch, mask)
     except ValueError as error:
         raise StorageError(str(error)) from None
-    found = {f"hidden_{k}": h for k, h in enumerate(texts)}
+    named = {f"hidden_{k}": h for k, h in enumerate(texts)}
     words = None if tokens is None else np.atleast_2d(tokens)
     for k, (h, row) in enumerate(zip(texts, mask, strict=True)):
-        own = np.arange(h.shape[1]).astype(str)
+        labels = np.arange(h.shape[1]).astype(str)
         if words is not None and words.shape == mask.shape:
-            own = words[k][row == 1]
+            labels = words[k][row == 1]
         elif words is not None and one:  # of the tokens alone
-            own = words[0] if len(words) else words
-        found[f"words_{k}"] = own
-    return found
+            labels = words[0] if len(words) else words
+        named[f"words_{k}"] = labels
+    return named

@@ -1,17 +1,15 @@
-"""JSON of a model folder, which is not trusted: bounded in size, each key once."""
+"""Reader of untrusted JSON files: bounded in size, without repeated keys."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from ..core.arrays import shown
-from ..core.checks import as_given
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import as_given, regular_file, shown
 
 
 def json_of(path: Path, largest: int) -> dict[str, Any]:
-    """The object in a JSON file of at most `largest` bytes; StorageError for anything else."""
+    """The object in a JSON file of at most `largest` bytes; raise StorageError for others."""
     regular_file(path, largest)
     try:
         content = path.read_bytes()
@@ -21,23 +19,23 @@ def json_of(path: Path, largest: int) -> dict[str, Any]:
 
 
 def object_of(content: bytes, where: str) -> dict[str, Any]:
-    """The object that stands in JSON; StorageError, which begins with `where`, for others."""
+    """The object in JSON; raise StorageError, which begins with `where`, for others."""
     try:
-        found = json.loads(content, object_pairs_hook=_once)
+        value = json.loads(content, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{where} is no JSON: {error!s:.200}.") from None
-    if not isinstance(found, dict):
-        raise StorageError(f"{where} must hold an object, found {as_given(found, 60)}.")
-    return found
+    if not isinstance(value, dict):
+        raise StorageError(f"{where} must hold an object, found {as_given(value, 60)}.")
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object each of whose keys stands there once; readers differ about which of two counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
         keys = set()
         for key, _ in pairs:
             if key in keys:
                 raise ValueError(f"the key {shown(key)} is there twice")
             keys.add(key)
-    return found
+    return result

@@ -25,21 +25,25 @@ from ..core.checks import path_of
 from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.kinds import Kind, describe
+from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
 from ..states.contract import Arrays
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FORMAT = 4
+FILE_FORMAT = 4
 GROUP = "meanfield"
-VERSIONS = ("v110", "v110")  # of HDF5, lowest and highest: what says where things are is sealed too
-PACKAGE = __name__.split(".")[0]
+HDF5_VERSIONS = (
+    "v110",
+    "v110",
+)  # lowest and highest: the addresses in a file are sealed too
+PACKAGE_NAME = __name__.split(".")[0]
 
 
 @dataclass
 class Contents:
-    """What a file holds of a result.
+    """The contents of a file: a header and arrays.
 
     Attributes
     ----------
@@ -72,7 +76,7 @@ class Contents:
         return Contents(self.header[group], arrays, self.long)
 
     def inside(self, group: str) -> "Contents":
-        """The same in a group of a file, with axes of its own: "t" is "law/law_t"."""
+        """These contents in a group of a file, with separate axes: "t" becomes "law/law_t"."""
         axes = {dim for dims, _ in self.arrays.values() for dim in dims}
         names = {name: f"{group}/{group}_{name}" for name in axes}
         arrays = {
@@ -83,8 +87,8 @@ class Contents:
         return Contents({group: self.header}, arrays, self.long, words)
 
 
-class Result(ReadOnlyArrays, ABC):
-    """What a computation gives back, and a file keeps: `load` makes it again, bit for bit.
+class Result(ReadOnlyArrays, Shown, ABC):
+    """The result of a computation, which a file keeps: `load` makes it again, bit for bit.
 
     A class of results is found by its name, which is one of the package's public names.
 
@@ -98,12 +102,12 @@ class Result(ReadOnlyArrays, ABC):
 
     @abstractmethod
     def contents(self) -> Contents:
-        """What is kept."""
+        """The contents of the file of this result."""
 
     @classmethod
     @abstractmethod
     def made_of(cls, contents: Contents) -> Self:
-        """The result from what was kept."""
+        """The result with the contents of a file."""
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a NetCDF file, atomically; read it back with `meanfield.load`.
@@ -123,11 +127,6 @@ class Result(ReadOnlyArrays, ABC):
         """The kinds and schemes that it was made with, for citations."""
         return [part for part in vars(self).values() if isinstance(part, Kind)]
 
-    def _repr_html_(self) -> str:
-        from ..plotting.cards import of_result
-
-        return of_result(self)
-
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a result of this kind: see `meanfield.load`, which reads one of any kind.
@@ -137,12 +136,13 @@ class Result(ReadOnlyArrays, ABC):
         StorageError
             For other files.
         """
-        found = load(path)
-        if not isinstance(found, cls):
+        result = load(path)
+        if not isinstance(result, cls):
             raise StorageError(
-                f"{path} holds no {cls.__name__}, but a {type(found).__name__}: use meanfield.load."
+                f"{path} holds no {cls.__name__}, but a {type(result).__name__}: use "
+                "meanfield.load."
             )
-        return found
+        return result
 
 
 def load(path: str | Path) -> Any:
@@ -167,7 +167,7 @@ def load(path: str | Path) -> Any:
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
         contents = _read(path)
-        kind = getattr(import_module(PACKAGE), contents.header["result"])
+        kind = getattr(import_module(PACKAGE_NAME), contents.header["result"])
         return kind.made_of(contents)
     except (StorageError, MemoryError):
         raise
@@ -188,7 +188,7 @@ def _netcdf(contents: Contents) -> bytes:
     texts = {n: a for n, a in contents.arrays.items() if a[1].dtype.kind in "OU"}
     numbers = {n: a for n, a in contents.arrays.items() if n not in texts}
     header = {
-        "format": FORMAT,
+        "format": FILE_FORMAT,
         **contents.header,
         "variables": {n: (dims, *_form(values)) for n, (dims, values) in numbers.items()},
         "texts": {n: (dims, values.tolist()) for n, (dims, values) in texts.items()},
@@ -199,7 +199,7 @@ def _netcdf(contents: Contents) -> bytes:
     except (TypeError, ValueError) as error:
         raise StorageError(f"Attributes must be plain data, which JSON has: {error}.") from None
     buffer = io.BytesIO()
-    with h5netcdf.File(buffer, "w", libver=VERSIONS) as file:
+    with h5netcdf.File(buffer, "w", libver=HDF5_VERSIONS) as file:
         for name, (dims, values) in contents.arrays.items():
             _add(file, name, dims, values, contents.words.get(name, {}))
         for name, values in contents.long.items():
@@ -266,18 +266,18 @@ def _read(path: Path) -> Contents:
     import h5py
 
     with h5py.File(path, "r", locking=False) as file:  # it is replaced, never changed
-        if GROUP not in file and any(name.startswith(PACKAGE) for name in file.attrs):
+        if GROUP not in file and any(name.startswith(PACKAGE_NAME) for name in file.attrs):
             raise StorageError(
                 f"{path} has a format of an earlier meanfield; this version reads the format "
-                f"{FORMAT}. Make the result again, or read it with the version that wrote it."
+                f"{FILE_FORMAT}. Make the result again, or read it with the version that wrote it."
             )
         text = file[f"{GROUP}/header"][...].tobytes()
         header = json.loads(text)
-        if header["format"] != FORMAT:
+        if header["format"] != FILE_FORMAT:
             theirs = header.get("provenance", {}).get("versions", {}).get("meanfield", "unknown")
             raise StorageError(
                 f"{path} has the format {header['format']} of meanfield {theirs}; this version "
-                f"reads the format {FORMAT}."
+                f"reads the format {FILE_FORMAT}."
             )
         arrays: Arrays = {
             name: (tuple(dims), _values(file, name, *form))
@@ -310,12 +310,12 @@ def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
     long: dict[str, np.ndarray] = {}
     variables = data.variables.items()
     arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
-    own = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
-    return Contents({**describe(header, long), **own}, arrays, long, {"": dict(data.attrs)})
+    about = {"attributes": data.attrs, "coordinates": [str(name) for name in data.coords]}
+    return Contents({**describe(header, long), **about}, arrays, long, {"": dict(data.attrs)})
 
 
 def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
-    """What `contents_of` was given, but for kinds, which are as `describe` has them."""
+    """The arguments of `contents_of`; kinds are tables of plain data, as `describe` makes them."""
     import xarray as xr
 
     header = _with_arrays(contents.header, contents.long)

@@ -14,8 +14,8 @@ def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the libraries that results depend on."""
     from ..lowlevel.fourier import fftw_version
 
-    found = {name: version_of(name) or "not installed" for name in LIBRARIES}
-    return {"python": platform.python_version(), **found, "fftw": fftw_version()}
+    libraries = {name: version_of(name) or "not installed" for name in LIBRARIES}
+    return {"python": platform.python_version(), **libraries, "fftw": fftw_version()}
 
 
 def provenance(

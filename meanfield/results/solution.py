@@ -17,7 +17,9 @@ from ..core.checks import boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading
 from ..core.kinds import build, describe, with_hints
+from ..core.provided import FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
+from ..lowlevel.progress import Progress
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.characteristics import Characteristics
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 State = Density | Characteristics | Tokens | Gram | Equiangular | Gaussian
 SUCCESSFUL = ("finished", "steady", "event", "stopped")
-WORDS = {
+VARIABLE_NAMES = {
     "t": "time",
     "theta": "angle",
     "z": "height, the cosine of the polar angle",
@@ -48,14 +50,14 @@ WORDS = {
     "m": "order of the harmonic",
     "k": "degree of the moment",
 }
-UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
-AXES = ("t", "index", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
-AS_THEY_ARE = ("status", "message", "stats", "rtol", "options")  # plain data, in files
+VARIABLE_UNITS = {"theta": "radian", "phi": "radian", "w2_to_dirac": "radian"}
+DATASET_AXES = ("t", "index", "theta", "z", "phi", "x", "k", "mode", "l", "m", "masses")
+PLAIN_FIELDS = ("status", "message", "stats", "rtol", "options")  # plain data, in files
 PER_MEMBER = (  # arrays in stats of ensembles
     *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
     *("rate_of_change", "t_end", "status"),
 )
-MODEL = "model"  # what the names of the model's long arrays begin with
+MODEL_ARRAYS = "model"  # what the names of the model's long arrays begin with
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
     "cluster_mass": ("cluster",),
@@ -146,12 +148,12 @@ class Solution(Result):
 
     @property
     def success(self) -> bool:
-        """Whether the run did what was asked."""
+        """True if the run did what was asked."""
         return self.status in SUCCESSFUL
 
     @property
     def resolved(self) -> bool:
-        """Whether the density stayed within max_degree modes to the accuracy asked for.
+        """True if max_degree modes sufficed for the density, to the accuracy asked for.
 
         It must have been resolved when the run began: coefficients that the initial density lacks
         are not made up by more modes later. Every saved density must be one: without negative mass
@@ -169,17 +171,17 @@ class Solution(Result):
 
     @property
     def _unresolved_since(self) -> list[float | None]:
-        """The time from which on each member, in C order, is known not to be resolved."""
+        """For each member, in C order, the time from which on it is not resolved, or None."""
         return np.array(self.stats.get("unresolved_since"), dtype=object).ravel().tolist()
 
     @property
     def unresolved_since(self) -> float:
-        """The time of the first saved state that is seen not to be resolved; inf without one."""
+        """The time of the first saved state that is not resolved; inf without one."""
         return min((t for t in self._unresolved_since if t is not None), default=np.inf)
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """What may tell members of an ensemble apart, each in a shape that broadcasts to `shape`.
+        """Parameters that may differ between members, each in a shape that broadcasts to `shape`.
 
         beta and kappa; of equiangular tokens also n, initial_rho, or initial_gap for tokens that
         begin close to each other, and initial_radius where radii grow.
@@ -189,8 +191,8 @@ class Solution(Result):
 
     def made_with(self) -> list[Any]:
         """The model, the last state, and the schemes that took steps."""
-        known = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS, Radau)}
-        schemes = [known[name] for name in self.stats.get("schemes", {}) if name in known]
+        by_name = {scheme.name: scheme for scheme in (*SCHEMES, *SPLITTINGS, Radau)}
+        schemes = [by_name[name] for name in self.stats.get("schemes", {}) if name in by_name]
         return [self.model, self.final, *schemes]
 
     def __repr__(self) -> str:
@@ -203,7 +205,7 @@ class Solution(Result):
 
     @property
     def _steps(self) -> str:
-        """How many steps there were, in words; of an ensemble, of all members."""
+        """The number of steps in words; of an ensemble, the sum over its members."""
         taken, rejected = (int(np.sum(self.stats.get(n, 0))) for n in ("steps", "rejected"))
         return f"{taken} ({rejected} rejected)"
 
@@ -222,8 +224,6 @@ class Solution(Result):
     @cached_property
     def _measured(self) -> Arrays:
         """`observable_arrays`, with a bar where they take long."""
-        from ..solving.progress import Progress
-
         with Progress("measuring", None) as bar:
             return observable_arrays(self, lambda part: bar.show(part, "measuring"))
 
@@ -268,22 +268,22 @@ class Solution(Result):
         return dataset
 
     def contents(self) -> Contents:
-        """What is kept: states, and what was measured, as arrays."""
+        """States and observables as arrays, and a header."""
         state: Any = type(self.final)
         long: dict[str, np.ndarray] = {}
-        held, measured = state.stacked(self.states), self._measured
-        arrays = measured | held
+        states, measured = state.stacked(self.states), self._measured
+        arrays = measured | states
         stats = {n: np.asarray(v) if n in PER_MEMBER else v for n, v in self.stats.items()}
         header = {
             "state": state.__name__,
             "of": describe(self.final.header()),
-            "model": describe(self.model, long, MODEL),
-            "held": list(held),
+            "model": describe(self.model, long, MODEL_ARRAYS),
+            "states": list(states),
             "measured": list(measured),
             "observed": list(self.stored.get("observed", {})),
             "t_events": [times.tolist() for times in self.t_events],
             "provenance": self.provenance,
-            **{name: getattr(self, name) for name in AS_THEY_ARE},
+            **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "stats": {n: v.tolist() if n in PER_MEMBER else v for n, v in stats.items()},
         }
         about = {
@@ -298,7 +298,7 @@ class Solution(Result):
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Solution":
-        """The solution from what was kept."""
+        """The solution with the contents of a file."""
         header, arrays = contents.header, contents.arrays
         state: Any = Start.kinds.get(header["state"])
         if state is None or not issubclass(state, AnyState):
@@ -312,14 +312,14 @@ class Solution(Result):
         if reading.lost:  # which cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}
-        held = {name: arrays[name] for name in header["held"]}
+        stacked = {name: arrays[name] for name in header["states"]}
         return cls(
             t=arrays["t"][1],
-            states=tuple(state.unstacked(held, _made_of(header["of"], state.families))),
+            states=tuple(state.unstacked(stacked, _made_of(header["of"], state.families))),
             model=model,
             t_events=[np.array(times) for times in header["t_events"]],
             stored={"provenance": header["provenance"], **kept},
-            **{name: header[name] for name in AS_THEY_ARE},
+            **{name: header[name] for name in PLAIN_FIELDS},
         )
 
     def plot(self, kind: str = "overview", **options) -> "Figure":
@@ -337,15 +337,11 @@ class Solution(Result):
         single times; `scale` of densities; `log_time` of those over time; `names` of "observables".
         The page Draw a run has a table of them, and `plotting.plot` the rest.
         """
-        from ..plotting import plot
-
-        return plot(self, kind=kind, **options)
+        return FIGURES["plot"](self, kind=kind, **options)
 
     def animate(self, path: str | Path, **options) -> Path:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
-        from ..plotting import animate
-
-        return animate(self, path_of("path", path), **options)
+        return FIGURES["animate"](self, path_of("path", path), **options)
 
 
 def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
@@ -369,9 +365,9 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
 
 def words(name: str, state: Any) -> dict[str, str]:
     """The attributes of a variable of a file about states of one kind."""
-    text = {**WORDS, **state.words}.get(name)
-    found = {} if text is None else {"long_name": text}
-    return {**found, "units": UNITS[name]} if name in UNITS else found
+    text = {**VARIABLE_NAMES, **state.words}.get(name)
+    attributes = {} if text is None else {"long_name": text}
+    return attributes | ({"units": VARIABLE_UNITS[name]} if name in VARIABLE_UNITS else {})
 
 
 def times_of(solution: Solution) -> Arrays:
@@ -399,13 +395,13 @@ def observable_arrays(
     return arrays | observed | times_of(solution)
 
 
-def axes_of(name: str, own: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
-    """Names of the axes of an observable whose values on a state have the shape `own`.
+def axes_of(name: str, values: tuple[int, ...], shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Names of the axes of an observable whose values on a state have the shape `values`.
 
-    Those of an ensemble of this shape come first, if the values have them.
+    The axes of an ensemble of this shape come first, if the values have them.
     """
-    dims = member_dims(shape) if own[: len(shape)] == shape else ()
-    rest = tuple(f"{name}_{axis}" for axis in range(len(own) - len(dims)))
+    dims = member_dims(shape) if values[: len(shape)] == shape else ()
+    rest = tuple(f"{name}_{axis}" for axis in range(len(values) - len(dims)))
     named = MORE_DIMENSIONS.get(name, ())
     return "t", *dims, *(named if len(named) == len(rest) else rest)
 
@@ -416,9 +412,9 @@ def _parameters(solution: Solution) -> Arrays:
     arrays: Arrays = {}
     for name, values in solution.parameters.items():
         if values.ndim:
-            own = (1,) * (len(shape) - values.ndim) + values.shape
-            kept = tuple(i for i, size in enumerate(own) if size > 1)
-            arrays[name] = tuple(dims[i] for i in kept), values.reshape([own[i] for i in kept])
+            sizes = (1,) * (len(shape) - values.ndim) + values.shape
+            kept = tuple(i for i, size in enumerate(sizes) if size > 1)
+            arrays[name] = tuple(dims[i] for i in kept), values.reshape([sizes[i] for i in kept])
     return arrays
 
 
@@ -430,6 +426,6 @@ def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
         name: (dims, np.array(values), words(name, state))
         for name, (dims, values) in arrays.items()
     }
-    coordinates = (*AXES, *solution.parameters)
+    coordinates = (*DATASET_AXES, *solution.parameters)
     coords = {name: variables.pop(name) for name in coordinates if name in variables}
     return xr.Dataset(variables, coords)

@@ -25,15 +25,15 @@ from .checkpoint import Keeper
 from .merging import checked_distance
 from .streams import Seeds, streams_of
 
-OUTPUTS = 101
-AT_REST = 1e-10  # a rate of change, the default of steady_tolerance
+DEFAULT_OUTPUTS = 101
+STEADY_TOLERANCE = 1e-10  # a rate of change, the default of steady_tolerance
 FEWEST_MODES = 16
-WHOLE = 1e-9
-LONGEST = 1e300  # a span, so that steps times weights of a scheme are numbers
+LAYER_ROUNDING = 1e-9
+LONGEST_SPAN = 1e300  # a span, so that steps times weights of a scheme are numbers
 MOST_LAYERS = 10**6
-ONE_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
-RECORDED = {"model", "options", "versions", "machine", "written"}
-OF_STATES = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
+SAME_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+PROVENANCE_KEYS = {"model", "options", "versions", "machine", "written"}
+STATE_OPTIONS = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
 
 
 class Arguments:
@@ -97,7 +97,7 @@ class Arguments:
         state = kind.prepared(model, state)
         _check_outputs(len(self.times), state)
         until, tolerance = given["until"], given["steady_tolerance"]
-        if until is None and tolerance != AT_REST:
+        if until is None and tolerance != STEADY_TOLERANCE:
             raise ValueError(
                 'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
                 f"{tolerance!r} and until = None."
@@ -107,7 +107,7 @@ class Arguments:
         self.events = (events,) if callable(events) else events
         self.tangents = isinstance(given["tangents"], Sized) and len(given["tangents"]) > 0
         self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
-        options = {name: given[name] for name in OF_STATES if given[name] is not None}
+        options = {name: given[name] for name in STATE_OPTIONS if given[name] is not None}
         if self.steady and not (model.drift.constant and model.normalisation.constant):
             raise ValueError(
                 f'until="steady" is for models that do not change with time: under {model!r} '
@@ -164,7 +164,7 @@ class Arguments:
         for t in self.motion.breakpoints(start, float(np.nextafter(end, np.inf))):
             elapsed = min(t, end) - start
             nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
-            same = abs(nearest - elapsed) <= ONE_TIME * max(abs(start), abs(start + elapsed))
+            same = abs(nearest - elapsed) <= SAME_TIME * max(abs(start), abs(start + elapsed))
             jumps.append(nearest if same else elapsed)
         return jumps
 
@@ -234,8 +234,8 @@ def times_of(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[floa
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
     fitting("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
-    shorter = f"of a length of at most {LONGEST:g}"
-    fitting("t_span", t_span, shorter, end - start <= LONGEST)
+    shorter = f"of a length of at most {LONGEST_SPAN:g}"
+    fitting("t_span", t_span, shorter, end - start <= LONGEST_SPAN)
     if isinstance(t_eval, Times):
         times = t_eval.between(start, end)
     elif t_eval is not None:
@@ -243,11 +243,11 @@ def times_of(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[floa
     elif layer is not None:
         times = _layer_times(start, end, layer)
     else:
-        times = np.linspace(start, end, OUTPUTS)
+        times = np.linspace(start, end, DEFAULT_OUTPUTS)
         if not (np.diff(times) > 0).all():
             raise ValueError(
-                f"t_span = {t_span!r} has no room for {OUTPUTS} different times: let it start at "
-                "0, or give t_eval."
+                f"t_span = {t_span!r} has no room for {DEFAULT_OUTPUTS} different times: let it "
+                "start at 0, or give t_eval."
             )
     if times.ndim != 1 or times.size == 0:
         raise ValueError(f"t_eval must be a list of times; got {as_given(t_eval)}.")
@@ -294,7 +294,7 @@ def _plain_data(provenance) -> dict[str, Any]:
         raise TypeError(f"provenance must be plain data that JSON can write: {error}.") from None
     if not isinstance(provenance, dict | None):
         raise TypeError(f"provenance must be a dict of plain data; got {as_given(provenance)}.")
-    if reserved := sorted(RECORDED & set(provenance or {})):
+    if reserved := sorted(PROVENANCE_KEYS & set(provenance or {})):
         raise ValueError(f"provenance has {reserved} already, of the run itself; rename yours.")
     return provenance or {}
 
@@ -346,7 +346,7 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
             f"t_span has {layers:.3g} layers of dt = {dt:g}, too many to save each: say which by "
             "t_eval."
         )
-    if round(layers) < 1 or abs(layers - round(layers)) > WHOLE * layers:
+    if round(layers) < 1 or abs(layers - round(layers)) > LAYER_ROUNDING * layers:
         raise ValueError(
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and t_span is {layers:g} of "
             "them: expected a whole number >= 1."
@@ -359,7 +359,7 @@ def check_layers(elapsed, dt: float | None, what: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
         layers = np.asarray(elapsed) / (dt or np.nan)
         off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
-    if layers.size and not off.max() <= WHOLE:
+    if layers.size and not off.max() <= LAYER_ROUNDING:
         worst = float(layers[off.argmax()])
         raise ValueError(
             f"steppers.Layers takes steps of exactly dt = {dt:g}, and {what} is {worst:g} layers "

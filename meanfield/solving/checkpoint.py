@@ -1,6 +1,6 @@
 """Checkpoints: one file with everything a run needs to go on, sealed with a checksum.
 
-    MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
+    CHECKPOINT_MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
 The payload is a .npz archive of arrays and of the identity of the run: a digest of what is computed
 with, functions by their code. A file that is cut short, altered, or written for another model,
@@ -25,7 +25,7 @@ from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 from ..results.provenance import versions
 
-MAGIC = b"meanfield ckpt10"
+CHECKPOINT_MAGIC = b"meanfield ckpt10"
 
 
 class Keeper:
@@ -119,7 +119,7 @@ class Keeper:
         np.savez(buffer, **content, **arrays())
         payload = buffer.getvalue()
         try:
-            write_whole(self.path, MAGIC, hashlib.sha256(payload).digest(), payload)
+            write_whole(self.path, CHECKPOINT_MAGIC, hashlib.sha256(payload).digest(), payload)
         except StorageError as error:
             warnings.warn(
                 f"{error} The run goes on; the last checkpoint that could be written stays, and "
@@ -136,7 +136,7 @@ class Keeper:
         except OSError as error:
             raise CheckpointError(f"{path} could not be read: {error.strerror}.") from error
         payload = sealed[48:]
-        if sealed[:16] != MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
+        if sealed[:16] != CHECKPOINT_MAGIC or hashlib.sha256(payload).digest() != sealed[16:48]:
             raise CheckpointError(
                 f"{path} is not an intact checkpoint: it was cut short or altered, or "
                 "another program wrote it. Remove it and start the run again."
@@ -162,4 +162,4 @@ class Keeper:
 
 def _may_be_overwritten(path: Path) -> bool:
     with open(path, "rb") as file:
-        return file.read(len(MAGIC)) in (b"", MAGIC)
+        return file.read(len(CHECKPOINT_MAGIC)) in (b"", CHECKPOINT_MAGIC)

@@ -12,31 +12,30 @@ from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import Clock, replanned, restored, started
-from ..steppers.flow import UNHEARD
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
-from .flock import Flock
+from .batch import DensityBatch
 from .integration import Integration
-from .policies import UNRESOLVED, Policy
+from .policies import DEGREE_EXHAUSTED, Policy
 
-COARSE_TAIL = 0.01
+COARSE_TAIL_PART = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
-SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
-SOON, OFTEN, RARELY = 16, 64, 4096  # attempts until the schemes are compared again
-WORTHWHILE = 1.2  # a change of the scheme has to gain this much
+AUTOMATIC_SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
+FIRST_REVIEW, REVIEW_INTERVAL, LONGEST_INTERVAL = 16, 64, 4096  # attempts between comparisons
+SCHEME_GAIN = 1.2  # a change of the scheme has to gain this much
 
 
 class SpectralIntegration(Integration):
     """Steps of exponential or explicit schemes on modes whose number is adapted.
 
-    dt fixes steps. Where no scheme is asked for, it is one of SCHEMES that is chosen as the run
-    goes.
+    dt fixes steps. Where no scheme is asked for, one of AUTOMATIC_SCHEMES is chosen on the way.
 
     Parameters
     ----------
     arguments : Arguments
-    flock : Flock, optional
-        With which it is moved, in this `row`; it then begins with it, by `Flock.begin`.
+    batch : DensityBatch, optional
+        With which it is moved, in this `row`; it then begins with it, by `DensityBatch.begin`.
 
     Attributes
     ----------
@@ -50,11 +49,11 @@ class SpectralIntegration(Integration):
     stepper: Stepper
     _rules: Rules
 
-    def __init__(self, arguments: Arguments, flock: Flock | None = None, row: int = 0):
+    def __init__(self, arguments: Arguments, batch: DensityBatch | None = None, row: int = 0):
         super().__init__(arguments)
         scheme, density = arguments.scheme, arguments.state
-        self.flock, self.row = flock or Flock(arguments), row
-        self.schemes: tuple[Any, ...] = SCHEMES if scheme is None else (scheme,)
+        self.batch, self.row = batch or DensityBatch(arguments), row
+        self.schemes: tuple[Any, ...] = AUTOMATIC_SCHEMES if scheme is None else (scheme,)
         if not (self.dt or arguments.autonomous):  # steps are chosen by estimates of errors
             self.schemes = tuple(scheme.in_time for scheme in self.schemes)
         for scheme in self.schemes:
@@ -72,8 +71,8 @@ class SpectralIntegration(Integration):
         self.enter_piece(0.0)
         self.first = self.degrees.first(density)
         self._take(self.first, self.schemes[0])
-        if flock is None:
-            self.flock.begin([self])
+        if batch is None:
+            self.batch.begin([self])
 
     # The present ---------------------------------------------------------------------------
 
@@ -83,7 +82,7 @@ class SpectralIntegration(Integration):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Those of the state."""
+        """Coefficients of the state."""
         stepper = self.stepper
         u = stepper.within(self.elapsed) if self.within else stepper.state
         return u.reshape(*self._shape, -1)
@@ -109,15 +108,15 @@ class SpectralIntegration(Integration):
         return self._code
 
     def until_review(self, limit: int) -> int:
-        """So many attempts, or as many as are left until schemes are compared."""
+        """`limit` attempts, or fewer if the schemes are compared before."""
         return min(limit, self.selection.at - self.attempts)
 
     def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
-        """Why the loop came back, and the new clock."""
-        target, output, limit = self.errand(output, limit)[-3:]
+        """Move the row towards an output; return why the loop came back, and the new clock."""
+        target, output, limit = self.task(output, limit)[-3:]
         return self.stepper.advance(self.clock, self._rules, target, limit, output)
 
-    def errand(self, output: float, limit: int) -> tuple:
+    def task(self, output: float, limit: int) -> tuple:
         """What its row is to do on the way to an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else limit
@@ -125,7 +124,7 @@ class SpectralIntegration(Integration):
         return *self.clock, *self._rules, goal, output, limit
 
     def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
-        """Take note of what its row has done, with these `Stepper.counts` before."""
+        """Count the steps that the row has made; `counts` are `Stepper.counts` before them."""
         self._code, self.clock = code, clock
         if self.journal is not None:
             ends = (self.motion.ends,) if self.jumps else ()  # a member may have no motion yet
@@ -137,7 +136,7 @@ class SpectralIntegration(Integration):
         self.weights += weights
 
     def follow_model(self) -> None:
-        """Let L and N be those of now, where the model jumps or its noise changes."""
+        """Update L and N where the model jumps or its noise changes."""
         if self.enter_piece(self.clock.t) or self._kappa_moves:
             self.stepper = self.stepper_for(self.state, self.scheme)
             self.stepper.state = self.stepper.state
@@ -145,7 +144,7 @@ class SpectralIntegration(Integration):
     def follow(self, code: int) -> int | None:
         return self.consult(code)
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Density, elapsed: float, dt: float) -> Density:
         fine = state.resample(self.space.degree)
         first = fine.coefficients.reshape(self.stepper.state.shape)
@@ -179,10 +178,10 @@ class SpectralIntegration(Integration):
         key = space.degree, scheme.name
         new = key not in self._steppers
         if new:
-            self._steppers[key] = self.flock.stepper(self, space, scheme)
+            self._steppers[key] = self.batch.stepper(self, space, scheme)
         stepper = self._steppers[key]
         if self._kappa_changes:
-            evolution = self.flock.evolution(self, space)
+            evolution = self.batch.evolution(self, space)
             evolution.freeze(self.start + self.clock.t)
             stepper.replace_linear(evolution.linear)
         return stepper, new
@@ -193,7 +192,7 @@ class SpectralIntegration(Integration):
         return super().counts() | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
-        """That of a run within a step has the beginning of the step, which is taken again."""
+        """The snapshot; of a run within a step that of its beginning: the step is taken again."""
         stepper = self.stepper
         u = stepper.state_before if self.within else stepper.state
         return super().snapshot() | {
@@ -237,7 +236,7 @@ class DegreeAdaptation(Policy):
         """Change the degree where a step has asked for it."""
         degree = run.space.degree
         if code == FINER and degree >= self._most:
-            return UNRESOLVED
+            return DEGREE_EXHAUSTED
         if code == FINER:
             wanted = min(finer(degree, run.space.halfway), self._most)
         elif code == COARSER:
@@ -250,7 +249,7 @@ class DegreeAdaptation(Policy):
         return None
 
     def rules(self, run: SpectralIntegration) -> Rules:
-        """What the time loop watches on the modes of a run."""
+        """The bounds that the time loop checks on the modes of a run."""
         degree = run.space.degree
         tail, fewer = self._tail(degree), self._coarser(degree)
         return Rules(
@@ -258,7 +257,7 @@ class DegreeAdaptation(Policy):
             error_order=run.scheme.estimate_order + 1.0,
             tail=tail,
             tail_degree=tail_start(degree),
-            coarse_tail=COARSE_TAIL * tail if fewer < degree else 0.0,
+            coarse_tail=COARSE_TAIL_PART * tail if fewer < degree else 0.0,
             coarse_degree=tail_start(fewer),
             steady=run.steady,
         )
@@ -267,7 +266,7 @@ class DegreeAdaptation(Policy):
         """The initial density on the fewest modes that the rules allow."""
         degree = max(density.space.degree, self._least)
         sizes = np.abs(density.coefficients).reshape(-1, density.space.degrees.size).max(axis=0)
-        limit = COARSE_TAIL * self._tail(density.space.degree)
+        limit = COARSE_TAIL_PART * self._tail(density.space.degree)
         while (fewer := self._coarser(degree)) < degree:
             if sizes[density.space.degrees > tail_start(fewer)].max(initial=0) > limit:
                 break
@@ -275,7 +274,7 @@ class DegreeAdaptation(Policy):
         return density.resample(degree)
 
     def _tail(self, degree: int) -> float:
-        """How large the last coefficients may be: relative to those of a Dirac."""
+        """The bound of the last coefficients, in proportion to those of a Dirac."""
         return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._space.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
@@ -283,7 +282,7 @@ class DegreeAdaptation(Policy):
         return max(coarser(degree, self._space.halfway), min(self._least, degree))
 
     def stats(self, start: float) -> dict[str, Any]:
-        """How often the degree has changed, and how high it was."""
+        """The number of changes of the degree, and the highest degree."""
         return {"degree_changes": self.changes, "highest_degree": self.highest}
 
 
@@ -305,24 +304,24 @@ class SchemeSelection(Policy):
     memory = ("at", "interval")
 
     def __init__(self):
-        self.at, self.interval = SOON, OFTEN
+        self.at, self.interval = FIRST_REVIEW, REVIEW_INTERVAL
 
     def review_soon(self, attempts: int) -> None:
         """After a change of the degree."""
-        self.at, self.interval = min(self.at, attempts + SOON), OFTEN
+        self.at, self.interval = min(self.at, attempts + FIRST_REVIEW), REVIEW_INTERVAL
 
     def after_step(self, run: SpectralIntegration, code: int) -> None:
         """Review the scheme where it is due; later and later while nothing changes."""
         if self.at <= run.attempts:
             changed = self._review(run)
-            self.interval = OFTEN if changed else min(2 * self.interval, RARELY)
+            self.interval = REVIEW_INTERVAL if changed else min(2 * self.interval, LONGEST_INTERVAL)
             self.at = run.attempts + self.interval
 
     def _review(self, run: SpectralIntegration) -> bool:
         """Take another scheme if it is better from here; whether it is."""
         density, state, left = run.state, run.stepper.state, run.duration - run.clock.t
         step = min(run.clock.proposal, left)
-        enough = WORTHWHILE * _reach(run.scheme, step, left)
+        enough = SCHEME_GAIN * _reach(run.scheme, step, left)
         for scheme in run.schemes:
             longest = run.stepper.longest_step(scheme)
             if scheme is run.scheme or not _reach(scheme, longest, left) >= enough > 0:

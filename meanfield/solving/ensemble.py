@@ -13,13 +13,13 @@ from ..derivatives.journal import EnsembleJournal
 from ..spaces.density import Density
 from ..steppers.advance import PAUSED, REACHED, STEADY
 from .arguments import Arguments
-from .flock import MOST, Flock
-from .integration import CUT_SHORT, FAILURES, STALLED, Integration
+from .batch import LARGEST_BATCH, DensityBatch
+from .integration import FAILURES, RESUMABLE, STALLED, Integration
 from .watching import EventWatch
 
-ENDED = 104  # all members have ended before the output
-FLOCKS = 8  # for each of several threads, if there are members enough
-A_WHILE = 0.5  # seconds, after which the driver may look around: threads wait for each other
+ALL_ENDED = 104  # all members have ended before the output
+BATCHES_PER_THREAD = 8  # for each of several threads, if there are members enough
+ADVANCE_SECONDS = 0.5  # after which threads wait for each other, and the driver goes on
 
 
 class Ensemble:
@@ -59,7 +59,7 @@ class Ensemble:
         self.outputs = arguments.times - arguments.start
         self.duration = float(self.outputs[-1])
         self.members: list[Any] = []
-        self._flocks: list[range] = []  # numbers of the members that one thread moves at a time
+        self._batches: list[range] = []  # numbers of the members that one thread moves at a time
         self._gather(arguments, kind)
         self.ends: list[str | None] = [None] * len(self.members)
         self._last: dict[int, tuple[float, Any]] = {}  # where an event has ended members
@@ -72,17 +72,17 @@ class Ensemble:
 
     def _gather(self, arguments: Arguments, kind: Any) -> None:
         """Make the members, and let them begin."""
-        count, size = math.prod(self._shape), MOST
+        count, size = math.prod(self._shape), LARGEST_BATCH
         if arguments.threads > 1:
-            size = min(MOST, max(1, count // (FLOCKS * arguments.threads)))
+            size = min(LARGEST_BATCH, max(1, count // (BATCHES_PER_THREAD * arguments.threads)))
         members = arguments.members()
         for start in range(0, count, size):
             numbers = range(start, min(start + size, count))
-            flock = Flock(arguments, np.array(numbers))
-            mine = [kind(next(members), flock, row) for row in range(len(numbers))]
-            flock.begin(mine)
-            self.members += mine
-            self._flocks.append(numbers)
+            batch = DensityBatch(arguments, np.array(numbers))
+            runs = [kind(next(members), batch, row) for row in range(len(numbers))]
+            batch.begin(runs)
+            self.members += runs
+            self._batches.append(numbers)
 
     def _watch(self) -> None:
         """Look for events from the present states on."""
@@ -102,7 +102,7 @@ class Ensemble:
 
     @property
     def size(self) -> str:
-        """How far the members are, for the progress bar."""
+        """The number of members that go on, for the progress bar."""
         left = sum(member.elapsed < self.duration for member in self._moving)
         return f"{left} of {len(self.members)} members on their way"
 
@@ -129,9 +129,9 @@ class Ensemble:
     # Moving --------------------------------------------------------------------------------
 
     def advance(self, output: float, _limit: int) -> int:
-        """Move the members towards an output, for a while; why it came back."""
-        waiting = deque(self._flocks)
-        until = time.monotonic() + A_WHILE
+        """Move the members towards an output for ADVANCE_SECONDS; return why it came back."""
+        waiting = deque(self._batches)
+        until = time.monotonic() + ADVANCE_SECONDS
         threads = min(self._arguments.threads, len(waiting))
         if threads > 1:
             with ThreadPoolExecutor(threads) as pool:
@@ -140,14 +140,14 @@ class Ensemble:
             self._move(waiting, output, until)
         if all(self.ends):
             self._arrive(max(map(self._time, range(len(self.members)))) - self.start)
-            return ENDED
+            return ALL_ENDED
         if any(member.elapsed < output for member in self._moving):
             return PAUSED
         self._arrive(output)
         return REACHED
 
     def _move(self, waiting: deque[range], output: float, until: float) -> None:
-        """Move one waiting flock after another, until the time is over."""
+        """Move one waiting batch after another, until the time is over."""
         while waiting and time.monotonic() < until:
             try:
                 numbers = waiting.popleft()
@@ -159,24 +159,24 @@ class Ensemble:
                     break
 
     def _goes_on(self, i: int, output: float) -> bool:
-        """Whether a member has some way to go before an output, and steps left."""
+        """True if a member has not reached an output and has steps left."""
         member = self.members[i]
         if self.ends[i] is not None or member.elapsed >= output:
             return False
         return member.within or member.attempts < self._arguments.max_steps
 
     def _step(self, moving: list[int], output: float) -> None:
-        """Move members of a flock by some steps."""
+        """Move members of a batch by some steps."""
         members, most = [self.members[i] for i in moving], self._arguments.max_steps
         before = [member.elapsed for member in members]
         pauses = [1 if self._watches else max(1, m.pause // len(members)) for m in members]
         limits = [min(most - m.attempts, n) for m, n in zip(members, pauses, strict=True)]
-        codes = members[0].flock.advance(members, output, limits)
+        codes = members[0].batch.advance(members, output, limits)
         for i, elapsed, code in zip(moving, before, codes, strict=True):
             self.ends[i] = self._end_of(i, elapsed, code)
 
     def _end_of(self, i: int, before: float, code: int) -> str | None:
-        """Why a member ends that was at a time before, or None."""
+        """Why a member ends after the steps since the time `before`; None if it goes on."""
         member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]
@@ -208,7 +208,7 @@ class Ensemble:
 
     @property
     def cause(self) -> str:
-        """Why an ensemble ends of which all members have ended."""
+        """The reason for the end of an ensemble all of whose members have ended."""
         failed = [end for end in self.ends if end and end in FAILURES.values()]
         return failed[0] if failed else "steady" if set(self.ends) == {"steady"} else "event"
 
@@ -229,18 +229,18 @@ class Ensemble:
         for one, t in zip(each, times, strict=True):
             one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
-        doubtful = [i for i, one in enumerate(each) if one["warning"]]
-        warning = self._told(doubtful, [one["warning"] for one in each])
+        warned = [i for i, one in enumerate(each) if one["warning"]]
+        warning = self._summary(warned, [one["warning"] for one in each])
         message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
         return {
-            "status": statuses[failed[0]] if failed and cause not in CUT_SHORT else cause,
+            "status": statuses[failed[0]] if failed and cause not in RESUMABLE else cause,
             "message": f"{message} {warning}" if warning else message,
             "warning": warning,
             "stats": nested([one["stats"] for one in each], self._shape),
         }
 
-    def _told(self, which: list[int], texts: list[str | None]) -> str | None:
-        """What is to be said of some members, in the words for the first of them."""
+    def _summary(self, which: list[int], texts: list[str | None]) -> str | None:
+        """One sentence about these members, with the text of the first of them."""
         if not which:
             return None
         index = tuple(int(k) for k in np.unravel_index(which[0], self._shape))
@@ -250,12 +250,17 @@ class Ensemble:
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """Those of all members, in the same arrays one after another."""
+        """The snapshots of all members, joined array by array."""
         motion = self._arguments.motion
         last = {i: t for i, (t, _) in self._last.items()}
-        told = {"elapsed": self.elapsed, "ends": self.ends, "t_events": self.t_events, "last": last}
+        about = {
+            "elapsed": self.elapsed,
+            "ends": self.ends,
+            "t_events": self.t_events,
+            "last": last,
+        }
         return {
-            "ensemble": json.dumps(told),
+            "ensemble": json.dumps(about),
             "state": motion.packed(self.state),
             **{f"last.{i}": motion.packed(state) for i, (_, state) in self._last.items()},
             **_packed([member.snapshot() for member in self.members]),
@@ -264,25 +269,25 @@ class Ensemble:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
         motion = self._arguments.motion
-        told = json.loads(str(snapshot["ensemble"]))
-        self.elapsed, self.ends, self.t_events = told["elapsed"], told["ends"], told["t_events"]
+        about = json.loads(str(snapshot["ensemble"]))
+        self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
         self.state = motion.unpacked(snapshot["state"])
-        for member, own in zip(self.members, _unpacked(snapshot), strict=True):
-            member.restore(own)
+        for member, part in zip(self.members, _unpacked(snapshot), strict=True):
+            member.restore(part)
         self._last = {
-            int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in told["last"].items()
+            int(i): (t, motion.unpacked(snapshot[f"last.{i}"])) for i, t in about["last"].items()
         }
         self._watch()
 
 
 def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     """Arrays of the same names and numbers of axes, joined, and their shapes."""
-    found = {}
+    joined = {}
     for name in snapshots[0]:
         arrays = [np.asarray(snapshot[name]) for snapshot in snapshots]
-        found[f"member.{name}"] = np.concatenate([array.ravel() for array in arrays])
-        found[f"shapes.{name}"] = np.array([array.shape for array in arrays], dtype=np.int64)
-    return found
+        joined[f"member.{name}"] = np.concatenate([array.ravel() for array in arrays])
+        joined[f"shapes.{name}"] = np.array([array.shape for array in arrays], dtype=np.int64)
+    return joined
 
 
 def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -302,14 +307,14 @@ def nested(each: list[Any], shape: tuple[int, ...]) -> Any:
     """Values of all members as nested lists of an ensemble's shape; of dictionaries, in them."""
     if isinstance(each[0], dict):
         return {name: nested([one[name] for one in each], shape) for name in each[0]}
-    found = np.empty(len(each), dtype=object)
-    found[:] = each
-    return found.reshape(shape).tolist()
+    values = np.empty(len(each), dtype=object)
+    values[:] = each
+    return values.reshape(shape).tolist()
 
 
 def padded(times: list[list[float]], shape: tuple[int, ...]) -> np.ndarray:
     """Times of each member, (*shape, most), filled up with nan."""
-    found = np.full((len(times), max(map(len, times), default=0)), np.nan)
-    for row, own in zip(found, times, strict=True):
-        row[: len(own)] = own
-    return found.reshape(*shape, -1)
+    rows = np.full((len(times), max(map(len, times), default=0)), np.nan)
+    for row, of_member in zip(rows, times, strict=True):
+        row[: len(of_member)] = of_member
+    return rows.reshape(*shape, -1)

@@ -19,27 +19,29 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.clock import Clock, restored, started
-from ..steppers.flow import UNHEARD, ExplicitFlow, Flow, Step
+from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .merging import Merging, MergingHint, may_merge
-from .policies import BLOWN_UP, CANCELLED, UNRESOLVED, BlowUp, Policy, Stiffness
+from .policies import BLOWN_UP, CANCELLED_RATES, DEGREE_EXHAUSTED, BlowUp, Policy, Stiffness
 from .streams import random_state, restore_random
 
-KEPT = 1 << 29  # bytes of stages that are kept for tangents
+KEPT_STAGES = 1 << 29  # bytes of stages that are kept for tangents
 STALLED = 101  # a step was too short for the clock to show
 FAILURES = {
     NOT_FINITE: "not_finite",
     TOO_SMALL: "step_too_small",
-    UNRESOLVED: "unresolved",
+    DEGREE_EXHAUSTED: "unresolved",
     BLOWN_UP: "blow-up",
-    CANCELLED: "cancelled",
+    CANCELLED_RATES: "cancelled",
 }  # causes for which a run cannot go on, by the codes of `Integration.advance`
-LONG_ENOUGH = 50  # rejected steps that tell something of the drift
-ROUGH = "More steps were rejected than accepted: the drift seems discontinuous. Give dt."
-CUT_SHORT = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
-STATUS = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
-BESIDE = 32 * np.finfo(float).eps  # of a time: so far from a jump it is certainly before or after
+FEWEST_REJECTED = 50  # rejected steps that tell something of the drift
+ROUGH_DRIFT = "More steps were rejected than accepted: the drift seems discontinuous. Give dt."
+RESUMABLE = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
+STATUS_OF_CAUSE = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
+JUMP_MARGIN = (
+    32 * np.finfo(float).eps
+)  # relative: times this far from a jump are before or after it
 
 
 class Integration(ABC):
@@ -127,7 +129,7 @@ class Integration(ABC):
     def size(self) -> str:
         """How fine the representation is, for the progress bar."""
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, output: float, limit: int) -> int:
         """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
@@ -175,7 +177,7 @@ class Integration(ABC):
             return False
         self._piece = start, end
         before, after = (
-            min(BESIDE * max(abs(self.start), abs(edge)), (end - start) / 4)
+            min(JUMP_MARGIN * max(abs(self.start), abs(edge)), (end - start) / 4)
             for edge in (start, end)
         )
         for motion in self.motions:
@@ -224,7 +226,7 @@ class Integration(ABC):
             found |= policy.stats(self.start)
         return found
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
         """Counts for a result that ends with a state, and what the motion tells of it."""
         return self.counts() | self.motion.stats(state, t)
@@ -243,10 +245,10 @@ class Integration(ABC):
         failed = stuck and cause != "blow-up"
         warning = None if failed else self.motion.warning(state, t, at)
         remark = self.motion.remark(state)
-        most_rejected = stats["rejected"] > np.maximum(stats["steps"], LONG_ENOUGH)
-        rough = ROUGH if np.any(most_rejected) else ""  # of any replica
+        most_rejected = stats["rejected"] > np.maximum(stats["steps"], FEWEST_REJECTED)
+        rough = ROUGH_DRIFT if np.any(most_rejected) else ""  # of any replica
         return {
-            "status": STATUS.get(cause, cause),
+            "status": STATUS_OF_CAUSE.get(cause, cause),
             "message": " ".join(filter(None, (text, warning, remark, rough))),
             "warning": text if failed else warning,
             "stats": stats | {"rate_of_change": self.rate},
@@ -255,7 +257,7 @@ class Integration(ABC):
     def plain_ending(self, cause: str) -> dict[str, Any]:
         """That of a member of an ensemble, where there is no failure and no warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
-        return {"status": STATUS.get(cause, cause), "warning": None, "stats": stats}
+        return {"status": STATUS_OF_CAUSE.get(cause, cause), "warning": None, "stats": stats}
 
     def _message(self, status: str) -> str:
         """A status that is no failure in words."""
@@ -332,7 +334,9 @@ class FlowIntegration(Integration):
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
         self._stepped = False  # whether the last attempt was a step
-        self.journal = None if motion.random else FlowJournal(KEPT if arguments.tangents else 0)
+        self.journal = (
+            None if motion.random else FlowJournal(KEPT_STAGES if arguments.tangents else 0)
+        )
         self.consult(always_only=True)
 
     def _steps(self, y: np.ndarray) -> Flow:
@@ -377,7 +381,7 @@ class FlowIntegration(Integration):
         return self.flow.within(self.elapsed) if self.within else self.flow.x
 
     @property
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def rate(self) -> float:
         y = self._array
         return self.rows.rate(y, self.rows.velocity(y, self.t))
@@ -441,7 +445,7 @@ class FlowIntegration(Integration):
             self.journal.open(self.flow.scheme, rows.ends, self._labels)
         self.flow.restart(y, self.start + self.clock.t, rows)
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         merging: Any = self.policies.get("merging")
         rows = None
@@ -505,7 +509,7 @@ class FlowIntegration(Integration):
         TypeError, ValueError
             If they are not one real number for each coordinate.
         """
-        with np.errstate(**UNHEARD):
+        with np.errstate(**NO_FLOAT_WARNINGS):
             who = f"{type(self.motion).__name__}.velocity"
             velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
             self.check_finite(velocity, y)

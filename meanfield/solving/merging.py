@@ -12,18 +12,23 @@ from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
 
-HALVINGS = 52
-AT_ONCE = 1e-6  # of a step: times that differ by less are one
-NEAR = 0.1  # tokens farther apart are not one
-TOGETHER = 1e-8  # tokens that are closer are advised to merge
-MANY = 5000  # steps, each so many of which it is seen whether merging would save some
+MERGE_HALVINGS = 52
+SIMULTANEOUS = 1e-6  # of a step: times that differ by less are one
+FARTHEST_MERGED = 0.1  # tokens farther apart are not one
+COLLAPSED_DISTANCE = 1e-8  # tokens that are closer are advised to merge
+HINT_INTERVAL = 5000  # steps, each so many of which it is seen whether merging would save some
 
 
 def checked_distance(merge: float | None, motion: Motion) -> float | None:
     """The distance below which tokens merge, None for never; ValueError where they cannot."""
     if merge is None:
         return None
-    fitting("merge", merge, f"a distance > 0 and <= {NEAR:g}, to be taken for none", merge <= NEAR)
+    fitting(
+        "merge",
+        merge,
+        f"a distance > 0 and <= {FARTHEST_MERGED:g}, to be taken for none",
+        merge <= FARTHEST_MERGED,
+    )
     if motion.model.parts_tokens:
         raise ValueError(
             "Merging is for drifts that move tokens at the same place alike; under Hardmax, where "
@@ -38,7 +43,7 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
 
 
 def may_merge(motion: Motion) -> bool:
-    """Whether these are tokens that `merge` would be allowed for."""
+    """True for tokens that `merge` would be allowed for."""
     if "merge" not in motion.options:
         return False
     return not (motion.model.drift.parts_tokens or motion.like.shape or motion.random)
@@ -54,27 +59,27 @@ class MergingHint(Policy):
     memory = ()
 
     def __init__(self):
-        self._steps, self._given = 0, False
+        self._steps, self._warned = 0, False
 
     def after_step(self, run: Any, code: int) -> None:
         """Look at the tokens now and then."""
         self._steps += 1
-        if self._given or self._steps % MANY or run.progress > 0.5:
+        if self._warned or self._steps % HINT_INTERVAL or run.progress > 0.5:
             return
-        if len(_links(run.rows.state_of(run.flow.x).x, TOGETHER)):
-            self._given = True
+        if len(_links(run.rows.state_of(run.flow.x).x, COLLAPSED_DISTANCE)):
+            self._warned = True
             warnings.warn(
                 f"t = {run.t:.3g}, {100 * run.progress:.2g} % of the way, took {self._steps} "
-                f"steps. Tokens less than {TOGETHER:g} apart are followed one by one, which keeps "
-                "steps short. With solve(..., merge=1e-8) they become one, and steps grow; the "
-                "page docs/howto/merge.md has an example.",
+                f"steps. Tokens less than {COLLAPSED_DISTANCE:g} apart are followed one by one, "
+                "which keeps steps short. With solve(..., merge=1e-8) they become one, and steps "
+                "grow; the page docs/howto/merge.md has an example.",
                 SlowWarning,
                 stacklevel=2,
             )
 
 
 class Merging(Policy):
-    """Which tokens are merged, so that a run can go on with fewer rows than it has tokens.
+    """Merging of tokens: a run goes on with fewer rows than it has tokens.
 
     Parameters
     ----------
@@ -119,10 +124,10 @@ class Merging(Policy):
         Radii, where there are any, must have come as close, relative. The step that led there, its
         beginning, its length and gaps(one, two) -> (s -> lengths), tells when they came close.
         """
-        place = rows.x
+        points = rows.x
         if rows.radii is not None:
-            place = np.concatenate([place, np.log(rows.radii)[:, None]], axis=1)
-        links = _links(place, self.distance)
+            points = np.concatenate([points, np.log(rows.radii)[:, None]], axis=1)
+        links = _links(points, self.distance)
         if not len(links):
             return None
         labels = _chains(links, len(rows))
@@ -133,7 +138,7 @@ class Merging(Policy):
         self.shares = self.shares * shares[self.labels]
         self.labels = labels[self.labels]
         parts = np.ones(len(links)) if step is None else self._parts(links, step[2])
-        for i in np.flatnonzero(np.diff(parts, append=2.0) > AT_ONCE):
+        for i in np.flatnonzero(np.diff(parts, append=2.0) > SIMULTANEOUS):
             when = t if step is None else min(t, step[0] + parts[i] * step[1])
             self.times.append((float(when), len(rows) - int(i) - 1))
         return left
@@ -142,7 +147,7 @@ class Merging(Policy):
         """The parts of a step after which the gaps of links are closed, in order; by bisection."""
         gaps_at = gaps(*links.T)
         low, high = np.zeros(len(links)), np.ones(len(links))
-        for _ in range(HALVINGS):
+        for _ in range(MERGE_HALVINGS):
             middle = (low + high) / 2
             closed = gaps_at(middle[:, None]) <= self.distance
             low, high = np.where(closed, low, middle), np.where(closed, middle, high)
@@ -166,7 +171,7 @@ class Merging(Policy):
         return y
 
     def stats(self, start: float) -> dict[str, Any]:
-        """When tokens were merged."""
+        """The times at which tokens were merged, with the rows left."""
         return {"merges": [[t, int(rows)] for t, rows in self.times]}
 
     def restore(self, snapshot: dict[str, np.ndarray], run: Any = None) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.flow import UNHEARD
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
-from .integration import CUT_SHORT, Integration
+from .integration import RESUMABLE, Integration
 
-ENDED = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
-STATUS = {
+END_OF_CODE = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
+STATUS_OF_END = {
     RUNNING: "finished",
     STEADY: "steady",
     TOO_SMALL: "step_too_small",
@@ -72,7 +72,7 @@ class ReplicaIntegration(Integration):
         return self.flow.x
 
     @property
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def rate(self) -> float:
         return float(self.motion.rate(self.flow.x, self.flow.velocity))
 
@@ -87,7 +87,7 @@ class ReplicaIntegration(Integration):
         moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
         return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, output: float, limit: int) -> int:
         """Towards the time of an output, by one attempt of each replica that is not there yet."""
         code = self.take_steps(output, limit)
@@ -118,7 +118,7 @@ class ReplicaIntegration(Integration):
     @property
     def _failed(self) -> int | None:
         """Why a replica could not go on, the first of those that could not; None where all can."""
-        found = self.ends[np.isin(self.ends, list(ENDED.values()))]
+        found = self.ends[np.isin(self.ends, list(END_OF_CODE.values()))]
         return int(found[0]) if found.size else None
 
     def _attempt(self, members: np.ndarray, output: float) -> None:
@@ -130,7 +130,7 @@ class ReplicaIntegration(Integration):
         goal = min(jump, self.duration if self.flow.dense else output)
         codes = self.flow.advance(members, goal)
         self._note(members, codes)
-        for code, end in ENDED.items():
+        for code, end in END_OF_CODE.items():
             self.ends[members[codes == code]] = end
         if self.steady:
             self._end_where_steady(members[codes == ACCEPTED])
@@ -150,7 +150,7 @@ class ReplicaIntegration(Integration):
             rates = part.rates(self.flow.x[members], self.flow.velocity[members])
             self.ends[members[rates <= self.steady]] = STEADY
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         y = np.array(self.motion.coordinates(state), dtype=float)
         steps, start = np.full(len(y), dt), self.start + elapsed
@@ -176,7 +176,7 @@ class ReplicaIntegration(Integration):
         names = "steps", "rejected", "evaluations"
         each: dict[str, Any] = dict(zip(names, flow.counts, strict=True))
         each["t_end"] = self.start + ended
-        each["status"] = np.array([STATUS[int(end)] for end in self.ends])
+        each["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
         found: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
         found["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
         merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
@@ -187,13 +187,13 @@ class ReplicaIntegration(Integration):
         end = super().ending(cause, state, t)
         shape = self.motion.like.shape
         of_each, moving = np.array(end["stats"]["status"]), self.ends.reshape(shape) == RUNNING
-        if cause in CUT_SHORT:
+        if cause in RESUMABLE:
             end["stats"]["status"] = np.where(moving, cause, of_each).tolist()
         return end
 
     def situation(self, stats: dict[str, Any]) -> Failure:
         """Where the first replica is that could not go on; else the run."""
-        failed = np.flatnonzero(np.isin(self.ends, list(ENDED.values())))
+        failed = np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
         r = int(failed[0]) if failed.size else 0
         place = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
         name = f" of replica {place[0] if len(place) == 1 else place}" if failed.size else ""
@@ -237,7 +237,7 @@ class ReplicaIntegration(Integration):
     def _first_steps(self, y: np.ndarray) -> np.ndarray:
         """The first step of each replica: see `FlowIntegration`."""
         motion, start = self.motion, self.start
-        with np.errstate(**UNHEARD):
+        with np.errstate(**NO_FLOAT_WARNINGS):
             velocity = motion.velocity(y, start)
             self.check_finite(velocity, y)
             part, axes = 0.1 * self.rtol**0.125, tuple(range(1, y.ndim))

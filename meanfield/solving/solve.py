@@ -18,15 +18,15 @@ from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
+from ..lowlevel.progress import Interruption, Progress
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import AT_REST, Arguments, Times
+from .arguments import STEADY_TOLERANCE, Arguments, Times
 from .degree_adaptation import SpectralIntegration
-from .ensemble import ENDED, Ensemble, nested, padded
-from .integration import CUT_SHORT, FAILURES, STALLED, FlowIntegration, Integration
-from .progress import Interruption, Progress
+from .ensemble import ALL_ENDED, Ensemble, nested, padded
+from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .random_flow import RandomFlow
 from .replica_integration import ReplicaIntegration, has_own_steps
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
@@ -46,7 +46,7 @@ def solve(
     dt: Positive | None = None,
     scheme: Scheme | Splitting | None = None,
     until: Literal["steady"] | None = None,
-    steady_tolerance: Positive = AT_REST,
+    steady_tolerance: Positive = STEADY_TOLERANCE,
     events: Callable | Sequence[Callable] = (),
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
@@ -302,7 +302,7 @@ class _Run:
                 return status
             if code == STEADY:
                 return "steady"
-            if code == ENDED:
+            if code == ALL_ENDED:
                 self._record.save(run.t, run.state)
                 return run.cause
             if interruption.requested:
@@ -337,7 +337,7 @@ class _Run:
     def _end(self, status: str) -> None:
         """Keep how the run ends; the checkpoint of one that is over has it too."""
         run, record = self._integration, self._record
-        over = status not in CUT_SHORT
+        over = status not in RESUMABLE
         if not over:  # before the state where the run happened to end is added
             self._keeper.save(self._arrays)
         if status not in ("event", "finished"):  # whose last state is kept already

@@ -2,7 +2,7 @@
 
 Child 0 of the generator of a run draws common noise, child r + 1 the independent noise of replica
 r, counted in C order, with its own common noise from child r of child 0. So the path of a replica
-depends neither on the others nor on how many there are. A single system draws independent noise
+depends neither on the others nor on how many there are. A single run draws independent noise
 from the generator itself, and common noise from child 0.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.errors import CheckpointError
 
-WORD = 2**64  # states of generators are kept in words of 64 bits, two for each number
+RANDOM_WORD = 2**64  # states of generators are kept in words of 64 bits, two for each number
 
 
 class Streams:
@@ -57,7 +57,7 @@ class Seeds:
     numbers: tuple[int, ...]
 
     def streams(self, shape: tuple[int, ...], *, common: bool) -> tuple[Any, Any]:
-        """As `streams_of`.
+        """Streams of independent and of common noise, as `streams_of` returns them.
 
         Raises
         ------
@@ -67,22 +67,22 @@ class Seeds:
         members = int(np.prod(shape))
         wanted = f"{members} seeds, one for each member"
         fitting("rng", self, wanted, shape and len(self.numbers) == members)
-        own = [np.random.default_rng(seed) for seed in self.numbers]
-        shared = Streams([_children(rng, 1)[0] for rng in own]) if common else None
-        return Streams(own), shared
+        each = [np.random.default_rng(seed) for seed in self.numbers]
+        shared = Streams([_children(rng, 1)[0] for rng in each]) if common else None
+        return Streams(each), shared
 
 
 def streams_of(
     rng: np.random.Generator | Seeds | None, shape: tuple[int, ...], *, each: bool, common: bool
 ) -> tuple[Any, Any]:
-    """What draws the independent and the common noise of a run.
+    """The generators of the independent and of the common noise of a run.
 
     Parameters
     ----------
     rng : Generator, Seeds or None
         None where nothing is random.
     shape : tuple of int
-        Of the ensemble; () for a single system.
+        Of the ensemble; () for a single run.
     each : bool
         Whether members have independent noise of their own.
     common : bool
@@ -142,8 +142,8 @@ def restore_random(rng: Any, words: np.ndarray) -> None:
             f"This checkpoint has {len(words)} states of generators, and the run needs "
             f"{len(generators)}. Remove the file, or choose another name."
         )
-    for generator, own in zip(generators, words, strict=True):
-        numbers = iter(own.tolist())
+    for generator, row in zip(generators, words, strict=True):
+        numbers = iter(row.tolist())
         generator.bit_generator.state = _with_words(generator.bit_generator.state, numbers)
 
 
@@ -161,7 +161,7 @@ def _words(state: Any) -> Iterator[int]:
     elif isinstance(state, np.ndarray):
         yield from state.tolist()
     elif not isinstance(state, str):
-        yield from divmod(int(state), WORD)
+        yield from divmod(int(state), RANDOM_WORD)
 
 
 def _with_words(state: Any, words: Iterator[int]) -> Any:
@@ -171,4 +171,4 @@ def _with_words(state: Any, words: Iterator[int]) -> Any:
     if isinstance(state, np.ndarray):
         numbers = [next(words) for _ in range(state.size)]
         return np.array(numbers, dtype=state.dtype).reshape(state.shape)
-    return state if isinstance(state, str) else next(words) * WORD + next(words)
+    return state if isinstance(state, str) else next(words) * RANDOM_WORD + next(words)

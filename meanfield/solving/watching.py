@@ -1,4 +1,4 @@
-"""Functions of the caller's that look at a run: events, the callback, observables."""
+"""User functions of a run: events, the callback, observables."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import as_given, fitting, real_array
 from ..results.files import GROUP
-from ..results.solution import AXES, Solution, State, axes_of, observable_arrays
+from ..results.solution import DATASET_AXES, Solution, State, axes_of, observable_arrays
 from ..states.contract import Arrays
 from .integration import Integration
 
@@ -33,7 +33,7 @@ class EventWatch:
         """Events of the step just taken, in the order of time: (index, t, state, terminal)."""
         (start, before), (end, after) = self._before, (run.elapsed, run.state)
         values = [self._value(g, end, after) for g in self._functions]
-        found = []
+        events = []
         for index, (g, old, new) in enumerate(
             zip(self._functions, self._values, values, strict=True)
         ):
@@ -41,9 +41,9 @@ class EventWatch:
             if (old < 0 <= new and direction >= 0) or (old > 0 >= new and direction <= 0):
                 elapsed, state = self._locate(g, run, start, before, end, after)
                 terminal = bool(getattr(g, "terminal", False))
-                found.append((index, self._start + elapsed, state, terminal))
+                events.append((index, self._start + elapsed, state, terminal))
         self._before, self._values = (end, after), values
-        return sorted(found, key=lambda event: event[1])
+        return sorted(events, key=lambda event: event[1])
 
     def _value(self, g: Callable, elapsed: float, state: State) -> float:
         t = self._start + elapsed
@@ -70,7 +70,7 @@ class EventWatch:
                 return before
             return after if elapsed == end else run.step_from(before, start, elapsed - start)
 
-        # A function with a jump there has no zero: then the shortest interval found will do.
+        # A function with a jump there has no zero: then the shortest interval will do.
         elapsed = brentq(
             lambda elapsed: self._value(g, elapsed, at(elapsed)),
             start,
@@ -83,7 +83,7 @@ class EventWatch:
 
 
 def asks_to_stop(answer) -> bool:
-    """Whether a callback's answer ends the run: True does, None and False do not."""
+    """True if a callback's answer ends the run: True does, None and False do not."""
     if answer is None or isinstance(answer, bool | np.bool_):
         return bool(answer)
     raise TypeError(
@@ -110,7 +110,7 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
     arrays = observable_arrays(start) | state.stacked(start.states)
     axes = [dims for dims, _ in arrays.values()]
     axes += [axes_of(name, shape, start.shape) for name, (_, shape) in tried.items()]
-    taken = {GROUP, *arrays, *AXES, *start.parameters}.union(*axes)
+    taken = {GROUP, *arrays, *DATASET_AXES, *start.parameters}.union(*axes)
     for name in observe:
         wanted = "made of letters, digits and underscores, none of the digits first"
         fitting("a name in observe", name, wanted, name.isidentifier())
@@ -127,7 +127,7 @@ def observed(observe: Observables, run: Solution) -> Arrays:
 
     A run is worth more than what is observed on it.
     """
-    found: Arrays = {}
+    arrays: Arrays = {}
     for name, (function, shape) in observe.items():
         values, failures = np.full((len(run), *shape), np.nan), []
         for i, (t, state) in enumerate(zip(run.t, run, strict=True)):
@@ -145,8 +145,8 @@ def observed(observe: Observables, run: Solution) -> Arrays:
                 RuntimeWarning,
                 stacklevel=4,
             )
-        found[name] = axes_of(name, shape, run.shape), values
-    return found
+        arrays[name] = axes_of(name, shape, run.shape), values
+    return arrays
 
 
 def _value(name: str, function: Callable[[Any], Any], state: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..lowlevel.callbacks import CompiledFunction, PythonFunction
 from ..lowlevel.records import Record
 from ..states.points import UNIT, function_values
 from .clusters import mean_direction
@@ -75,14 +76,14 @@ class Transport:
         The time of the velocities that are asked for, where they depend on it.
     """
 
-    compiled: Any
+    compiled: CompiledFunction | PythonFunction
     dtype: Any = complex
     pairs: bool = False
 
     def __init__(
         self,
-        attraction: Any,
-        normaliser: Any,
+        attraction: np.ndarray,
+        normaliser: np.ndarray | None,
         members: int,
         modes: int,
         pairs: bool = False,
@@ -91,8 +92,8 @@ class Transport:
         self.degree = attraction.shape[1] - 1
         self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
-        given = attraction, np.zeros((1, 1)) if normaliser is None else normaliser
-        self.tables = [1.0 * np.array(table, order="C") for table in given]
+        below = np.zeros(attraction.shape) if normaliser is None else normaliser
+        self.tables = [1.0 * np.array(table, order="C") for table in (attraction, below)]
         self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
         self._of_pairs(pairs)
 
@@ -101,15 +102,8 @@ class Transport:
         self.pairs = pairs
         self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
 
-    def _enter(self, compiled: Any, numbers: Any, buffers: Any) -> None:
-        """Keep the buffers; `context` points to the numbers and the buffers' addresses."""
-        self.compiled, self._buffers = compiled, buffers
-        addresses = [buffer.ctypes.data for buffer in buffers]
-        self._context = np.array([*numbers, *addresses], dtype=np.int64)
-        self.address, self.context = compiled.address, self._context.ctypes.data
-
-    def _enter_record(self, compiled: Any, record: Record) -> None:
-        """Let compiled code find numbers and arrays in a record."""
+    def _enter(self, compiled: CompiledFunction, record: Record) -> None:
+        """Have this function called with a record, in which it finds numbers and arrays."""
         self.compiled, self._record = compiled, record
         self.address, self.context = compiled.address, record.address
 
@@ -300,7 +294,9 @@ class Space(Kind, family=True):
         Warns
         -----
         UnresolvedWarning
-            If the highest modes are not small: f needs a higher degree.
+            If the highest modes are not small, or f differs from its series between the points of
+            the grid: f needs a higher degree. The latter is not checked for a table of values on
+            the grid.
         """
         what = f"f({', '.join(self.arguments)})"
         arguments = [argument.copy() for argument in self.arguments.values()]
@@ -321,7 +317,37 @@ class Space(Kind, family=True):
             )
         coefficients = self.to_coefficients(values / mass)
         coefficients[0] = 1
-        return Density(self, coefficients).warn_if_unresolved()
+        density = Density(self, coefficients)
+        return density.warn_if_unresolved(missed=self.missed_by_grid(f, coefficients, mass))
+
+    def missed_by_grid(
+        self,
+        f: Callable[..., np.ndarray],
+        coefficients: np.ndarray,
+        mass: Any,
+        *leading: np.ndarray,
+    ) -> float:
+        """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
+
+        Harmonics of f between the degree and the number of grid points leave no trace in the
+        coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
+        points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
+        same lower degree.
+        """
+        missed, finer = 0.0, self
+        for _ in range(2):
+            size = finer.weights.size
+            while finer.weights.size == size:
+                finer = finer.with_degree(finer.next_degree)
+            copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
+            series = finer.to_values(self.resample(coefficients, finer.degree))
+            try:
+                values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
+            except (TypeError, ValueError):  # f is a table of values on one grid
+                return 0.0
+            squares = (values / mass - series) ** 2 @ finer.weights
+            missed = max(missed, float(np.sqrt(np.max(squares))))
+        return missed
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
         """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.

@@ -1,39 +1,155 @@
-"""Transport of densities that are indexed: each moves in the field of those that act on it."""
+"""Transport of densities that are indexed, its derivative, and the transpose: compiled.
+
+Each density moves in the field of those that act on it. With a_i = sum_j C_ij mu_j and
+N_i = N(mu_i, a_i) of the pair of a slice and what acts on it,
+
+    DN_i h = D_1 N(mu_i, a_i) h_i + D_2 N(mu_i, a_i) sum_j C_ij h_j,
+    (DN* l)_j = D_1 N(mu_j, a_j)* l_j + sum_i (w_i C_ij/w_j) D_2 N(mu_i, a_i)* l_i
+
+in the inner product sum_i w_i <l_i, h_i> of the product space, with the weights w of the nodes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.simd import aligned
+from ..lowlevel.records import Field, Layout, Record, floats, integers
+from ..lowlevel.simd import address_of, aligned
 from .contract import Transport
 
 
-class IndexedTransport(Transport):
+class _ByNodes(Transport):
+    """A map of all slices by maps of pairs: a slice, and the measure that moves it.
+
+    Parameters
+    ----------
+    inner : sequence of Transport
+        The map of each node, or one for all. That knows node i of a member by the number
+        member P + i.
+    size : int
+        Floats of the coefficients of a slice.
+    influence : ndarray, (P, P)
+        C.
+    """
+
+    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray):
+        self._inner, self.time = list(inner), inner[0].time
+        called = [(one.address, one.context) for one in self._inner]
+        self._shared: dict[str, Any] = {
+            "size": size,
+            "called": np.array(called, dtype=np.int64),
+            "influence": np.array(influence, order="C"),
+        }
+
+    def check(self) -> None:
+        for one in self._inner:
+            one.check()
+
+    def _forward(self, rows: int) -> Record:
+        """The record of `_tangents`, for a state and rows - 1 tangents of it."""
+        influence, size = self._shared["influence"], self._shared["size"]
+        return TANGENTS.filled(
+            **self._shared,
+            ranges=_ranges(influence),
+            pairs=aligned(rows, 2, size),
+            change=aligned(rows, size),
+        )
+
+
+class IndexedTransport(_ByNodes):
     """(mu_1, ..., mu_P) -> -div(mu_i v_i[sum_j C_ij mu_j]), for `members` such families.
 
     Parameters
     ----------
     inner : Transport
-        Of pairs: the density that moves, and the measure that moves it. It knows the density of
-        node i of a member by the number member P + i.
-    influence : ndarray, (P, P)
-        C.
+    influence : see `_ByNodes`
     members : int
     """
 
     def __init__(self, inner: Transport, influence: np.ndarray, members: int):
-        self._inner, count = inner, len(influence)
         modes = inner._shape[1]
+        super().__init__([inner], modes * np.dtype(inner.dtype).itemsize // 8, influence)
         self.degree, self.points, self.dtype = inner.degree, inner.points, inner.dtype
-        self.speed, self.time, self._shape = inner.speed, inner.time, (members, count * modes)
+        self.speed, self._shape = inner.speed, (members, len(influence) * modes)
         self._of_pairs(False)
-        size = modes * np.dtype(inner.dtype).itemsize // 8
-        numbers = (count, size, inner.address, inner.context)
-        buffers = [np.array(influence, order="C"), _ranges(influence), aligned(count, 2 * size)]
-        self._enter(_transport, numbers, buffers)
+        self._enter(_tangents, self._forward(1))
 
-    def check(self) -> None:
-        self._inner.check()
+
+class IndexedTangents(_ByNodes):
+    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
+
+    Parameters
+    ----------
+    inner, size, influence : see `_ByNodes`
+    rows : int
+        1 + p.
+    """
+
+    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int):
+        super().__init__(inner, size, influence)
+        self._enter(_tangents, self._forward(rows))
+
+
+class IndexedAdjoint(_ByNodes):
+    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
+
+    Parameters
+    ----------
+    inner, size, influence : see `_ByNodes`
+    weights : ndarray, (P,)
+        w.
+    parameters : int
+    """
+
+    def __init__(
+        self,
+        inner: Sequence[Transport],
+        size: int,
+        influence: np.ndarray,
+        weights: np.ndarray,
+        parameters: int,
+    ):
+        super().__init__(inner, size, influence)
+        record = ADJOINT.filled(
+            **self._shared,
+            parameters=parameters,
+            back=weights[:, None] * influence / weights,
+            weights=np.array(weights),
+            triple=np.zeros((3, size)),
+            pulled=np.zeros(2 * size + parameters),
+        )
+        self._enter(_adjoint, record)
+
+
+SHARED: dict[str, Field] = {
+    "size": int,
+    "called": integers("inner", 2),
+    "influence": floats("count", "count"),
+}
+TANGENTS = Layout(
+    "IndexedTangents",
+    {
+        **SHARED,
+        "ranges": integers("count", 2),  # see `_ranges`
+        "pairs": floats("rows", 2, "size"),
+        "change": floats("rows", "size"),
+    },
+)
+ADJOINT = Layout(
+    "IndexedAdjoint",
+    {
+        **SHARED,
+        "parameters": int,
+        "back": floats("count", "count"),
+        "weights": floats("count"),
+        "triple": floats(3, "size"),
+        "pulled": floats("floats"),
+    },
+)
+_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
 
 
 def _ranges(influence: np.ndarray) -> np.ndarray:
@@ -45,22 +161,60 @@ def _ranges(influence: np.ndarray) -> np.ndarray:
 
 
 @CompiledFunction
-def _transport(context, member, source, target):
-    c = integer_array(context, (7,))
-    count, size = c[0], c[1]
-    density, influence = float_array(source, (count, size)), float_array(c[4], (count, count))
-    ranges, pairs = integer_array(c[5], (count, 2)), float_array(c[6], (count, 2 * size))
+def _tangents(context, member, source, target):
+    record = _tangents_at(context)
+    count, size, rows, inner = record.count, record.size, record.rows, record.inner
+    states = float_array(source, (rows, count, size))
+    result = float_array(target, (rows, count, size))
+    called, influence, ranges = record.called, record.influence, record.ranges
+    pairs, change = record.pairs, record.change
     for i in range(count):
-        own, acting = pairs[i, :size], pairs[i, size:]
+        for row in range(rows):
+            slice_, acting = pairs[row, 0], pairs[row, 1]
+            for k in range(size):
+                slice_[k], acting[k] = states[row, i, k], 0.0
+            for j in range(ranges[i, 0], ranges[i, 1]):
+                _add(acting, influence[i, j], states[row, j])
+        node = i if inner > 1 else 0
+        number = member * count + i
+        evaluate(called[node, 0], called[node, 1], number, address_of(pairs), address_of(change))
+        for row in range(rows):
+            for k in range(size):
+                result[row, i, k] = change[row, k]
+
+
+@CompiledFunction
+def _adjoint(context, member, source, target):
+    record = _adjoint_at(context)
+    count, size, parameters, inner = record.count, record.size, record.parameters, record.inner
+    states = float_array(source, (2, count, size))
+    result = float_array(target, (count, size))
+    numbers = float_array(target, (count * size + parameters,))[count * size :]
+    called, influence, back = record.called, record.influence, record.back
+    weights, triple, pulled = record.weights, record.triple, record.pulled
+    for i in range(count):
         for k in range(size):
-            own[k], acting[k] = density[i, k], 0.0
-        for j in range(ranges[i, 0], ranges[i, 1]):
-            _add(acting, influence[i, j], density[j])
-        where = 16 * size * i
-        evaluate(c[2], c[3], member * count + i, c[6] + where, target + where // 2)
+            result[i, k] = 0.0
+    for p in range(parameters):
+        numbers[p] = 0.0
+    for i in range(count):
+        for k in range(size):
+            triple[0, k], triple[1, k], triple[2, k] = states[0, i, k], 0.0, states[1, i, k]
+        for j in range(count):
+            if influence[i, j] != 0.0:
+                _add(triple[1], influence[i, j], states[0, j])
+        node = i if inner > 1 else 0
+        evaluate(called[node, 0], called[node, 1], i, address_of(triple), address_of(pulled))
+        _add(result[i], 1.0, pulled[:size])
+        for j in range(count):
+            if influence[i, j] != 0.0:
+                _add(result[j], back[i, j], pulled[size : 2 * size])
+        for p in range(parameters):
+            numbers[p] += weights[i] * pulled[2 * size + p]
 
 
 @njit(**INNER)
 def _add(total, factor, row):
+    """total += factor row."""
     for k in range(total.size):
         total[k] += factor * row[k]

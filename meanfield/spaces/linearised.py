@@ -13,14 +13,16 @@ and to B_h. Of `pairs` A, B, A_h and B_h are those of other measures, which foll
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, evaluate, float_array
+from ..lowlevel.records import Field, Layout, floats, integers
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import NO_MASS
 from .contract import Space, Transport
+from .transforms import FUNCTIONS
 
 
 class Tables(NamedTuple):
@@ -34,37 +36,68 @@ class Tables(NamedTuple):
 
 
 class _Linearised(Transport):
-    """What both directions share: the grid, the multipliers and their derivatives."""
+    """A map by the transforms of a space, from multipliers and their derivatives."""
 
-    def __init__(
-        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
-    ):
+    def __init__(self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool):
         normaliser, all_ = tables.normaliser, (tables, *changes)
         above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
         bands = space.bands(above)
         above[np.arange(above.shape[1]) > bands[:, None]] = 0
         # A parameter may bring degrees that the drift has not got: the widest band is that of all,
         # each by itself, since a derivative may be small beside the drift.
-        shared, modes = None if normaliser is None else normaliser[None], space.degrees.size
-        super().__init__(above, shared, 1, modes, pairs, band=int(bands.max()))
+        shared = None if normaliser is None else normaliser[None]
+        band, modes = int(bands.max()), space.degrees.size
+        super().__init__(above, shared, 1, modes, pairs, band)
         self.dtype, parts = space.dtype, space.dtype.itemsize // 8
-        self.transforms = transforms = space.transforms(self.points)
-        self.normalised = normaliser is not None
+        self.transforms = space.transforms(self.points)
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
-        of = np.repeat(space.degrees, parts)
-        self.multipliers = [np.array(rows[:, of], order="C") for rows in (above, below)]
-        self._parseval = np.repeat(space.parseval, parts)
-        self._sizes = (
-            *(of.size, space.degree, self.band, transforms.size, transforms.components),
-            *(int(self.normalised), len(all_), int(pairs)),
-        )
+        above, below = (row[:, np.repeat(space.degrees, parts)].copy() for row in (above, below))
+        self._floats = above.shape[1]
+        self._shared: dict[str, Any] = {
+            "degree": space.degree,
+            "band": band,
+            "components": self.transforms.components,
+            "normalised": int(normaliser is not None),
+            "pairs": int(pairs),
+            "transforms": self.transforms.functions,
+            "above": above,
+            "below": below,
+        }
 
     def _rows(self, rows: int) -> np.ndarray:
         """Scratch memory for values of functions, one after the other."""
         return aligned(rows, self.transforms.size)
 
 
-class Tangents(_Linearised):
+SHARED: dict[str, Field] = {
+    **dict.fromkeys(("degree", "band", "components", "normalised", "pairs"), int),
+    "transforms": FUNCTIONS,
+    # Of W and of Z, for the floats of the coefficients, and their derivatives by parameters.
+    **dict.fromkeys(("above", "below"), floats("tables", "floats")),
+}
+TANGENTS = Layout(
+    "LinearisedTangents",
+    {
+        **SHARED,
+        "which": integers("rows"),
+        "moved": floats("floats"),
+        "kept": floats("kept_rows", "size"),  # of u: its values, 1/B, dB/d(Z * u) / B, then v
+        "values": floats("value_rows", "size"),  # of h: its values, A_h or the flux, B_h
+    },
+)
+ADJOINT = Layout(
+    "LinearisedAdjoint",
+    {
+        **SHARED,
+        "parseval": floats("floats"),
+        "work": floats(3, "floats"),
+        "values": floats("value_rows", "size"),  # u, Z * u, the components of v and of grad l
+    },
+)
+_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+
+
+class LinearisedTangents(_Linearised):
     """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...), for compiled code: see `Transport`.
 
     Parameters
@@ -89,16 +122,18 @@ class Tangents(_Linearised):
     ):
         super().__init__(space, tables, changes, pairs)
         self._shape = 1, (1 + len(parameters)) * space.degrees.size
-        which, components = np.array([*parameters, -1], dtype=np.int64), self.transforms.components
-        numbers = (*self._sizes, len(parameters), *self.transforms.addresses)
-        buffers = (
-            *(*self.multipliers, which, np.zeros(self._sizes[0])),
-            *(self._rows(3 + components), self._rows(2 + components)),
+        components = self.transforms.components
+        record = TANGENTS.filled(
+            **self._shared,
+            which=np.array([-1, *parameters], dtype=np.int64),
+            moved=np.zeros(self._floats),
+            kept=self._rows(3 + components),
+            values=self._rows(2 + components),
         )
-        self._enter(_tangents, numbers, buffers)
+        self._enter(_tangents, record)
 
 
-class Adjoint(_Linearised):
+class LinearisedAdjoint(_Linearised):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
 
     The numbers are floats after the coefficients. With `pairs` it is (u, nu, l) -> (l1, l2, ...):
@@ -109,42 +144,47 @@ class Adjoint(_Linearised):
         self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
     ):
         super().__init__(space, tables, changes, pairs)
-        components = self.transforms.components
-        numbers = (*self._sizes, *self.transforms.addresses)
-        buffers = (
-            *(*self.multipliers, self._parseval, np.zeros((3, self._sizes[0]))),
-            self._rows(2 + 2 * components),
+        record = ADJOINT.filled(
+            **self._shared,
+            parseval=np.repeat(space.parseval, self._floats // space.degrees.size),
+            work=np.zeros((3, self._floats)),
+            values=self._rows(2 + 2 * self.transforms.components),
         )
-        self._enter(_adjoint, numbers, buffers)
+        self._enter(_adjoint, record)
 
 
 @CompiledFunction
 def _tangents(context, member, source, target):
-    c = integer_array(context, (20,))
-    modes, degree, band, size, components, tables = c[0], c[1], c[2], c[3], c[4], c[6]
-    normalised, pairs, count, inner = c[5] == 1, c[7], c[8], c[13]
-    given = float_array(source, (1 + count, 1 + pairs, modes))
-    found = float_array(target, (1 + count, modes))
-    above, below = float_array(c[14], (tables, modes)), float_array(c[15], (tables, modes))
-    which, moved = integer_array(c[16], (count + 1,)), float_array(c[17], (modes,))
-    held, values = float_array(c[18], (3 + components, size)), c[19]
-    density, field = float_array(values, (size,)), float_array(values + 8 * size, (3, size))
-    u, over, share = held[0], held[1], held[2]
-    for row in range(1 + count):
-        h, p = given[row, pairs], which[row - 1] + 1 if row > 0 else 0
-        evaluate(c[9], inner, degree, address_of(given[row, 0]), values)
+    record = _tangents_at(context)
+    modes, degree, size, components = record.floats, record.degree, record.size, record.components
+    normalised, pairs, rows, functions = (
+        record.normalised,
+        record.pairs,
+        record.rows,
+        record.transforms,
+    )
+    states = float_array(source, (rows, 1 + pairs, modes))
+    result = float_array(target, (rows, modes))
+    above, below, which, moved = record.above, record.below, record.which, record.moved
+    kept, values = record.kept, record.values
+    density, flux_at = values[0], address_of(values) + 8 * size
+    u, over, share = kept[0], kept[1], kept[2]
+    for row in range(rows):
+        h, p = states[row, pairs], which[row] + 1
+        inner = functions.context
+        evaluate(functions.values, inner, degree, address_of(states[row, 0]), address_of(values))
         for k in range(modes):
             moved[k] = above[0, k] * h[k]
             if p > 0:
-                moved[k] += above[p, k] * given[0, pairs, k]
-        evaluate(c[10], inner, band, address_of(moved), values + 8 * size)
+                moved[k] += above[p, k] * states[0, pairs, k]
+        evaluate(functions.gradient, inner, record.band, address_of(moved), flux_at)
+        under = values[1 + components]
         if normalised:
             for k in range(modes):
                 moved[k] = below[0, k] * h[k]
                 if p > 0:
-                    moved[k] += below[p, k] * given[0, pairs, k]
-            evaluate(c[9], inner, degree, address_of(moved), values + 8 * size * (1 + components))
-        under = field[components]
+                    moved[k] += below[p, k] * states[0, pairs, k]
+            evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
         if row == 0:
             for j in range(size):
                 u[j] = density[j]
@@ -153,7 +193,7 @@ def _tangents(context, member, source, target):
                     over[j] = 1 / (under[j] if under[j] > NO_MASS else NO_MASS)
                     share[j] = over[j] if under[j] > NO_MASS else 0.0
         for i in range(components):
-            v, flux = held[3 + i], field[i]
+            v, flux = kept[3 + i], values[1 + i]
             if row == 0:
                 for j in range(size):
                     v[j] = flux[j] * over[j] if normalised else flux[j]
@@ -165,32 +205,36 @@ def _tangents(context, member, source, target):
             else:
                 for j in range(size):
                     flux[j] = density[j] * v[j] + u[j] * flux[j]
-        evaluate(c[12], inner, 0, values + 8 * size, address_of(found[row]))
+        evaluate(functions.divergence, inner, 0, flux_at, address_of(result[row]))
 
 
 @CompiledFunction
 def _adjoint(context, member, source, target):
-    c = integer_array(context, (18,))
-    modes, degree, band, size, components, tables = c[0], c[1], c[2], c[3], c[4], c[6]
-    normalised, pairs, inner = c[5] == 1, c[7], c[12]
+    record = _adjoint_at(context)
+    modes, degree, size, components = record.floats, record.degree, record.size, record.components
+    normalised, pairs, tables, functions = (
+        record.normalised,
+        record.pairs,
+        record.tables,
+        record.transforms,
+    )
+    inner = functions.context
     u = float_array(source, (2 + pairs, modes))[pairs]
-    found = float_array(target, (1 + pairs, modes))
+    result = float_array(target, (1 + pairs, modes))
     numbers = float_array(target, ((1 + pairs) * modes + tables - 1,))[(1 + pairs) * modes :]
-    above, below = float_array(c[13], (tables, modes)), float_array(c[14], (tables, modes))
-    parseval, work = float_array(c[15], (modes,)), float_array(c[16], (3, modes))
-    values, begin = float_array(c[17], (2 + 2 * components, size)), c[17]
-    moved = work[2]
+    above, below, parseval = record.above, record.below, record.parseval
+    work, values = record.work, record.values
+    begin, moved, slope_at = address_of(values), work[2], address_of(values[2 + components])
     density, under = values[0], values[1]
-    evaluate(c[8], inner, degree, source, begin)
+    evaluate(functions.values, inner, degree, source, begin)
     for k in range(modes):
         moved[k] = above[0, k] * u[k]
-    evaluate(c[9], inner, band, address_of(moved), begin + 16 * size)
-    slope = source + 8 * modes * (1 + pairs)
-    evaluate(c[9], inner, degree, slope, begin + 8 * size * (2 + components))
+    evaluate(functions.gradient, inner, record.band, address_of(moved), begin + 16 * size)
+    evaluate(functions.gradient, inner, degree, source + 8 * modes * (1 + pairs), slope_at)
     if normalised:
         for k in range(modes):
             moved[k] = below[0, k] * u[k]
-        evaluate(c[8], inner, degree, address_of(moved), begin + 8 * size)
+        evaluate(functions.values, inner, degree, address_of(moved), address_of(under))
     for j in range(size):
         over = 1.0
         if normalised:
@@ -203,14 +247,14 @@ def _adjoint(context, member, source, target):
         if normalised:
             under[j] = density[j] * over * along if under[j] > NO_MASS else 0.0
         density[j] = along
-    evaluate(c[10], inner, 2 if normalised else 1, begin, address_of(work))
-    evaluate(c[11], inner, 0, begin + 8 * size * (2 + components), address_of(moved))
+    evaluate(functions.analysis, inner, 2 if normalised else 1, begin, address_of(work))
+    evaluate(functions.divergence, inner, 0, slope_at, address_of(moved))
     for k in range(modes):
-        found[pairs, k] = 0.0
-        found[0, k] = work[0, k]
-        found[pairs, k] += above[0, k] * moved[k]
+        result[pairs, k] = 0.0
+        result[0, k] = work[0, k]
+        result[pairs, k] += above[0, k] * moved[k]
         if normalised:
-            found[pairs, k] -= below[0, k] * work[1, k]
+            result[pairs, k] -= below[0, k] * work[1, k]
     for p in range(1, tables):
         total = 0.0
         for k in range(modes):

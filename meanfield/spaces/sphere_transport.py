@@ -101,7 +101,7 @@ class SphereTransport(Transport):
             turns=twiddles(factors),
             speed=self.speed,
         )
-        self._enter_record(_transport, record)
+        self._enter(_transport, record)
 
 
 TRANSPORT = Layout(

@@ -6,25 +6,23 @@ points are the quadrature of the transports too, so that each way back is the ex
     sum_x w f Y* = <f, Y>,    sum_x w <F, grad Y*> = the coefficients of -div F.
 """
 
-from abc import ABC, abstractmethod
-from typing import Any
-
 import numpy as np
 
 from ..lowlevel.batched_fft import ROW, good_length, radices, transform, twiddles
-from ..lowlevel.callbacks import CompiledFunction, call, complex_array, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import RealTransform
+from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
 from ..lowlevel.fourier import good_length as good_length_of_fftw
-from ..lowlevel.legendre import analyse, fold, recurrence, rules_at, synthesise, unfold
-from ..lowlevel.records import Layout, Record, numbers_at
+from ..lowlevel.legendre import analyse, fold, rules_at, synthesise, unfold
+from ..lowlevel.records import Layout, Record, floats, numbers_at
 from ..lowlevel.simd import aligned
+from .circle_transport import minus_derivative
 from .latitudes import Latitudes, aligned_copy
 from .sphere_transport import PAIRS, _join, _part, _project, _slopes, _sum_potential, _take
-from .zonal_transport import _sum, _sum_slope
+from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_divergence
 
 
-class Transforms(ABC):
+class Transforms:
     """Four functions for compiled code, ``void f(context, number, source, target)``.
 
     They take the coefficients of one real function, as floats, or values at the points.
@@ -47,51 +45,51 @@ class Transforms(ABC):
         Number of points, in an order of its own.
     components : int
         Number of components of tangent fields.
-    addresses : ndarray of int, (5,)
-        Of the four functions, and the context.
+    functions : Record
+        Addresses of the four functions and their context, see `FUNCTIONS`.
     """
 
     components = 1
     size: int
+    compiled: tuple[CompiledFunction, CompiledFunction, CompiledFunction, CompiledFunction]
 
-    @property
-    @abstractmethod
-    def compiled(self) -> tuple[Any, Any, Any, Any]:
-        """The four functions."""
-
-    def _enter(self, numbers: Any, buffers: Any) -> None:
-        self._buffers = buffers
-        addresses = [buffer.ctypes.data for buffer in buffers]
-        self._context = np.array([*numbers, *addresses], dtype=np.int64)
-        self._enter_context(self._context.ctypes.data)
-
-    def _enter_record(self, record: Record) -> None:
+    def _enter(self, record: Record) -> None:
+        """Have the functions called with a record, in which they find numbers and arrays."""
         self._record = record
-        self._enter_context(record.address)
+        addresses = [function.address for function in self.compiled]
+        names = zip(FUNCTIONS.fields, [*addresses, record.address], strict=True)
+        self.functions = FUNCTIONS.filled(**dict(names))
 
-    def _enter_context(self, context: int) -> None:
-        functions = [function.address for function in self.compiled]
-        self.addresses = np.array([*functions, context], dtype=np.int64)
+
+FUNCTIONS = Layout(
+    "Transforms",
+    dict.fromkeys(("values", "gradient", "analysis", "divergence", "context"), int),
+)
 
 
 # The circle ------------------------------------------------------------------------------------
 
 
+CIRCLE_GRID = Layout("CircleTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
+_circle_at = CIRCLE_GRID.at
+
+
 @njit(**INNER)
 def _circle_values(context, number, source, target, slope):
-    c = integer_array(context, (9,))
-    modes, length, stride = c[0], c[1], c[2]
-    given, values = complex_array(source, (modes,)), float_array(target, (length,))
-    spectrum, found = complex_array(c[7], (stride,)), float_array(c[8], (2 * stride,))
+    """Values of a series at `target`, or those of its slope."""
+    record = _circle_at(context)
+    length, fft = record.length, record.fft
+    series, result = complex_array(source, (record.modes,)), float_array(target, (length,))
+    spectrum, values = fft.spectrum[0], fft.values[0]
     for k in range(number + 1):
-        spectrum[k] = given[k]
+        spectrum[k] = series[k]
         if slope:
-            spectrum[k] = complex(-k * given[k].imag, k * given[k].real)
-    for k in range(number + 1, stride):
+            spectrum[k] = complex(-k * series[k].imag, k * series[k].real)
+    for k in range(number + 1, fft.stride):
         spectrum[k] = 0.0
-    call(c[3], c[4], c[7], c[8])
+    fill_values(fft)
     for j in range(length):
-        values[j] = found[j]
+        result[j] = values[j]
 
 
 @CompiledFunction
@@ -105,118 +103,67 @@ def _gradient_on_circle(context, number, source, target):
 
 
 @njit(**INNER)
-def _circle_coefficients(context, source, target, slope):
-    c = integer_array(context, (9,))
-    modes, length, stride = c[0], c[1], c[2]
-    given, found = float_array(source, (length,)), complex_array(target, (modes,))
-    spectrum, values = complex_array(c[7], (stride,)), float_array(c[8], (2 * stride,))
-    for j in range(length):
-        values[j] = given[j]
-    call(c[5], c[6], c[8], c[7])
-    for k in range(modes):
-        if slope:
-            factor = k / length
-            found[k] = complex(factor * spectrum[k].imag, -factor * spectrum[k].real)
-        else:
-            found[k] = spectrum[k] / length
+def _circle_spectrum(fft, values):
+    """Fill in the spectrum of values, which is not normalised."""
+    for j in range(values.size):
+        fft.values[0, j] = values[j]
+    fill_spectrum(fft)
 
 
 @CompiledFunction
 def _analysis_on_circle(context, number, source, target):
-    c = integer_array(context, (9,))
+    record = _circle_at(context)
+    length, fft, modes = record.length, record.fft, record.modes
+    values = float_array(source, (number, length))
+    result = complex_array(target, (number, modes))
     for i in range(number):
-        _circle_coefficients(context, source + 8 * i * c[1], target + 16 * i * c[0], False)
+        _circle_spectrum(fft, values[i])
+        for k in range(modes):
+            result[i, k] = fft.spectrum[0, k] / length
 
 
 @CompiledFunction
 def _divergence_on_circle(context, number, source, target):
-    _circle_coefficients(context, source, target, True)
+    record = _circle_at(context)
+    _circle_spectrum(record.fft, float_array(source, (record.length,)))
+    result = complex_array(target, (record.modes,))
+    minus_derivative(record.fft.spectrum[0], record.length, result)
 
 
 class CircleTransforms(Transforms):
-    """Those of Fourier series, by FFTW."""
+    """Transforms of Fourier series, by FFTW."""
+
+    compiled = (
+        _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
+    )  # fmt: skip
 
     def __init__(self, degree: int, points: int):
         self.size = good_length_of_fftw(points)
-        self._fft = fft = RealTransform(self.size, rows=1)
-        numbers = (degree + 1, self.size, fft.stride, *fft.inverse, *fft.forward)
-        self._enter(numbers, (fft.spectrum, fft.values))
-
-    @property
-    def compiled(self) -> tuple[Any, Any, Any, Any]:
-        return _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
+        self._fft = RealTransform(self.size, rows=1)
+        fft = self._fft.record
+        self._enter(CIRCLE_GRID.filled(modes=degree + 1, length=self.size, fft=fft))
 
 
 # Axisymmetric functions ------------------------------------------------------------------------
 
 
-class ZonalTransforms(Transforms):
-    """Those of Gegenbauer series: see `zonal_transport`."""
-
-    def __init__(self, degree: int, points: int, dimension: int):
-        latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
-        self.size, half = 2 * latitudes.x.size, latitudes.x.size
-        rules, pairs, sines = latitudes.rules(), latitudes.pairs(0), latitudes.sines_squared
-        record = AXIS.filled(
-            modes=degree + 1,
-            half=half,
-            dimension=dimension,
-            pairs=pairs,
-            width=rules.width,
-            e=recurrence(degree + 2, 0, dimension),
-            ones=np.ones(degree + 1),
-            x=latitudes.x,
-            weights=latitudes.weights,
-            sines=np.sqrt(sines),
-            rules=rules,
-            sums=aligned(4, rules.width),
-            products=aligned(8, rules.width),
-            folded=aligned(8, pairs),
-            series=aligned(4 * pairs),
-        )
-        self._enter_record(record)
-
-    @property
-    def compiled(self) -> tuple[Any, Any, Any, Any]:
-        return _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
-
-
-AXIS = Layout(
+AXIS_GRID = Layout(
     "ZonalTransforms",
-    dict.fromkeys(
-        (
-            *("modes", "half", "dimension", "pairs", "width"),
-            *("e", "ones"),  # (modes + 2,), see `legendre.recurrence`, and (modes,)
-            *("x", "weights", "sines"),  # (half,)
-            "rules",  # a record of RULES
-            *("sums", "products", "folded", "series"),  # (4 or 8, width), (8, pairs), (4 pairs,)
-        ),
-        int,
-    ),
+    {
+        **AXIS,
+        **dict.fromkeys(("weights", "divided_weights", "sines"), floats("half")),
+        "sums": floats(4, "width"),
+    },
 )
-_axis_at = AXIS.at
-
-
-@njit(**INNER)
-def _axis(context):
-    """The arrays of `ZonalTransforms`."""
-    own = _axis_at(context)
-    modes, half, pairs, width = own.modes, own.half, own.pairs, own.width
-    e, ones = float_array(own.e, (modes + 2,)), float_array(own.ones, (modes,))
-    x, weights = float_array(own.x, (half,)), float_array(own.weights, (half,))
-    sines, sums = float_array(own.sines, (half,)), float_array(own.sums, (4, width))
-    products, series = float_array(own.products, (8, width)), float_array(own.series, (4 * pairs,))
-    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
-    rules = rules_at(own.rules)
-    return rules, e, ones, x, weights, sines, sums, products, folded, found, series
+_axis_at = AXIS_GRID.at
 
 
 @CompiledFunction
 def _values_on_axis(context, number, source, target):
-    rules, _, ones, x, _, _, sums, _, folded, _, series = _axis(context)
-    half = x.size
-    given, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
-    _sum(given, ones, rules, series, folded, sums)
+    record = _axis_at(context)
+    x, sums, half = record.x, record.sums, record.half
+    series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
+    sum_series(series, record.ones, record, sums)
     for j in range(half):
         even, odd = sums[0, j], x[j] * sums[2, j]
         values[j], values[half + j] = even + odd, even - odd
@@ -224,88 +171,66 @@ def _values_on_axis(context, number, source, target):
 
 @CompiledFunction
 def _gradient_on_axis(context, number, source, target):
-    rules, e, ones, x, _, sines, sums, _, folded, _, series = _axis(context)
-    half, dimension = x.size, _axis_at(context).dimension
-    given, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
-    _sum_slope(given, ones, number, e, dimension, rules, series, folded, sums)
+    record = _axis_at(context)
+    x, sines, sums, half = record.x, record.sines, record.sums, record.half
+    series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
+    sum_slope(series, record.ones, number, record, sums)
     for j in range(half):
         even, odd = sums[0, j] / sines[j], x[j] * sums[2, j] / sines[j]
         values[j], values[half + j] = even + odd, even - odd
 
 
+@njit(**INNER)
+def _analyse_axis(record, values, weights):
+    """Fill in the coefficients of a function, every second place of `series`, by its values."""
+    x, half, products = record.x, record.half, record.products
+    for j in range(half):
+        f, g = weights[j] * values[j], weights[j] * values[half + j]
+        products[0, j], products[4, j] = f + g, x[j] * (f - g)
+    analyse(0, record.rules, products, record.unfolded, record.pairs)
+    unfold(0, record.rules, record.unfolded, record.pairs, record.series)
+
+
 @CompiledFunction
 def _analysis_on_axis(context, number, source, target):
-    rules, _, ones, x, weights, _, _, products, _, found, series = _axis(context)
-    half, modes = x.size, ones.size
-    given, result = float_array(source, (number, 2 * half)), float_array(target, (number, modes))
+    record = _axis_at(context)
+    modes, series = record.modes, record.series
+    values = float_array(source, (number, 2 * record.half))
+    result = float_array(target, (number, modes))
     for i in range(number):
-        for j in range(half):
-            f, g = weights[j] * given[i, j], weights[j] * given[i, half + j]
-            products[0, j], products[4, j] = f + g, x[j] * (f - g)
-        analyse(0, rules, products, found, series.size // 4)
-        unfold(0, rules, found, series.size // 4, series)
+        _analyse_axis(record, values[i], record.weights)
         for l in range(modes):
             result[i, l] = series[2 * l]
 
 
 @CompiledFunction
 def _divergence_on_axis(context, number, source, target):
-    rules, e, ones, x, weights, sines, _, products, _, found, series = _axis(context)
-    half, modes, dimension = x.size, ones.size, _axis_at(context).dimension
-    given, result = float_array(source, (2 * half,)), float_array(target, (modes,))
-    for j in range(half):
-        weight = weights[j] / sines[j]
-        f, g = weight * given[j], weight * given[half + j]
-        products[0, j], products[4, j] = f + g, x[j] * (f - g)
-    analyse(0, rules, products, found, series.size // 4)
-    unfold(0, rules, found, series.size // 4, series)
-    result[0] = 0.0
-    for l in range(1, modes):
-        up, down = l * e[l + 1], (l + dimension - 2) * e[l]
-        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
+    record = _axis_at(context)
+    values = float_array(source, (2 * record.half,))
+    _analyse_axis(record, values, record.divided_weights)
+    weak_divergence(record, float_array(target, (record.modes,)))
+
+
+class ZonalTransforms(Transforms):
+    """Transforms of Gegenbauer series: see `zonal_transport`."""
+
+    compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
+
+    def __init__(self, degree: int, points: int, dimension: int):
+        latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
+        self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
+        values = axis_values(latitudes, degree)
+        record = AXIS_GRID.filled(
+            **values,
+            weights=latitudes.weights,
+            divided_weights=latitudes.weights / sines,
+            sines=sines,
+            sums=aligned(4, values["rules"].width),
+        )
+        self._enter(record)
 
 
 # S^2 -------------------------------------------------------------------------------------------
-
-
-class SphereTransforms(Transforms):
-    """Those of spherical harmonics: see `sphere_transport`."""
-
-    components = 2
-
-    def __init__(self, degree: int, points: int):
-        half, length = -(-points // (4 * PAIRS)) * PAIRS, good_length(points)
-        latitudes = Latitudes(half, degree + 1, degree)
-        self.size, pairs, factors = 2 * half * length, latitudes.pairs(0), radices(length)
-        sines, weights = np.sqrt(latitudes.sines_squared), latitudes.weights / (2 * length)
-        both = np.stack([weights, weights * latitudes.x])
-        record = SPHERE.filled(
-            degree=degree,
-            half=half,
-            length=length,
-            pairs=pairs,
-            ones=np.ones(degree + 1),
-            slopes=_slopes(degree),
-            x=aligned_copy(latitudes.x),
-            weights=aligned_copy(both),
-            divided_weights=aligned_copy(both / sines),
-            rules=latitudes.rules(),
-            divided=latitudes.rules(latitudes.start / sines),
-            sums=aligned(degree + 1, 8, half),
-            spectrum=aligned(length, 2, PAIRS),
-            scratch=aligned(length, 2, PAIRS),
-            result=aligned(length, 2, PAIRS),
-            folded=aligned(8, pairs),
-            series=aligned(2, 4 * pairs + 8),
-            passes=len(factors),
-            factors=np.array(factors),
-            turns=twiddles(factors),
-        )
-        self._enter_record(record)
-
-    @property
-    def compiled(self) -> tuple[Any, Any, Any, Any]:
-        return _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
 
 
 SPHERE = Layout(
@@ -426,3 +351,42 @@ def _divergence_on_sphere(context, number, source, target):
         up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
         _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
         begin += degree + 1 - m
+
+
+class SphereTransforms(Transforms):
+    """Transforms of spherical harmonics: see `sphere_transport`."""
+
+    components = 2
+    compiled = (
+        _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
+    )  # fmt: skip
+
+    def __init__(self, degree: int, points: int):
+        half, length = -(-points // (4 * PAIRS)) * PAIRS, good_length(points)
+        latitudes = Latitudes(half, degree + 1, degree)
+        self.size, pairs, factors = 2 * half * length, latitudes.pairs(0), radices(length)
+        sines, weights = np.sqrt(latitudes.sines_squared), latitudes.weights / (2 * length)
+        both = np.stack([weights, weights * latitudes.x])
+        record = SPHERE.filled(
+            degree=degree,
+            half=half,
+            length=length,
+            pairs=pairs,
+            ones=np.ones(degree + 1),
+            slopes=_slopes(degree),
+            x=aligned_copy(latitudes.x),
+            weights=aligned_copy(both),
+            divided_weights=aligned_copy(both / sines),
+            rules=latitudes.rules(),
+            divided=latitudes.rules(latitudes.start / sines),
+            sums=aligned(degree + 1, 8, half),
+            spectrum=aligned(length, 2, PAIRS),
+            scratch=aligned(length, 2, PAIRS),
+            result=aligned(length, 2, PAIRS),
+            folded=aligned(8, pairs),
+            series=aligned(2, 4 * pairs + 8),
+            passes=len(factors),
+            factors=np.array(factors),
+            turns=twiddles(factors),
+        )
+        self._enter(record)

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
+from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import (
+    RULES,
     analyse,
     fold,
     recurrence,
-    rules_at,
     synthesise,
     unfold,
     values_at_the_pole,
 )
-from ..lowlevel.records import Layout
+from ..lowlevel.records import Field, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
 from .contract import Transport, bands_of
@@ -74,12 +74,33 @@ class PolynomialTransport(Transport):
         rates = attraction * sizes * (l * (l + dimension - 2.0) / (dimension - 1))
         size = modes + band // 2 + 2  # what lies beyond does not come back to the modes kept
         x = np.cos(np.pi * (np.arange(LANES * (band // 2 + 2)) + 0.5) / (LANES * (band // 2 + 2)))
-        buffers = [
-            *(rates, recurrence(size + 1, 0, dimension), x),
-            *(aligned(2, size), aligned(2, x.size), aligned(size), self.speed),
-        ]
-        numbers = (modes, band, len(attraction), dimension, size, x.size)
-        self._enter(_polynomial, (self._apart, *numbers), buffers)
+        record = POLYNOMIAL.filled(
+            apart=self._apart,
+            band=band,
+            dimension=dimension,
+            rates=rates,
+            e=recurrence(size + 1, 0, dimension),
+            x=x,
+            sums=aligned(2, size),
+            slopes=aligned(2, x.size),
+            padded=aligned(size),
+            speed=self.speed,
+        )
+        self._enter(_polynomial, record)
+
+
+POLYNOMIAL = Layout(
+    "PolynomialTransport",
+    {
+        **dict.fromkeys(("apart", "band", "dimension"), int),
+        "rates": floats("tables", "modes"),
+        "e": floats("e_size"),  # see `legendre.recurrence`
+        "x": floats("count"),
+        **{"sums": floats(2, "size"), "slopes": floats(2, "count"), "padded": floats("size")},
+        "speed": floats(1),
+    },
+)
+_polynomial_at = POLYNOMIAL.at
 
 
 def _band(attraction: np.ndarray, dimension: int) -> int:
@@ -89,14 +110,14 @@ def _band(attraction: np.ndarray, dimension: int) -> int:
 
 @CompiledFunction
 def _polynomial(context, member, source, target):
-    c, apart = integer_array(context + 8, (13,)), integer_array(context, (1,))[0]
-    modes, band, tables, d, size, count = c[0], c[1], c[2], c[3], c[4], c[5]
+    record = _polynomial_at(context)
+    modes, band, d, size, count = (
+        record.modes, record.band, record.dimension, record.size, record.count
+    )  # fmt: skip
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
-    moving = float_array(source + apart, (modes,))
-    rates = float_array(c[6], (tables, modes))[member if tables > 1 else 0]
-    e, x = float_array(c[7], (size + 2,)), float_array(c[8], (count,))
-    sums, slopes = float_array(c[9], (2, size)), float_array(c[10], (2, count))
-    padded, highest = float_array(c[11], (size,)), float_array(c[12], (1,))
+    moving = float_array(source + record.apart, (modes,))
+    rates = record.rates[member if record.tables > 1 else 0]
+    e, x, sums, slopes, padded = record.e, record.x, record.sums, record.slopes, record.padded
     for l in range(size):
         padded[l] = density[l] if l < modes else 0.0
         sums[0, l] = sums[1, l] = 0.0
@@ -111,7 +132,7 @@ def _polynomial(context, member, source, target):
     f, slope, largest = sums[last], slopes[last], 0.0
     for j in range(count):
         largest = max(largest, slope[j] * slope[j] * (1 - x[j]) * (1 + x[j]))
-    highest[0] = max(highest[0], np.sqrt(largest))
+    record.speed[0] = max(record.speed[0], np.sqrt(largest))
     result[0] = 0.0
     for l in range(1, modes):
         result[l] = (l + d - 2) * e[l] * f[l - 1] - l * e[l + 1] * f[l + 1]
@@ -152,86 +173,85 @@ class QuotientTransport(Transport):
         super().__init__(
             attraction, normaliser, members, modes, pairs, _band(attraction, dimension)
         )
-        self.latitudes = rules = Latitudes(-(-self.points // 4), modes, 0, dimension)
-        steps, records, half = rules.pairs(0), rules.rules(), rules.x.size
+        self.latitudes = latitudes = Latitudes(-(-self.points // 4), modes, 0, dimension)
+        values = axis_values(latitudes, self.degree)
         record = QUOTIENT.filled(
+            **values,
             apart=self._apart,
-            degree=self.degree,
             band=self.band,
-            half=half,
-            width=records.width,
-            tables=len(attraction),
-            dimension=dimension,
-            pairs=steps,
             attraction=self.tables[0],
             normaliser=self.tables[1],
-            ones=np.ones(modes),
-            e=recurrence(modes + 1, 0, dimension),
-            x=rules.x,
-            weights=rules.weights / rules.sines_squared,
-            sines_squared=rules.sines_squared,
-            rules=records,
-            sums=aligned(3, 4, records.width),
-            products=aligned(8, records.width),
-            folded=aligned(8, steps),
-            series=aligned(4 * steps),
+            weights=latitudes.weights / latitudes.sines_squared,
+            sines_squared=latitudes.sines_squared,
+            sums=aligned(3, 4, values["rules"].width),
             speed=self.speed,
         )
-        self._enter_record(_quotient, record)
+        self._enter(_quotient, record)
+
+
+AXIS: dict[str, Field] = {
+    "dimension": int,
+    "e": floats("e_size"),  # see `legendre.recurrence`
+    "ones": floats("modes"),
+    "x": floats("half"),
+    "rules": RULES,
+    "products": floats(8, "width"),
+    **{"folded": floats(4, "pairs"), "unfolded": floats("pairs", 8)},  # in the same memory
+    "series": floats("series_size"),
+}
+
+
+def axis_values(latitudes: Latitudes, degree: int) -> dict[str, Any]:
+    """The values of AXIS, which all records of sums along the axis have, for modes to a degree."""
+    pairs, rules, d = latitudes.pairs(0), latitudes.rules(), latitudes.dimension
+    folded = aligned(8, pairs)
+    return {
+        "dimension": d,
+        "e": recurrence(degree + 2, 0, d),
+        "ones": np.ones(degree + 1),
+        "x": latitudes.x,
+        "rules": rules,
+        "products": aligned(8, rules.width),
+        "folded": folded[:4],
+        "unfolded": folded.reshape(pairs, 8),
+        "series": aligned(4 * pairs),
+    }
 
 
 QUOTIENT = Layout(
     "QuotientTransport",
-    dict.fromkeys(
-        (
-            *("apart", "degree", "band", "half", "width", "tables", "dimension", "pairs"),
-            *("attraction", "normaliser", "ones"),  # (tables, degree + 1), the last (degree + 1,)
-            "e",  # (degree + 3,), see `legendre.recurrence`
-            *("x", "weights", "sines_squared"),  # (half,), the weights divided by sin^2
-            "rules",  # a record of RULES
-            "sums",  # (3, 4, width)
-            *("products", "folded", "series"),  # (8, width), (8, pairs), (4 pairs,)
-            "speed",
-        ),
-        int,
-    ),
+    {
+        **AXIS,
+        **dict.fromkeys(("apart", "band"), int),
+        **dict.fromkeys(("attraction", "normaliser"), floats("tables", "modes")),
+        **dict.fromkeys(("weights", "sines_squared"), floats("half")),  # weights over sin^2
+        "sums": floats(3, 4, "width"),
+        "speed": floats(1),
+    },
 )
 _quotient_at = QUOTIENT.at
 
 
 @CompiledFunction
 def _quotient(context, member, source, target):
-    own = _quotient_at(context)
-    degree, band, half, tables = own.degree, own.band, own.half, own.tables
-    d, pairs, width, modes = own.dimension, own.pairs, own.width, degree + 1
-    density, result = float_array(source, (modes,)), float_array(target, (modes,))
-    moving = float_array(source + own.apart, (modes,))
-    table = member if tables > 1 else 0
-    attraction = float_array(own.attraction, (tables, modes))[table]
-    e, x = float_array(own.e, (degree + 3,)), float_array(own.x, (half,))
-    weights, sines = float_array(own.weights, (half,)), float_array(own.sines_squared, (half,))
-    rules, ones = rules_at(own.rules), float_array(own.ones, (modes,))
-    sums, products = float_array(own.sums, (3, 4, width)), float_array(own.products, (8, width))
-    folded, series = float_array(own.folded, (4, pairs)), float_array(own.series, (4 * pairs,))
-
-    _sum(density, ones, rules, series, folded, sums[0])
-    _sum_slope(moving, attraction, band, e, d, rules, series, folded, sums[1])
-    normaliser = float_array(own.normaliser, (tables, modes))[table]
-    _sum(moving, normaliser, rules, series, folded, sums[2])
-    speed = _multiply(sums, x, weights, sines, products)
-    highest = float_array(own.speed, (1,))
-    highest[0] = max(highest[0], speed)
-    found = float_array(own.folded, (pairs, 8))
-    analyse(0, rules, products, found, pairs)
-    unfold(0, rules, found, pairs, series)
-    result[0] = 0.0
-    for l in range(1, modes):
-        up, down = l * e[l + 1], (l + d - 2) * e[l]
-        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
+    record = _quotient_at(context)
+    modes, sums = record.modes, record.sums
+    density, moving = float_array(source, (modes,)), float_array(source + record.apart, (modes,))
+    table = member if record.tables > 1 else 0
+    sum_series(density, record.ones, record, sums[0])
+    sum_slope(moving, record.attraction[table], record.band, record, sums[1])
+    sum_series(moving, record.normaliser[table], record, sums[2])
+    speed = _multiply(record, sums)
+    record.speed[0] = max(record.speed[0], speed)
+    analyse(0, record.rules, record.products, record.unfolded, record.pairs)
+    unfold(0, record.rules, record.unfolded, record.pairs, record.series)
+    weak_divergence(record, float_array(target, (modes,)))
 
 
 @njit(**INNER)
-def _sum(density, multipliers, rules, series, folded, sums):
+def sum_series(density, multipliers, record, sums):
+    """Values of multipliers times a density, even and odd parts, of a record with AXIS."""
+    series, folded, rules = record.series, record.folded, record.rules
     for i in range(series.size):
         series[i] = 0.0
     for l in range(density.size):
@@ -240,21 +260,34 @@ def _sum(density, multipliers, rules, series, folded, sums):
 
 
 @njit(**INNER)
-def _sum_slope(density, attraction, band, e, dimension, rules, series, folded, sums):
-    """G = sin(theta) d_theta g for the potential g = W * mu."""
+def sum_slope(density, attraction, band, record, sums):
+    """Values of G = sin(theta) d_theta g for the potential g = W * mu, as `sum_series`."""
+    series, folded, rules = record.series, record.folded, record.rules
+    e, d = record.e, record.dimension
     for i in range(series.size):
         series[i] = 0.0
     for l in range(band + 1):
         g = attraction[l] * density[l]
         series[2 * l + 2] += l * e[l + 1] * g
         if l > 0:
-            series[2 * l - 2] -= (l + dimension - 2) * e[l] * g
+            series[2 * l - 2] -= (l + d - 2) * e[l] * g
     synthesise(0, rules, folded, fold(0, rules, series, band + 2, folded), sums)
 
 
+@njit(**INNER)
+def weak_divergence(record, result):
+    """Coefficients of -div of a field along the meridians, from those in `series`."""
+    e, d, series = record.e, record.dimension, record.series
+    result[0] = 0.0
+    for l in range(1, result.size):
+        up, down = l * e[l + 1], (l + d - 2) * e[l]
+        result[l] = up * series[2 * l + 2] - down * series[2 * l - 2]
+
+
 @njit(**INNER, error_model="numpy")
-def _multiply(sums, x, weights, sines, products):
+def _multiply(record, sums):
     """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
+    x, weights, sines, products = record.x, record.weights, record.sines_squared, record.products
     largest = 0.0
     for j in range(sines.size):
         total = difference = 0.0

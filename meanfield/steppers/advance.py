@@ -9,11 +9,11 @@ from typing import NamedTuple
 from ..lowlevel.compilation import njit
 from ..lowlevel.records import Layout, numbers_at
 from .attempt import (
-    EQUATION,
+    EQUATION_FIELDS,
+    IN_STEP,
     JOURNAL,
-    MEMORY,
-    SCHEME,
-    STEP,
+    MEMORY_FIELDS,
+    SCHEME_FIELDS,
     add_product,
     attempt,
     norm,
@@ -24,13 +24,13 @@ from .clock import NO_STEP, Clock, accepted, after, planned_to, rejected, replan
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
-ROUNDING = 1e-15  # a step in which nothing moves by more has no error but that of rounding
-CLOSE = 1 + 1e-6  # parts of a step within which an output may turn out to be
-TAIL_ERROR = 0.5  # how much of the last coefficients allowed may be the error of a step
+STEP_ROUNDING = 1e-15  # a step in which nothing moves by more has no error but that of rounding
+OUTPUT_MARGIN = 1 + 1e-6  # parts of a step within which an output may turn out to be
+TAIL_ERROR_PART = 0.5  # how much of the last coefficients allowed may be the error of a step
 
 
 class Rules(NamedTuple):
-    """What the loop watches.
+    """Bounds that the time loop checks after each step.
 
     rtol : relative error of a step; 0 for a fixed step
     error_order : order in the step size of the error estimate
@@ -48,7 +48,7 @@ class Rules(NamedTuple):
     steady: float
 
 
-ERRAND = {
+TASK_FIELDS = {
     "target": float,  # the time to step towards
     "output": float,  # come back once this time is reached or passed
     "limit": float,  # attempts
@@ -58,24 +58,24 @@ ERRAND = {
     "given": int,  # for SLOPES: address of states (members, modes); for RATES: of weights
     "result": int,  # for SLOPES: address of the slopes
 }
-ROW = Layout(
+EQUATION_ROW = Layout(
     "Row",
     {
-        **EQUATION,
-        **SCHEME,
-        **MEMORY,
+        **EQUATION_FIELDS,
+        **SCHEME_FIELDS,
+        **MEMORY_FIELDS,
         **{f"before_{name}": float for name in Clock._fields},
         **{f"clock_{name}": float for name in Clock._fields},
         **dict.fromkeys(Rules._fields, float),
-        **ERRAND,
+        **TASK_FIELDS,
     },
 )
 """The record of one equation and of its run for compiled code, with addresses of arrays.
 
 The clock `before` is that at the beginning of the last step.
 """
-ROW_SIZE = ROW.dtype.itemsize
-_row_at = ROW.at
+ROW_SIZE = EQUATION_ROW.dtype.itemsize
+_row_at = EQUATION_ROW.at
 
 ADVANCE, SLOPES, RATES = range(3)
 
@@ -107,13 +107,13 @@ def run(records, which, task, zero):
         kept[0] = speed[0]
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def front_of(row, states):
     """The address of the present state or slope of the first member."""
     return states + row.front * row.members * row.size
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _clock(row):
     return Clock(
         row.clock_t,
@@ -126,14 +126,14 @@ def _clock(row):
     )
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _set_clock(row, clock):
     row.clock_t, row.clock_start, row.clock_step = clock.t, clock.start, clock.step
     row.clock_planned, row.clock_taken = clock.planned, clock.taken
     row.clock_proposal, row.clock_previous_error = clock.proposal, clock.previous_error
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _remember(row, clock):
     """Let `clock` be that at the beginning of the last step."""
     row.before_t, row.before_start, row.before_step = clock.t, clock.start, clock.step
@@ -141,7 +141,7 @@ def _remember(row, clock):
     row.before_proposal, row.before_previous_error = clock.proposal, clock.previous_error
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _advance(row, zero):
     """Step until something else is due; the code says what."""
     clock, verdict = _clock(row), PAUSED
@@ -151,7 +151,7 @@ def _advance(row, zero):
         clock = planned_to(clock, row.target, not row.rtol > 0)
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
-        keep = clock.t + CLOSE * clock.step >= row.output and row.output < row.target
+        keep = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
         end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
             row, clock.t, end, row.tail_degree, row.coarse_degree, keep, zero
@@ -160,7 +160,7 @@ def _advance(row, zero):
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
             error = excess if excess > error else error
             if row.tail > 0:
-                unresolved = row.rtol * tail_error / (TAIL_ERROR * row.tail)
+                unresolved = row.rtol * tail_error / (TAIL_ERROR_PART * row.tail)
                 error = unresolved if unresolved > error else error
         verdict = _judge(row, error, tail)
         if verdict == _ACCEPTED:
@@ -193,7 +193,7 @@ def _advance(row, zero):
     return verdict
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _judge(row, error, tail):
     if not math.isfinite(error):
         return NOT_FINITE if row.rtol == 0 else _REJECTED
@@ -204,7 +204,7 @@ def _judge(row, error, tail):
     return _ACCEPTED
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _hopeless(row, step, rate):
     """After a step that was rejected: whether a shorter one would be too.
 
@@ -214,7 +214,7 @@ def _hopeless(row, step, rate):
     for k in range(row.floats):
         top = degrees[k] if degrees[k] > top else top
     fastest = numbers_at(row.speed, 0, 0.0)[0] * top
-    if 0 < step * (fastest if fastest > rate else rate) < ROUNDING:
+    if 0 < step * (fastest if fastest > rate else rate) < STEP_ROUNDING:
         return True
     slope = numbers_at(front_of(row, row.slope), 0, 0.0)
     for k in range(row.members * row.floats):
@@ -223,7 +223,7 @@ def _hopeless(row, step, rate):
     return False
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _look_around(row, coarse_tail, arrived, zero):
     if row.steady > 0:
         u, slope = front_of(row, row.u), front_of(row, row.slope)
@@ -236,7 +236,7 @@ def _look_around(row, coarse_tail, arrived, zero):
     return PAUSED
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def rate_of_change(row, u, slope, weights, zero):
     """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten."""
     largest, total = 0.0, numbers_at(row.stage, 0, zero)

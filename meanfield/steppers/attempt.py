@@ -11,19 +11,19 @@ from ..lowlevel.simd import LANES, as_bits, from_bits, load, spread, sum_of
 from .eigenbasis import BACK, FORTH
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
-STEP = {**INNER, "error_model": "numpy"}
+IN_STEP = {**INNER, "error_model": "numpy"}
 
-TRANSPORT = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
+TRANSPORT_SPEED = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
 
-HUGE = 1e100
+HUGE_SPEED = 1e100
 
 JOURNAL = 1024  # accepted steps that are remembered until they are read
-HIGHEST = 3  # order of the phi functions
+HIGHEST_PHI = 3  # order of the phi functions
 _RADIUS = 4.0  # within which their recurrence cancels
 _TERMS = 32
-_RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST + 1)
+_RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST_PHI + 2)
 
-EQUATION = {
+EQUATION_FIELDS = {
     "nonlinear": int,  # the address of N: void N(context, member, source, target)
     "context": int,  # its first argument
     "first": int,  # the number that N gives to the first member; the others follow
@@ -47,7 +47,7 @@ EQUATION = {
     "parseval": int,  # weights of squared coefficients of a function (L2)
     "degrees": int,  # of the coefficients, one for each float
 }
-SCHEME = {
+SCHEME_FIELDS = {
     "last": int,  # the row of the table after the solution: that of the error estimate
     "rows": int,  # of the table: stages, the solution, one or two estimates
     "slots": int,
@@ -60,7 +60,7 @@ SCHEME = {
     "stability": float,
     "joined": int,  # whether the error is by both estimates, see `Scheme`
 }
-MEMORY = {
+MEMORY_FIELDS = {
     "u": int,  # (2, members, modes) the state before and after a step
     "slope": int,  # (2, members, modes) N of it
     "front": int,  # which of the two is the present one
@@ -68,6 +68,7 @@ MEMORY = {
     "stage": int,  # (modes,) the argument of a stage
     "modal": int,  # (2, modes) two vectors in the eigenbasis
     "phi": int,  # (node_count, 4)
+    "derived": int,  # whether decay and weights are derivatives by L
     "decay": int,  # (rows, linear_rows, linear_modes) factors of u
     "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
     "weighed_step": float,  # the step that the weights are for
@@ -100,16 +101,35 @@ def phi_functions(z, values):
         values[3] = (values[2] - 0.5) / z
         return
     series = 1 + 0 * z
-    for m in range(_TERMS + HIGHEST - 1, HIGHEST - 1, -1):
+    for m in range(_TERMS + HIGHEST_PHI - 1, HIGHEST_PHI - 1, -1):
         series = 1 + z * _RECIPROCAL[m] * series
     values[3] = series / 6
     values[2] = z * values[3] + 0.5
     values[1] = z * values[2] + 1
 
 
-@njit(**STEP)
+@njit(**INNER, error_model="numpy")
+def phi_slopes(z, values, factor):
+    """Replace phi_0(z), ..., phi_3(z) by factor * phi_j'(z), phi_j' = phi_j - j phi_(j+1).
+
+    For |z| >= 4 by z phi_j' = phi_(j-1) - j phi_j, which is the same.
+    """
+    if abs(z) >= _RADIUS:
+        for j in range(HIGHEST_PHI, 0, -1):
+            values[j] = factor * ((values[j - 1] - j * values[j]) / z)
+    else:
+        series = 1 + 0 * z  # phi_4 by its Taylor series, 4! phi_4 = 1 + z/5 (1 + z/6 (...))
+        for m in range(_TERMS + HIGHEST_PHI, HIGHEST_PHI, -1):
+            series = 1 + z * _RECIPROCAL[m] * series
+        for j in range(1, HIGHEST_PHI):
+            values[j] = factor * (values[j] - j * values[j + 1])
+        values[HIGHEST_PHI] = factor * (values[HIGHEST_PHI] - HIGHEST_PHI * (series / 24))
+    values[0] = factor * values[0]
+
+
+@njit(**IN_STEP)
 def weigh(row, step, zero):
-    """Compute the weights of the scheme for steps of this size."""
+    """Compute the weights of the scheme for steps of this size, or their derivatives by L."""
     modes, rows, slots = row.linear_modes, row.rows, row.slots
     linear, phi = numbers_at(row.linear, 0, zero), numbers_at(row.phi, 0, zero)
     decay, weights = numbers_at(row.decay, 0, zero), numbers_at(row.weights, 0, zero)
@@ -129,26 +149,27 @@ def weigh(row, step, zero):
                         weights[to] = weights[to - 1]
                 continue
             for node in range(row.node_count):
-                phi_functions(
-                    nodes[node] * step * z, numbers_at(row.phi, node * (HIGHEST + 1), zero)
-                )
+                values = numbers_at(row.phi, node * (HIGHEST_PHI + 1), zero)
+                phi_functions(nodes[node] * step * z, values)
+                if row.derived:
+                    phi_slopes(nodes[node] * step * z, values, nodes[node] * step)
             for i in range(row.last):
-                decay[i * of_stage * modes + at] = phi[decay_nodes[i] * (HIGHEST + 1)]
+                decay[i * of_stage * modes + at] = phi[decay_nodes[i] * (HIGHEST_PHI + 1)]
             for i in range(rows):
                 for slot in range(slots):
                     weights[(i * of_stage + member) * of_row + slot * modes + k] = 0.0
             for e in range(row.entry_count):
                 i, slot = int(entries[5 * e]), int(entries[5 * e + 1])
-                which = int(entries[5 * e + 2]) * (HIGHEST + 1) + int(entries[5 * e + 3])
+                which = int(entries[5 * e + 2]) * (HIGHEST_PHI + 1) + int(entries[5 * e + 3])
                 to = (i * of_stage + member) * of_row + slot * modes + k
                 weights[to] += step * entries[5 * e + 4] * phi[which]
     row.weighed_step = step
     row.weighed += 1
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
-    """One step with the weights at hand, from the front of u and slope to their back.
+    """Try one step with the present weights, from the front of u and slope to their back.
 
     The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
     step: a run that is resumed there asks for it at this time. `keep` the slopes of every member
@@ -183,7 +204,7 @@ def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
     return error, rate, math.sqrt(from_bits(tail)), math.sqrt(from_bits(coarse_tail)), tail_error
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
     """The step of one member: all its stages while its arrays are in the cache.
 
@@ -204,13 +225,13 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         evaluate(row.change, row.basis, FORTH, u, start)
         evaluate(row.change, row.basis, FORTH, old_slope, slopes)
     else:
-        _copy(modes, old_slope, slopes, zero)
+        copy(modes, old_slope, slopes, zero)
     for i in range(row.rows):  # the stages, the solution and one or two estimates
         target = new if i == last - 1 else row.stage
         sums = row.modal + size if is_modal else target
         of_step = i * row.linear_rows + of_member
         decay, weights = of_step * row.linear_modes, of_step * of_row
-        _combine(row, sums, start, decay, weights, i * slots, slopes, zero)
+        combine(row, sums, start, decay, weights, i * slots, slopes, zero)
         if is_modal:
             evaluate(row.change, row.basis, BACK, sums, target)
         if i < last:
@@ -227,7 +248,7 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         else:
             second = norm(row, row.stage, row.metric)
     if not is_modal:
-        _copy(modes, slopes + last * size, new_slope, zero)
+        copy(modes, slopes + last * size, new_slope, zero)
     if row.joined:
         error = math.sqrt(error * error + second * second)
     elif row.rows > last + 1 and error > 0:
@@ -236,15 +257,15 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
     return error / (after if after > before else before), tail
 
 
-@njit(**STEP)
-def _copy(count, source, target, zero):
+@njit(**IN_STEP)
+def copy(count, source, target, zero):
     f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
     for k in range(count):
         g[k] = f[k]
 
 
-@njit(**STEP)
-def _combine(row, target, u, decay, weights, columns, slopes, zero):
+@njit(**IN_STEP)
+def combine(row, target, u, decay, weights, columns, slopes, zero):
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
 
     Takes the index of the first factor, of the first weight and of the first column.
@@ -275,7 +296,7 @@ def _combine(row, target, u, decay, weights, columns, slopes, zero):
                 f[k] += a[k] * p[k] + b[k] * q[k]
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def slope_of(row, member, u, slope, zero):
     """slope = N(u) for one member, and L u for an explicit scheme; both are addresses."""
     evaluate(row.nonlinear, row.context, row.first + member, u, slope)
@@ -283,13 +304,13 @@ def slope_of(row, member, u, slope, zero):
         _add_linear(row, member, u, slope, zero)
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _add_linear(row, member, u, slope, zero):
     """Add L u to the slope for an explicit scheme."""
     add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def add_product(row, linear, of_member, u, total, zero):
     """Add L u to the numbers at `total`; L (rows, modes) is diagonal, perhaps in a basis."""
     modes, product = row.modes, row.modal + row.size
@@ -308,17 +329,17 @@ def add_product(row, linear, of_member, u, total, zero):
         f[k] += h[k]
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def fastest_rate(row, speed, zero):
     """The rate that bounds a step, at the speed met last: see `attempt`."""
     largest, modes, per_number = 0, row.modes, row.floats // row.modes
     degrees = numbers_at(row.degrees, 0, 0)
     if row.added_rows > 0:
         added = numbers_at(row.added, 0, zero)
-        unit = speed if speed > HUGE else 1.0  # squares of larger rates are no floats
+        unit = speed if speed > HUGE_SPEED else 1.0  # squares of larger rates are no floats
         for member in range(row.added_rows):
             for k in range(modes):
-                transport = degrees[k * per_number] * (TRANSPORT * speed / unit)
+                transport = degrees[k * per_number] * (TRANSPORT_SPEED * speed / unit)
                 damping = abs(added[member * modes + k]) / unit
                 rate = as_bits(math.sqrt(transport * transport + damping * damping))
                 largest = rate if rate > largest else largest
@@ -332,7 +353,7 @@ def fastest_rate(row, speed, zero):
     return from_bits(largest)
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def _largest_beyond(row, degree, f):
     """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
     largest, values, degrees = 0, numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
@@ -348,7 +369,7 @@ def _largest_beyond(row, degree, f):
     return largest
 
 
-@njit(**STEP)
+@njit(**IN_STEP)
 def norm(row, f, weights):
     """sqrt(sum weights |f|^2), nan and inf included, with eight sums side by side."""
     values, factors, count = numbers_at(f, 0, 0.0), numbers_at(weights, 0, 0.0), row.floats

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..lowlevel.compilation import jitable
 
-MANY = 2.0**53  # steps: a plan for as many is never carried out to its end
+MANY_STEPS = 2.0**53  # steps: a plan for as many is never carried out to its end
 NO_STEP = 2.0**-1022  # the smallest normal number
-LAST = 2  # steps of a run with error control that are made equal
+LAST_STEPS = 2  # steps of a run with error control that are made equal
 
 
 class Clock(NamedTuple):
@@ -40,7 +40,7 @@ def started(proposal: float) -> Clock:
 
 
 def restored(values: np.ndarray) -> Clock:
-    """The clock whose numbers are these."""
+    """The clock with these numbers, in the order of its fields."""
     t, start, step, planned, taken, proposal, previous = values.tolist()
     return Clock(t, start, step, int(planned), int(taken), proposal, previous)
 
@@ -49,11 +49,11 @@ def restored(values: np.ndarray) -> Clock:
 def _steps_to(target, t, step, fixed):
     """The number of equal steps, each at most `step` long, from t to the target.
 
-    With error control MANY, where they are more than LAST.
+    With error control MANY_STEPS, where they are more than LAST_STEPS.
     """
-    steps = (target - t) / step * (1 - 1e-12) if step > 0 else MANY
-    if steps >= MANY or (steps > LAST and not fixed):
-        return int(MANY)
+    steps = (target - t) / step * (1 - 1e-12) if step > 0 else MANY_STEPS
+    if steps >= MANY_STEPS or (steps > LAST_STEPS and not fixed):
+        return int(MANY_STEPS)
     return math.ceil(steps) if steps > 1 else 1
 
 
@@ -63,7 +63,7 @@ def planned_to(clock, target, fixed):
     if clock.taken < clock.planned:
         return clock
     planned = _steps_to(target, clock.t, clock.proposal, fixed)
-    step = (target - clock.t) / planned if planned < MANY else clock.proposal
+    step = (target - clock.t) / planned if planned < MANY_STEPS else clock.proposal
     return Clock(clock.t, clock.t, step, planned, 0, clock.proposal, clock.previous_error)
 
 
@@ -75,13 +75,13 @@ def replanned(clock, proposal):
 
 @jitable
 def shows(t, step):
-    """Whether a step is long enough for the clock to show at t, rather than round it up or off."""
+    """True if a step from t is at least half a unit in the last place of t."""
     return t + step / 2 > t
 
 
 @jitable
 def rejected(clock, relative, error_order):
-    """After a step whose error was `relative` times the one allowed: a shorter one."""
+    """The clock after a rejected step with an error of `relative` bounds: a shorter step."""
     factor = 0.25
     if math.isfinite(relative):
         factor = 0.9 * relative ** (-1 / error_order)
@@ -98,7 +98,7 @@ def after(clock, target):
 
 @jitable
 def accepted(clock, relative, error_order, target):
-    """One step on; `relative` error as for `rejected`, or < 0 where steps are fixed.
+    """The clock after an accepted step; `relative` as in `rejected`, or < 0 for fixed steps.
 
     The plan changes only if its steps would.
     """
@@ -114,8 +114,8 @@ def accepted(clock, relative, error_order, target):
             proposal = longer if longer > proposal else proposal
         elif factor < 0.9:
             proposal = (factor if factor > 0.2 else 0.2) * clock.step
-    left = planned - taken if planned < MANY else planned
+    left = planned - taken if planned < MANY_STEPS else planned
     same = left == _steps_to(target, t, proposal, relative < 0)
-    if taken < planned and not (same and (planned < MANY or proposal == clock.step)):
+    if taken < planned and not (same and (planned < MANY_STEPS or proposal == clock.step)):
         return Clock(t, t, clock.step, 0, 0, proposal, previous)
     return Clock(t, clock.start, clock.step, planned, taken, proposal, previous)

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..lowlevel.compilation import WITHIN, njit
-from .attempt import HIGHEST, phi_functions
+from .attempt import HIGHEST_PHI, phi_functions
 from .schemes import DenseOutput, ParabolicOutput
 
-BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
-NOTHING = np.empty(0)
+SUM_BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
+NO_START = np.empty(0)
 
 
 class ParabolicInterpolant:
@@ -29,7 +29,7 @@ class ParabolicInterpolant:
 
     def __init__(self, table: ParabolicOutput, linear, u, new, slopes, dt: float):
         self._linear, self._u, self._dt = linear, u, dt
-        self._derivatives = np.empty((HIGHEST, *u.shape), dtype=u.dtype)
+        self._derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
         first, last = slopes[:, 0], slopes[:, -1]
         middle = sum(weight * slopes[:, stage] for stage, weight in sorted(table.middle.items()))
         self._derivatives[0] = first
@@ -50,14 +50,14 @@ class ParabolicInterpolant:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _by_parabola(linear, u, derivatives, dt, s, state):
     """e(s) of `ParabolicOutput`, by the derivatives (3, members, modes) of P in s at s = 0."""
-    phi, members, rows = np.empty(HIGHEST + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
+    phi, members, rows = np.empty(HIGHEST_PHI + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
     for row in range(rows):
         for k in range(u.shape[1]):
             phi_functions(s * dt * linear[row, k], phi)
             for member in range(row, members if rows == 1 else row + 1):
                 total = phi[0] * u[member, k]
                 factor = dt
-                for j in range(HIGHEST):
+                for j in range(HIGHEST_PHI):
                     factor *= s
                     total += factor * phi[j + 1] * derivatives[j, member, k]
                 state[member, k] = total
@@ -136,7 +136,7 @@ def combined(
     Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
     """
     result = np.empty(slopes.shape[1] if x is None else x.shape)
-    start = NOTHING if x is None else np.require(x.ravel(), requirements="W")  # one type only
+    start = NO_START if x is None else np.require(x.ravel(), requirements="W")  # one type only
     _combine(start, weights, slopes, dt, result.ravel())
     return result
 
@@ -148,12 +148,12 @@ def _combine(x, weights, slopes, dt, result):
 
 @njit(**WITHIN, error_model="numpy", fastmath={"contract"})
 def _add_up(x, weights, slopes, dt, result):
-    for begin in range(0, result.size, BLOCK):
-        part = result[begin : begin + BLOCK]
+    for begin in range(0, result.size, SUM_BLOCK):
+        part = result[begin : begin + SUM_BLOCK]
         for i in range(part.size):
             part[i] = 0.0
         for j in range(weights.size):
-            weight, slope = dt * weights[j], slopes[j, begin : begin + BLOCK]
+            weight, slope = dt * weights[j], slopes[j, begin : begin + SUM_BLOCK]
             if not np.isfinite(weight):  # where dt is, and the slope is as small
                 for i in range(part.size):
                     part[i] += weights[j] * (dt * slope[i])

@@ -9,7 +9,7 @@ from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.records import Layout
 
-COLUMNS = 4  # that one pass over a result adds
+COLUMN_BLOCK = 4  # that one pass over a result adds
 
 
 class Eigenbasis(NamedTuple):
@@ -21,21 +21,21 @@ class Eigenbasis(NamedTuple):
 
     order : (n,) the coordinates, block after block
     starts : (blocks + 1,) where a block begins among them
-    places : (blocks,) where its columns begin in the two below
+    offsets : (blocks,) where the columns of a block begin in `forth` and `back`
     forth, back : the columns of E^-1 and of E, block after block, zeros up to a multiple of four
     """
 
     order: np.ndarray
     starts: np.ndarray
-    places: np.ndarray
+    offsets: np.ndarray
     forth: np.ndarray
     back: np.ndarray
 
     @classmethod
     def of(cls, blocks: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> "Eigenbasis":
-        """That of blocks (coordinates, E^-1, E)."""
+        """The basis made of blocks (coordinates, E^-1, E)."""
         sizes = [len(coordinates) for coordinates, _, _ in blocks]
-        lengths = [size * (-(-size // COLUMNS) * COLUMNS) for size in sizes]
+        lengths = [size * (-(-size // COLUMN_BLOCK) * COLUMN_BLOCK) for size in sizes]
         order = [np.asarray(coordinates, dtype=np.int64) for coordinates, _, _ in blocks]
         flat = [
             np.concatenate([np.empty(0), *(_columns(block[which]) for block in blocks)])
@@ -66,7 +66,7 @@ class Eigenbasis(NamedTuple):
 
 def _columns(matrix: np.ndarray) -> np.ndarray:
     size = len(matrix)
-    return np.pad(matrix.T, ((0, -size % COLUMNS), (0, 0))).ravel()
+    return np.pad(matrix.T, ((0, -size % COLUMN_BLOCK), (0, 0))).ravel()
 
 
 NO_BASIS = Eigenbasis.of([])  # L is diagonal in the states themselves
@@ -74,7 +74,7 @@ NO_BASIS = Eigenbasis.of([])  # L is diagonal in the states themselves
 
 def scratch(size: int, dtype: np.dtype) -> np.ndarray:
     """Memory that `change` overwrites, for this many coordinates."""
-    return np.empty((2, size + COLUMNS), dtype=dtype)
+    return np.empty((2, size + COLUMN_BLOCK), dtype=dtype)
 
 
 @njit(cache=True, error_model="numpy")
@@ -83,11 +83,11 @@ def _change_all(basis, columns, rows, result, part):
         change(basis, columns, rows[row], result[row], part)
 
 
-BASIS = Layout(
+BASIS_LAYOUT = Layout(
     "Basis",
-    dict.fromkeys(("size", "blocks", "order", "starts", "places", "forth", "back", "part"), int),
+    dict.fromkeys(("size", "blocks", "order", "starts", "offsets", "forth", "back", "part"), int),
 )
-_basis_at = BASIS.at
+_basis_at = BASIS_LAYOUT.at
 FORTH, BACK = 0, 1
 
 
@@ -100,9 +100,9 @@ class CalledBasis:
     def __init__(self, basis: Eigenbasis):
         self.address = _changed.address if basis.order.size else 0
         self._kept = basis, scratch(basis.order.size, np.dtype(float))
-        self._record = np.zeros(1, BASIS.dtype)
+        self._record = np.zeros(1, BASIS_LAYOUT.dtype)
         record = self._record[0]
-        record["size"], record["blocks"] = basis.order.size, basis.places.size
+        record["size"], record["blocks"] = basis.order.size, basis.offsets.size
         for name, array in (*basis._asdict().items(), ("part", self._kept[1])):
             record[name] = array.ctypes.data
 
@@ -120,36 +120,41 @@ def _changed(context, direction, source, target):
     basis = Eigenbasis(
         integer_array(record.order, (size,)),
         integer_array(record.starts, (blocks + 1,)),
-        integer_array(record.places, (blocks,)),
+        integer_array(record.offsets, (blocks,)),
         float_array(record.forth, (0,)),
         float_array(record.back, (0,)),
     )
-    places, starts = basis.places, basis.starts
+    offsets, starts = basis.offsets, basis.starts
     width = starts[blocks] - starts[blocks - 1]
-    length = places[blocks - 1] + width * ((width + COLUMNS - 1) // COLUMNS * COLUMNS)
+    length = offsets[blocks - 1] + width * (
+        (width + COLUMN_BLOCK - 1) // COLUMN_BLOCK * COLUMN_BLOCK
+    )
     columns = float_array(record.forth if direction == FORTH else record.back, (length,))
-    part = float_array(record.part, (2, size + COLUMNS))
+    part = float_array(record.part, (2, size + COLUMN_BLOCK))
     change(basis, columns, float_array(source, (size,)), float_array(target, (size,)), part)
 
 
 @njit(**INNER, error_model="numpy")
 def change(basis, columns, u, result, part):
     """The matrix with these columns, `forth` or `back`, times u; `part` is `scratch`."""
-    given, found = part[0], part[1]
-    for block in range(basis.places.size):
+    coordinates, sums = part[0], part[1]
+    for block in range(basis.offsets.size):
         first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]
-        order, at = basis.order[first : first + size], basis.places[block]
+        order, at = basis.order[first : first + size], basis.offsets[block]
         for j in range(size):
-            given[j], found[j] = u[order[j]], 0.0
-        for j in range(size, size + COLUMNS):
-            given[j] = 0.0
-        for j in range(0, size, COLUMNS):  # the sums of rows are independent: they are vectorised
-            a, b, c, d = given[j], given[j + 1], given[j + 2], given[j + 3]
+            coordinates[j], sums[j] = u[order[j]], 0.0
+        for j in range(size, size + COLUMN_BLOCK):
+            coordinates[j] = 0.0
+        for j in range(
+            0, size, COLUMN_BLOCK
+        ):  # the sums of rows are independent: they are vectorised
+            a, b = coordinates[j], coordinates[j + 1]
+            c, d = coordinates[j + 2], coordinates[j + 3]
             p, q = columns[at : at + size], columns[at + size : at + 2 * size]
             at += 2 * size
             r, s = columns[at : at + size], columns[at + size : at + 2 * size]
             at += 2 * size
             for i in range(size):
-                found[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
+                sums[i] += a * p[i] + b * q[i] + c * r[i] + d * s[i]
         for j in range(size):
-            result[order[j]] = found[j]
+            result[order[j]] = sums[j]

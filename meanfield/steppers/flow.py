@@ -13,13 +13,13 @@ from .dense_output import Interpolant, combined, row_of
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
-UNHEARD: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")  # numpy.errstate(**UNHEARD)
-"""Numbers that exceed 1e308 reject a step or are found in a result: no warning beside that."""
+NO_FLOAT_WARNINGS: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")
+"""Options of `numpy.errstate`: numbers beyond 1e308 reject a step, and need no warning as well."""
 MOST_STALLED = 500  # steps in a row that neither become shorter nor add up to a longer time
 
 
 class VelocityField(Protocol):
-    """What moves the points, and how an error of their positions is measured."""
+    """A velocity of points, and the size of an error of their positions."""
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
         """dx/dt, of the shape of x."""
@@ -31,8 +31,9 @@ class VelocityField(Protocol):
         """The points of the space next to x, which is off it by the error of a step."""
 
     # A field whose `projected` takes other coordinates of the same state, which are not close to
-    # those given, has an attribute `changes_coordinates` that is True. What its last velocities
-    # were computed from, and tangents of them may be too, is its attribute `beside`: an array.
+    # its argument, has an attribute `changes_coordinates` that is True. An attribute `beside` is an
+    # array that the last velocity was computed from; tangents of that velocity are computed from it
+    # as well.
 
 
 class Step(NamedTuple):
@@ -45,13 +46,13 @@ class Step(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """What was computed at the stages of a step, and at its end.
+    """Velocities at the stages of a step and at its end.
 
     Attributes
     ----------
     velocities : ndarray, (stages + 2, N)
     beside : list of (ndarray or None)
-        For each of them what the field then had `beside` velocities, where it has that.
+        The array `beside` of the field at each of them, if it has one.
     """
 
     velocities: np.ndarray
@@ -123,7 +124,7 @@ class Flow(ABC):
     def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
         """Positions and velocities one step after x, and the relative error."""
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
         """Step towards the time `target`, at most `limit` attempts; why it came back."""
         for _ in range(limit):
@@ -152,24 +153,24 @@ class Flow(ABC):
 
     @property
     def stages(self) -> Stages | None:
-        """Those of the last step, where they are kept."""
+        """The stages of the last step; None if they are not kept."""
         return None
 
-    def take(self, elapsed: float, dt: float, known: Stages | None = None) -> None:
-        """One step of this length, whatever its error, from `elapsed` after the start.
+    def take(self, elapsed: float, dt: float, stages: Stages | None = None) -> None:
+        """Take one step of this length from `elapsed` after the start, whatever its error.
 
-        `known` are the `stages` of a step of a state, which has tangents here.
+        `stages` are those of the step of a state that has tangents here.
         """
-        new, velocity = self._taken(elapsed, dt, known)
+        new, velocity = self._taken(elapsed, dt, stages)
         self.before = Step(self.x, self.t, elapsed, dt)
         self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
 
-    def _taken(self, elapsed: float, dt: float, known: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
         new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
         return new, velocity
 
     def _rounds(self, new: np.ndarray) -> bool:
-        """Whether a rejected step is so short that its error is rounding."""
+        """True if a rejected step is so short that its error is rounding."""
         least = self._smallest_change
         return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
@@ -203,7 +204,7 @@ class ExplicitFlow(Flow):
 
     @property
     def stages(self) -> Stages:
-        """Those of the last step. No other step writes there."""
+        """The stages of the last step, which no later step overwrites."""
         self._lent = True
         return Stages(self._slopes, self._beside)
 
@@ -242,10 +243,10 @@ class ExplicitFlow(Flow):
         self._beside[-1] = getattr(self._field, "beside", None)
         return new, new_velocity
 
-    def _taken(self, elapsed: float, dt: float, known: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
         of = self._field.velocity
-        if known is not None:
-            rows = zip(known.velocities[1:], known.beside[1:], strict=True)
+        if stages is not None:
+            rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
             of = lambda x, t: self._field.velocity_beside(x, t, *next(rows))  # noqa: E731
         return self._stepped(self.x, self.velocity, elapsed, dt, of)
 
@@ -278,7 +279,7 @@ class ExplicitFlow(Flow):
 
 
 class StallDetector:
-    """Whether to go on with steps that are rejected, or too short for the clock to show.
+    """Detection of runs that do not advance: rejected steps, or steps that the clock does not show.
 
     A collapse may take less time than the clock can show at t, one part in 1e16 of it: while the
     clock stands still, steps become shorter by many orders of magnitude and then longer again. That
@@ -296,7 +297,7 @@ class StallDetector:
 
     @property
     def stalled(self) -> bool:
-        """Whether the clock stands still."""
+        """True while the clock stands still."""
         return bool(self.numbers[2] > 0)
 
     def rejected(self) -> bool:

@@ -14,18 +14,18 @@ import numpy as np
 from .flow import Flow, VelocityField
 from .schemes import Scheme
 
-STAGES = 5
-MOST_ITERATIONS = 20
-CLOSE = 1e-3  # of rtol: what Newton's method is to leave
-NOISE = 0.1  # of rtol: what it may leave where rounding keeps it from less
-ROUNDING = 1e-15
-DIFFERENCE = 2.0**-10  # relative change for a derivative
-SHORTEST = 1e-100  # length of a column, relative to the largest
+RADAU_STAGES = 5
+NEWTON_ITERATIONS = 20
+NEWTON_TOLERANCE = 1e-3  # of rtol: what Newton's method is to leave
+NEWTON_NOISE = 0.1  # of rtol: what it may leave where rounding keeps it from less
+NEWTON_ROUNDING = 1e-15
+JACOBIAN_DIFFERENCE = 2.0**-10  # relative change for a derivative
+SHORTEST_COLUMN = 1e-100  # length of a column, relative to the largest
 
 Radau = Scheme(
     name="Radau",
-    order=2 * STAGES - 1,
-    estimate_order=STAGES,
+    order=2 * RADAU_STAGES - 1,
+    estimate_order=RADAU_STAGES,
     nodes=(),
     stages=(),
     solution={},
@@ -50,9 +50,9 @@ class _Table(NamedTuple):
 def _table() -> _Table:
     """The error is e . Z + dt/lambda v(x), lambda the real eigenvalue: a formula of order s."""
     legendre = np.polynomial.legendre.Legendre
-    nodes = (1 + (legendre.basis(STAGES) - legendre.basis(STAGES - 1)).roots().real) / 2
+    nodes = (1 + (legendre.basis(RADAU_STAGES) - legendre.basis(RADAU_STAGES - 1)).roots().real) / 2
     nodes[-1] = 1.0
-    powers = np.arange(1, STAGES + 1)
+    powers = np.arange(1, RADAU_STAGES + 1)
     sums = nodes[:, None] ** (powers - 1)  # sum_j a_ij c_j^(k-1) = c_i^k / k
     A = (nodes[:, None] ** powers / powers) @ np.linalg.inv(sums)
     inverse = np.linalg.inv(A)
@@ -103,14 +103,17 @@ class StiffFlow(Flow):
 
     def _increments(self, x: np.ndarray, t: float, dt: float, inverses) -> np.ndarray | None:
         """Z (s, N), or None where Newton's method does not converge."""
-        table, Z, last = _table(), np.zeros((STAGES, x.size)), np.inf
-        enough, noise = max(CLOSE * self._rtol, ROUNDING), max(NOISE * self._rtol, 10 * ROUNDING)
-        for _ in range(MOST_ITERATIONS):
+        table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
+        enough, noise = (
+            max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),
+            max(NEWTON_NOISE * self._rtol, 10 * NEWTON_ROUNDING),
+        )
+        for _ in range(NEWTON_ITERATIONS):
             slopes = [
                 self._field.velocity(x + z.reshape(x.shape), t + c * dt).ravel()
                 for z, c in zip(Z, table.nodes, strict=True)
             ]
-            self.counts[2] += STAGES
+            self.counts[2] += RADAU_STAGES
             residual = table.back @ (np.array(slopes) - table.inverse @ Z / dt)
             change = (table.vectors @ np.einsum("sij,sj->si", inverses, residual)).real
             Z = Z + change
@@ -131,8 +134,8 @@ def jacobian(field: VelocityField, x: np.ndarray, t: float) -> np.ndarray:
     only if the error of J is small beside 1/dt, however large J is.
     """
     largest = np.abs(x).max(initial=0.0) or 1.0
-    lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST * largest)
-    steps = DIFFERENCE * np.broadcast_to(lengths, x.shape)
+    lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST_COLUMN * largest)
+    steps = JACOBIAN_DIFFERENCE * np.broadcast_to(lengths, x.shape)
     moved = np.zeros((x.size, x.size))
     np.fill_diagonal(moved, steps)
     moved = moved.reshape(x.size, *x.shape)

@@ -11,10 +11,10 @@ import numpy as np
 from ..lowlevel.compilation import INNER, njit
 from .clock import Clock, accepted, planned_to, rejected, shows
 from .dense_output import combined_of_members, polynomial, row_of
-from .flow import UNHEARD, stall_accepted, stall_rejected
+from .flow import NO_FLOAT_WARNINGS, stall_accepted, stall_rejected
 from .schemes import DenseOutput, Scheme
 
-NUMBERS = 1 << 15  # of the systems that are moved together: what a step computes stays in a cache
+NUMBERS_AT_ONCE = 1 << 15  # floats of replicas that are moved together: they stay in a cache
 RUNNING, ACCEPTED, REJECTED, GIVES_UP, LOST = range(5)  # what became of an attempted step
 
 
@@ -123,10 +123,10 @@ class ReplicaFlow:
         found = self._velocities(part, members, self.x[members], self.times[members])
         self.velocity[members] = found
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, members: np.ndarray, target: float) -> np.ndarray:
         """One attempt of each of these systems to go on to the time `target`; what became of it."""
-        size = max(1, NUMBERS // self._slopes.shape[2])
+        size = max(1, NUMBERS_AT_ONCE // self._slopes.shape[2])
         parts = [members[first : first + size] for first in range(0, len(members), size)]
         return np.concatenate([self._advance(part, target) for part in parts])
 
@@ -189,7 +189,7 @@ class ReplicaFlow:
 
     # Within the last steps -----------------------------------------------------------------
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def within(self, members: np.ndarray, elapsed: float) -> np.ndarray:
         """Positions of some systems at a time within their last steps."""
         new = members[~self._known[members]]

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .advance import ADVANCE, RATES, ROW, SLOPES, run
-from .attempt import HIGHEST, JOURNAL
+from .advance import ADVANCE, EQUATION_ROW, RATES, SLOPES, run
+from .attempt import HIGHEST_PHI, JOURNAL
 from .eigenbasis import NO_BASIS, CalledBasis, Eigenbasis
 from .schemes import Scheme, Table
 
-ERRAND = ROW.block("clock_t", "limit")  # the clock, the rules, and what belongs to one call
+TASK = EQUATION_ROW.block("clock_t", "limit")  # clock, rules, and the goal of one call
 CLOCK, BEFORE = (
-    ROW.block("clock_t", "clock_previous_error"),
-    ROW.block("before_t", "before_previous_error"),
+    EQUATION_ROW.block("clock_t", "clock_previous_error"),
+    EQUATION_ROW.block("before_t", "before_previous_error"),
 )
-COUNTS = ROW.block("accepted", "weighed")
+COUNTS = EQUATION_ROW.block("accepted", "weighed")
 
 
 class Nonlinear(Protocol):
@@ -96,7 +96,7 @@ class Rows:
         degrees = np.arange(modes) if degrees is None else degrees
         self.degrees = np.repeat(degrees, width).astype(np.int64)
         self.speeds = np.zeros(count) if speeds is None else speeds
-        self.records = np.zeros(count, ROW.dtype)
+        self.records = np.zeros(count, EQUATION_ROW.dtype)
         self._nonlinear: list[Nonlinear | None] = [None] * count
         inside = (shape[0], modes * self.dtype.itemsize // numbers.itemsize)
         self._describe(inside, numbers, width, float(start))
@@ -159,13 +159,13 @@ class Rows:
         record["first"] = number
 
     def again(self, row: int) -> "Rows":
-        """One row like that one, in memory of its own, with zeros for states."""
+        """A copy of one row, in separate memory, with zeros for states."""
         other, own = object.__new__(type(self)), slice(row, row + 1)
         vars(other).update(vars(self))
         before = self.records[row]
         other.linear, other._nonlinear = self.linear[own].copy(), self._nonlinear[own]
         other._split = as_taken(self.scheme, other.linear)
-        other.speeds, other.records = self.speeds[own].copy(), np.zeros(1, ROW.dtype)
+        other.speeds, other.records = self.speeds[own].copy(), np.zeros(1, EQUATION_ROW.dtype)
         for name in ("nonlinear", "context", "speed", "time", "first"):
             other.records[name] = before[name]
         u = self.memory.u
@@ -203,7 +203,7 @@ class Rows:
         records["rate"][which] = np.nan
 
     def growths(self, which: np.ndarray, way: float, elapsed: float) -> np.ndarray:
-        """How fast N changes along du/dt, relative: from the present state so far along, by norms.
+        """Relative rates of change of N along du/dt, over a distance `way` from the present state.
 
         In the norm of errors; in each row the largest over the members, moved by `way` at most.
         """
@@ -225,10 +225,10 @@ class Rows:
         rates, records["rate"][which] = records["rate"][which].copy(), known
         return rates
 
-    def advance(self, which: Sequence[int], errands: Sequence[tuple]) -> None:
+    def advance(self, which: Sequence[int], tasks: Sequence[tuple]) -> None:
         """Move rows, one after another; their records say how far, and why they came back."""
         rows = np.array(which)
-        self.records.view(float).reshape(len(self.records), -1)[rows, ERRAND] = errands
+        self.records.view(float).reshape(len(self.records), -1)[rows, TASK] = tasks
         self._run(rows, ADVANCE)
 
 
@@ -259,7 +259,7 @@ class Memory(NamedTuple):
             slopes=zeros(members, table.decay.size + 1, modes),
             stage=zeros(modes),
             modal=zeros(2, modes),
-            phi=zeros(table.nodes.size, HIGHEST + 1),
+            phi=zeros(table.nodes.size, HIGHEST_PHI + 1),
             decay=zeros(rows, *linear.shape[1:]),
             weights=zeros(rows, linear.shape[1], slots, linear.shape[2]),
             journal=zeros(JOURNAL, 2, kind=float),

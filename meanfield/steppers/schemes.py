@@ -7,10 +7,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
-from .attempt import HIGHEST
+from .attempt import HIGHEST_PHI
 
-CANCELLED = 1e-12  # of sums of weights
-PROBE = (5 + 5**0.5) / 10  # a node in no simple ratio to those of a scheme, as periods may be
+CANCELLED_WEIGHTS = 1e-12  # of sums of weights
+PROBE_NODE = (5 + 5**0.5) / 10  # a node in no simple ratio to those of a scheme, as periods may be
 
 
 class Term(NamedTuple):
@@ -143,7 +143,7 @@ class Scheme:
 
     @property
     def sees_time(self) -> bool:
-        """Whether the estimate is other than 0 where N depends on t alone, and is no constant.
+        """True if the estimate is not 0 for an N that depends on t alone and is not constant.
 
         Stages at one time have the same N(t): the estimate is 0 if their weights cancel, for each
         time. So it is of Krogstad, and of Hochbruck and Ostermann, which compare N at the last
@@ -154,7 +154,7 @@ class Scheme:
         for stage, terms in self.estimate.items():
             for term in terms:
                 sums[times[stage], term.order, term.node] += term.factor
-        return any(abs(total) > CANCELLED for total in sums.values())
+        return any(abs(total) > CANCELLED_WEIGHTS for total in sums.values())
 
     @cached_property
     def in_time(self) -> "Scheme":
@@ -180,7 +180,7 @@ class Scheme:
                 "its weights cancel at each time. Give it dense=ParabolicOutput(...), by which "
                 "there is another one; or dt, the length of steps; or choose DormandPrince."
             )
-        c, end, middle = PROBE, len(self.nodes) + 1, self.dense.middle
+        c, end, middle = PROBE_NODE, len(self.nodes) + 1, self.dense.middle
         line, place = Term(2 * c * c, 2, c), {0: [Term(c, 1, c)]}
         estimate = {end: 1.0, 0: -(1 - c) * (1 - 2 * c), end + 1: -c * (2 * c - 1)}
         for j, part in ((0, -1.0), *middle.items()):
@@ -215,8 +215,8 @@ class Scheme:
             columns[i, :padded] = (list(row) * 2)[:padded]
             for slot, terms in enumerate(row.values()):
                 entries += [(i, slot, nodes.index(t.node), t.order, t.factor) for t in terms]
-        if max(entry[3] for entry in entries) > HIGHEST:
-            raise ValueError(f"phi functions are available up to order {HIGHEST}, not beyond.")
+        if max(entry[3] for entry in entries) > HIGHEST_PHI:
+            raise ValueError(f"phi functions are available up to order {HIGHEST_PHI}, not beyond.")
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
         numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # one type only
         return Table(numbers[0], decay, numbers[1], columns, self.stability, self.joined)

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from .advance import Rules
-from .attempt import JOURNAL, TRANSPORT
+from .attempt import JOURNAL, TRANSPORT_SPEED
 from .clock import Clock, restored, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .eigenbasis import Eigenbasis
@@ -85,7 +85,7 @@ class Stepper:
     def of_row(
         cls, rows: Rows, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int
     ) -> Self:
-        """That of one of many rows, without a state; N knows its first member by a number."""
+        """The stepper of one of many rows, without a state; `number` is its first member in N."""
         stepper = cls.__new__(cls)
         stepper._take(rows, row, linear, nonlinear, number)
         return stepper
@@ -121,7 +121,7 @@ class Stepper:
 
     @property
     def state_before(self) -> np.ndarray:
-        """That at the beginning of the last step, as long as no other step was tried."""
+        """The state at the beginning of the last step, as long as no other step was tried."""
         return self._memory.u[1 - self._record["front"]].copy().view(self._dtype)
 
     def within(self, t: float) -> np.ndarray:
@@ -215,7 +215,7 @@ class Stepper:
 
     @property
     def rate_in_metric(self) -> float:
-        """The same in the norm of errors."""
+        """Largest rate of change over the members in the norm of errors, at the present state."""
         return self._rate(self.rows.metric)
 
     def _rate(self, weights: np.ndarray) -> float:
@@ -226,7 +226,7 @@ class Stepper:
         linear, added = as_taken(scheme, self._linear[None])
         degrees = self.rows.degrees[:: self.rows.degrees.size // self._memory.u.shape[2]]
         if scheme.explicit:
-            rates = np.hypot(degrees * (TRANSPORT * self.speed), np.abs(added[0]))
+            rates = np.hypot(degrees * (TRANSPORT_SPEED * self.speed), np.abs(added[0]))
         else:
             rates = degrees * self.speed + linear[0].real
         return float(scheme.stability / max(np.max(rates), 1e-300))
@@ -276,8 +276,8 @@ class Stepper:
         code, clock
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
-        errand = (*clock, *rules, target, output, limit)
-        ((code, clock),) = advance_rows([self], [errand])
+        task = (*clock, *rules, target, output, limit)
+        ((code, clock),) = advance_rows([self], [task])
         self.check()
         return code, clock
 
@@ -291,16 +291,16 @@ class Stepper:
         return int(self._record["code"]), clock
 
 
-def advance_rows(steppers: Sequence[Stepper], errands: Sequence[tuple]) -> list[tuple[int, Clock]]:
+def advance_rows(steppers: Sequence[Stepper], tasks: Sequence[tuple]) -> list[tuple[int, Clock]]:
     """Move steppers in rows beside each other, in one call: what `Stepper.advance` returns of each.
 
     Parameters
     ----------
     steppers : sequence of Stepper
         All of the same `rows`.
-    errands : sequence of tuple
+    tasks : sequence of tuple
         Numbers of the clock and of the rules, and target, output and limit, one after another.
     """
     accepted = [int(stepper.counts[0]) for stepper in steppers]
-    steppers[0].rows.advance([stepper.row for stepper in steppers], errands)
+    steppers[0].rows.advance([stepper.row for stepper in steppers], tasks)
     return [stepper._moved(before) for stepper, before in zip(steppers, accepted, strict=True)]

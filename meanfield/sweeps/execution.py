@@ -1,4 +1,4 @@
-"""All points of a work: through an executor, into a store, with progress, until Ctrl-C."""
+"""Run the points of a sweep through an executor into a store, with progress, until Ctrl-C."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
-from ..solving.progress import Interruption, Progress
-from .executors import LOST, completed, error_of, opened, was_killed, was_lost, workers_of
-from .outcomes import Outcome, in_words, of_bytes
-from .points import Job, Point, Work
+from ..lowlevel.progress import Interruption, Progress
+from .executors import WORKERS_LOST, completed, error_of, opened, was_killed, was_lost, workers_of
+from .outcomes import Outcome, message_of, of_bytes
+from .points import Job, SweepPoint, Work
 from .store import Store
 
 
 def run_points(
     work: Work,
-    points: Sequence[Point],
+    points: Sequence[SweepPoint],
     *,
     seed: int | None = None,
     store: Path | None = None,
@@ -25,47 +25,52 @@ def run_points(
     progress: bool | None = None,
     name: str = "sweep",
 ) -> tuple[list[Outcome | None], bool]:
-    """Run those points that the store lacks.
+    """Run the points that the store lacks.
 
     Parameters
     ----------
     work : Work
-    points : sequence of Point
+    points : sequence of SweepPoint
     seed : int, optional
     store, executor, batch, progress
         As for `sweep`.
     keep_errors : bool
-        Whether points that fail are outcomes too; else the first one ends it.
+        Whether a failed point counts as an outcome; otherwise the first failure ends the sweep.
     name : str
-        What the progress bar calls it.
+        Title of the progress bar.
 
     Returns
     -------
     outcomes : list of Outcome or None
-        Of every point; None for those that were not run.
+        The outcome of every point; None if it was not run.
     finished : bool
-        Whether all were run: not after Ctrl-C.
+        Whether all points were run; False after Ctrl-C.
 
     Raises
     ------
     MeanfieldError
         If a point fails, with its parameters; if workers were lost, or no scheduler answers.
     CheckpointError
-        If the store is damaged, of another sweep, or in use.
+        If the store is damaged, belongs to another sweep, or is in use.
     """
     identity = {"work": work, "rng": seed}
-    with Store(store, identity) as kept:
-        run = _Run(work, points, seed, kept, keep_errors)
+    with Store(store, identity) as open_store:
+        run = _SweepRun(work, points, seed, open_store, keep_errors)
         run.through(executor, batch, progress, name)
-    found = [run.outcomes.get(point.key) for point in points]
-    return found, None not in found
+    outcomes = [run.outcomes.get(point.key) for point in points]
+    return outcomes, None not in outcomes
 
 
-class _Run:
-    """One call of `run_points`: what is known so far, by the keys of points."""
+class _SweepRun:
+    """The state of one call of `run_points`: outcomes so far, by the keys of points."""
 
     def __init__(
-        self, work: Work, points: Sequence[Point], seed: int | None, store: Store, keep_errors: bool
+        self,
+        work: Work,
+        points: Sequence[SweepPoint],
+        seed: int | None,
+        store: Store,
+        keep_errors: bool,
     ):
         self._work, self._points, self._seed = work, points, seed
         self._store, self._keep_errors = store, keep_errors
@@ -79,7 +84,7 @@ class _Run:
         self._counted(key for key in self._costs if key in self.outcomes)
 
     def through(self, executor: Any, batch: int | None, progress: bool | None, name: str) -> None:
-        """Run what is left."""
+        """Run the points without outcomes."""
         left = [point for point in self._points if point.key not in self.outcomes]
         failures: list[MeanfieldError] = []
         if not left:
@@ -92,7 +97,7 @@ class _Run:
                 def stop() -> bool:
                     return interruption.requested or bool(failures)
 
-                # First no points, alone: what jobs import is not imported by many at the same time.
+                # An empty job first: many workers importing the same modules at once is slow.
                 for _, future in completed(workers, [(Job(self._work, [], self._seed), 0)], stop):
                     if not stop() and (error := error_of(future)):
                         failures.append(self._lost(jobs[0].points[0], error))
@@ -115,21 +120,21 @@ class _Run:
             self._done += self._costs[key]
             self._count += 1
 
-    def _enter(self, job: Job, future: Future, failures: list[MeanfieldError]) -> list[Job]:
-        """Keep what came of a batch; what is to be run instead."""
+    def _enter(self, job: Job, future: Future[Any], failures: list[MeanfieldError]) -> list[Job]:
+        """Store the outcomes of a batch; return the jobs to run in its place."""
         try:
             payload = future.result()
         except KeyboardInterrupt:
             return []
-        except BaseException as error:  # of the executor: what points raise is an outcome
-            if not (was_killed(error) or isinstance(error, LOST) or job.second):
-                return [job.again()]  # as dask may fail to hand on what came while a worker dies
+        except BaseException as error:  # of the executor; an error of a point is an outcome
+            if not (was_killed(error) or isinstance(error, WORKERS_LOST) or job.second):
+                return [job.again()]  # dask may lose a result while a worker dies
             if not was_killed(error):
                 failures.append(self._lost(job.points[0], error))
                 return []
             if len(job.points) > 1:
                 return job.parts()
-            payload = job.failed(error)  # a point that kills whichever worker runs it
+            payload = job.failed(error)  # the point kills every worker that runs it
         self._store.add(payload)
         outcomes = of_bytes(payload)
         self.outcomes |= outcomes
@@ -139,28 +144,26 @@ class _Run:
                 failures.append(_refused(point, outcomes[point.key]))
         return []
 
-    def _lost(self, point: Point, error: BaseException) -> MeanfieldError:
-        text, given = in_words(error).rstrip("."), self._work.given
-        if isinstance(error, LOST):
+    def _lost(self, point: SweepPoint, error: BaseException) -> MeanfieldError:
+        text, supplied = message_of(error).rstrip("."), self._work.supplied
+        if isinstance(error, WORKERS_LOST):
             there = self._store.path
             advice = (
-                "A worker or the scheduler was lost: for want of memory perhaps, or as it could "
-                f"not import {given}, to be written in a module, or in a script that does its work "
-                "under if __name__ == '__main__'. The same call goes on"
+                "A worker or the scheduler was lost, perhaps for lack of memory, or because it "
+                f"could not import {supplied}: write them in a module, or in a script with "
+                "if __name__ == '__main__'. The same call resumes"
             )
-            advice += f" with what {there} has." if there else "; with store=, from where it was."
+            advice += f" from {there}." if there else " only with store=."
         elif isinstance(error, RuntimeError):
-            advice = "executor has to be one that still runs something."
+            advice = "executor must still accept jobs."
         else:
-            advice = (
-                f"{given}, parameters and what comes back have to be such that pickle takes them."
-            )
-        lost = MeanfieldError(f"The point {point.in_words()} was not run: {text}. {advice}")
+            advice = f"{supplied}, parameters and results must be picklable."
+        lost = MeanfieldError(f"The point {point.label()} was not run: {text}. {advice}")
         lost.__cause__ = error if isinstance(error, Exception) else None
         return lost
 
 
-def _refused(point: Point, outcome: Outcome) -> MeanfieldError:
-    error = MeanfieldError(f"The point {point.in_words()} failed: {outcome.error}")
+def _refused(point: SweepPoint, outcome: Outcome) -> MeanfieldError:
+    error = MeanfieldError(f"The point {point.label()} failed: {outcome.error}")
     error.add_note(outcome.where)
     return error

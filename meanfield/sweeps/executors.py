@@ -1,4 +1,4 @@
-"""Where points are run: here, in processes of this machine, or by the workers of a scheduler."""
+"""Executors: this thread, processes of this machine, or the workers of a scheduler."""
 
 import math
 import multiprocessing
@@ -22,62 +22,62 @@ from typing import Any, TypeVar
 from ..core.checks import as_given
 from ..core.errors import MeanfieldError, SlowWarning
 
-BLINK = 0.2  # seconds between looks at Ctrl-C
-AT_ONCE = 1024  # jobs that an executor is given before one of them has ended
-CLOSING = 5.0  # seconds to take leave of a scheduler
-IDLE = 5.0  # seconds without a job that ended, after which it is asked whether there are workers
+POLL_INTERVAL = 0.2  # seconds between looks at Ctrl-C
+MAX_PENDING = 1024  # jobs submitted before one of them has ended
+CLOSING_TIME = 5.0  # seconds for closing the connection to a scheduler
+IDLE_TIME = 5.0  # seconds without a finished job before workers are counted
 T = TypeVar("T")
 
 
-class Here(Executor):
-    """Runs a job in this thread, when it is given."""
+class InThisThread(Executor):
+    """An executor that runs each job in this thread, when it is submitted."""
 
-    def submit(self, fn: Callable[..., T], /, *given: Any, **named: Any) -> Future[T]:
+    def submit(self, fn: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
         future: Future[T] = Future()
         try:
-            future.set_result(fn(*given, **named))
+            future.set_result(fn(*arguments, **named))
         except (Exception, KeyboardInterrupt) as error:
             future.set_exception(error)
         return future
 
 
 def processes(count: int | None = None) -> ProcessPoolExecutor:
-    """As many processes of this machine as it has cores, or `count`.
+    """A pool of `count` processes of this machine, by default one for each core.
 
-    They are out of reach of Ctrl-C, which the process that started them handles, and end with that
-    process, also if it is killed.
+    Ctrl-C does not reach them; the parent process handles it. They end with the parent, even if it
+    is killed.
     """
     context = multiprocessing.get_context("spawn")  # threads do not survive a fork
     return ProcessPoolExecutor(count, context, _begin)
 
 
 def _begin() -> None:
-    """What a process does first."""
-    os.setpgid(0, 0)  # of the terminal's signals: what runs here has handlers of its own
+    """Initialise a worker process."""
+    os.setpgid(0, 0)  # runs handle signals themselves: shield them from those of the terminal
     threading.Thread(
         target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
     ).start()
 
 
 def _end_with(parent: Any) -> None:
-    """End when the parent does: the queue on which a process waits has no end."""
+    """Exit when the parent does; a worker waits for jobs for ever."""
     parent.join()
     os._exit(1)
 
 
 @contextmanager
 def opened(executor: Any) -> Iterator[Executor]:
-    """The executor that an argument means; it is closed again unless it is the caller's own.
+    """The executor that an argument denotes; closed afterwards unless the caller created it.
 
     Raises
     ------
     TypeError
-        If it means none.
+        If it denotes none.
     MeanfieldError
         If no scheduler answers, or dask.distributed is not installed.
     """
     if executor is None:
-        yield Here()
+        yield InThisThread()
     elif isinstance(executor, Executor):
         yield executor
     elif isinstance(executor, str) and "://" in executor:
@@ -86,12 +86,12 @@ def opened(executor: Any) -> Iterator[Executor]:
             with _of_client(client) as workers:
                 yield workers
         finally:
-            client.close(CLOSING)
+            client.close(CLOSING_TIME)
     elif isinstance(executor, str) and executor == "processes":
         workers = processes()
         try:
             yield workers
-        except KeyboardInterrupt:  # a second Ctrl-C: nothing is waited for
+        except KeyboardInterrupt:  # a second Ctrl-C: do not wait
             _kill(workers)
             raise
         finally:
@@ -108,37 +108,37 @@ def opened(executor: Any) -> Iterator[Executor]:
 
 
 def _kill(workers: ProcessPoolExecutor) -> None:
-    """End all processes at once, whatever they run."""
+    """Kill all processes at once."""
     for process in list((workers._processes or {}).values()):
         process.kill()
 
 
 def workers_of(executor: Executor) -> int:
-    """How many jobs it runs at the same time, as far as it says; else the number of cores."""
-    if isinstance(executor, Here):
+    """The number of jobs that an executor runs at the same time; by default that of cores."""
+    if isinstance(executor, InThisThread):
         return 1
-    known = getattr(executor, "_max_workers", None)
+    count = getattr(executor, "_max_workers", None)
     if (client := _client_of(executor)) is not None:
-        known = _threads(client)
-    return known or os.cpu_count() or 1
+        count = _threads(client)
+    return count or os.cpu_count() or 1
 
 
 def _client_of(executor: Executor) -> Any:
-    """The client of dask that is behind an executor, or None."""
+    """The dask client of an executor, or None."""
     is_of_dask = type(executor).__module__.startswith("distributed.")
     return getattr(executor, "_client", None) if is_of_dask else None
 
 
 def _threads(client: Any) -> int | None:
-    """The threads of all workers together; None where the scheduler is gone."""
-    if client.status == "running":  # else it would wait until it gives up
-        with suppress(Exception):  # of several kinds, by what the client was doing
+    """The number of threads of all workers; None if the scheduler is gone."""
+    if client.status == "running":  # otherwise it would wait for its timeout
+        with suppress(Exception):  # of several types, depending on the client's activity
             return sum(client.nthreads().values())
     return None
 
 
 def _is_gone(executor: Executor) -> bool:
-    """Whether a scheduler is: its client forgets all jobs, though it looks for it for a while."""
+    """Whether the scheduler is gone; its client then forgets all jobs."""
     client = _client_of(executor)
     return client is not None and client.status != "running"
 
@@ -152,7 +152,7 @@ def _client(address: str) -> Any:
             "A scheduler needs dask.distributed, which is not installed: pip install distributed."
         ) from error
     try:
-        get_address_host(address)  # knows its scheme: a client that does not, closes in a minute
+        get_address_host(address)  # a client takes a minute to refuse an unknown scheme
         return Client(address, set_as_default=False)
     except (OSError, ValueError) as error:
         raise MeanfieldError(
@@ -167,70 +167,69 @@ def _of_client(client: Any) -> Iterator[Executor]:
         yield workers
     finally:
         if not _is_gone(workers):
-            workers.shutdown(wait=False)  # what is left is cancelled
+            workers.shutdown(wait=False)  # cancels pending jobs
 
 
-def _submitted(executor: Executor, function: Callable, argument: Any) -> Future:
-    """The future of a job; a failed one where the executor, which may be broken, takes no more."""
+def _submitted(executor: Executor, function: Callable[..., Any], argument: Any) -> Future[Any]:
+    """The future of a job; a failed one if the executor is broken or closed."""
     try:
         return executor.submit(function, argument)
     except Exception as error:
         return _failed(error)
 
 
-def _failed(error: BaseException) -> Future:
-    """A future of which an error came."""
-    future: Future = Future()
+def _failed(error: BaseException) -> Future[Any]:
+    """A future that failed with an error."""
+    future: Future[Any] = Future()
     future.set_exception(error)
     return future
 
 
-LOST = (CancelledError, BrokenExecutor)  # what is raised where workers or a scheduler are gone
+WORKERS_LOST = (CancelledError, BrokenExecutor)  # errors after the loss of workers or scheduler
 
 
-def error_of(future: Future) -> BaseException | None:
-    """The error of a job that has ended; a `CancelledError` if its executor cancelled it."""
+def error_of(future: Future[Any]) -> BaseException | None:
+    """The error of a finished job; a `CancelledError` if its executor cancelled it."""
     if future.cancelled():
         return CancelledError("its executor cancelled it")
     return future.exception()
 
 
-def was_lost(future: Future) -> bool:
-    """Whether a job ended with those that ran it."""
-    return isinstance(error_of(future), LOST)
+def was_lost(future: Future[Any]) -> bool:
+    """Whether a job ended because its worker or scheduler was lost."""
+    return isinstance(error_of(future), WORKERS_LOST)
 
 
 def was_killed(error: BaseException) -> bool:
-    """Whether a scheduler has given a job up, because several workers died that ran it."""
+    """Whether a scheduler gave up a job because several workers died running it."""
     return type(error).__module__.startswith("distributed.") and "KilledWorker" in repr(type(error))
 
 
 def completed(
-    executor: Executor, jobs: Iterable[tuple[Callable, Any]], stop: Callable[[], bool]
-) -> Iterator[tuple[Any, Future]]:
-    """Run jobs, and yield the argument and the future of each when it has ended, in any order.
+    executor: Executor, jobs: Iterable[tuple[Callable[..., Any], Any]], stop: Callable[[], bool]
+) -> Iterator[tuple[Any, Future[Any]]]:
+    """Run jobs, and yield the argument and future of each as it ends, in any order.
 
     Parameters
     ----------
     executor : Executor
     jobs : iterable of (function, argument)
     stop : callable
-        Whether to start no more of them; those that run already, and cannot be cancelled, are
-        waited for.
+        Returns True to start no more jobs; running ones that cannot be cancelled are awaited.
 
     Warns
     -----
     SlowWarning
-        If nothing ends as a scheduler has no workers; they may still come.
+        If no job ends because a scheduler has no workers yet.
     """
-    ended: SimpleQueue[Future] = SimpleQueue()
-    running: dict[Future, Any] = {}
-    most, left = (1 if isinstance(executor, Here) else AT_ONCE), iter(jobs)
-    asks_at = time.monotonic() + IDLE
+    ended: SimpleQueue[Future[Any]] = SimpleQueue()
+    running: dict[Future[Any], Any] = {}
+    most, left = (1 if isinstance(executor, InThisThread) else MAX_PENDING), iter(jobs)
+    check_at = time.monotonic() + IDLE_TIME
     try:
         while True:
             if stop():
-                running = {job: given for job, given in running.items() if not job.cancel()}
+                running = {job: arguments for job, arguments in running.items() if not job.cancel()}
             else:
                 for function, argument in islice(left, most - len(running)):
                     future = _submitted(executor, function, argument)
@@ -239,15 +238,15 @@ def completed(
             if not running:
                 return
             try:
-                future = ended.get(timeout=BLINK)
+                future = ended.get(timeout=POLL_INTERVAL)
             except Empty:
                 if _is_gone(executor):
                     while running:
                         yield running.popitem()[1], _failed(CancelledError("scheduler lost"))
-                elif time.monotonic() > asks_at and not stop():
-                    asks_at = _ask_for_workers(executor)
+                elif time.monotonic() > check_at and not stop():
+                    check_at = _warn_without_workers(executor)
                 continue
-            asks_at = time.monotonic() + IDLE
+            check_at = time.monotonic() + IDLE_TIME
             if future in running:
                 yield running.pop(future), future
     finally:
@@ -255,17 +254,17 @@ def completed(
             future.cancel()
 
 
-def _ask_for_workers(executor: Executor) -> float:
-    """Warn where a scheduler has no workers; when to ask again."""
+def _warn_without_workers(executor: Executor) -> float:
+    """Warn if a scheduler has no workers; return the time of the next check."""
     client = _client_of(executor)
     if client is None:
         return math.inf
     if _threads(client) != 0:
-        return time.monotonic() + IDLE
+        return time.monotonic() + IDLE_TIME
     address = client.scheduler.address
     warnings.warn(
-        f"The scheduler at {address} has no workers: the sweep waits for one. Start it by `dask "
-        f"worker {address}`, where the function can be imported; Ctrl-C ends the sweep.",
+        f"The scheduler at {address} has no workers; the sweep waits for one. Start one with `dask "
+        f"worker {address}` where the function can be imported; Ctrl-C ends the sweep.",
         SlowWarning,
         stacklevel=2,
     )

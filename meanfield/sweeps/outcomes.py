@@ -1,6 +1,6 @@
-"""What came of points: labelled arrays, or a failure; as bytes, and as one dataset of all of them.
+"""Outcomes of points, labelled arrays or failures: as bytes, and collected in one dataset.
 
-The bytes of a batch of points are plain data, no code:
+The bytes of a batch of points are plain data, not code:
 
     length of the header (8 bytes) | header (JSON) | the arrays that it lists, one after the other
 """
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 ERROR, REPLICA, VALUE, STATUS = "error", "replica", "value", "status"
-KINDS = "biufcU"  # of arrays that are kept: numbers, booleans and text
+DTYPE_KINDS = "biufcU"  # numbers, booleans and text
 NOT_RUN = "not run"
-WANTED = "f must return a number, an array, a dictionary of them, an xarray.Dataset or a Solution"
+WANTED_RESULT = (
+    "f must return a number, an array, a dictionary of them, an xarray.Dataset or a Solution"
+)
 
 
 class Variable(NamedTuple):
@@ -36,19 +38,19 @@ class Variable(NamedTuple):
     dims : tuple of str
     values : ndarray
     is_coordinate : bool
-    words : dict
-        Its attributes, plain data.
+    attributes : dict
+        Plain data that describes it.
     """
 
     dims: tuple[str, ...]
     values: np.ndarray
     is_coordinate: bool = False
-    words: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
 
 
 @dataclass
 class Outcome:
-    """What came of one point: variables by name, or what went wrong, and where."""
+    """The result of one point: variables by name, or an error message and its traceback."""
 
     variables: dict[str, Variable] = field(default_factory=dict)
     error: str = ""
@@ -56,35 +58,35 @@ class Outcome:
 
     @classmethod
     def of(cls, value: Any) -> "Outcome":
-        """Of what a function returned.
+        """The outcome of a function that returned `value`.
 
         Raises
         ------
         TypeError, ValueError
-            If that is no number, array, dictionary of them, dataset or solution.
+            If it is not a number, an array, a dictionary of them, a dataset or a solution.
         """
         if isinstance(value, Solution):
             ended = Variable((), np.array(value.status))
             return cls({**dict(_labelled(value.observables)), STATUS: ended})
-        found = dict(_labelled(value))
-        for name, variable in found.items():
+        variables = dict(_labelled(value))
+        for name, variable in variables.items():
             if not isinstance(name, str) or not is_variable_name(name) or name == ERROR:
                 raise ValueError(
                     f"f must return variables whose names are printable, have no '/', and are not "
                     f"'{ERROR}'; got {name!r}."
                 )
-            if variable.values.dtype.kind not in KINDS:
-                raise TypeError(f"{WANTED}; got {name} = {as_given(variable.values)}.")
-        return cls(found)
+            if variable.values.dtype.kind not in DTYPE_KINDS:
+                raise TypeError(f"{WANTED_RESULT}; got {name} = {as_given(variable.values)}.")
+        return cls(variables)
 
     @classmethod
     def failed(cls, error: BaseException) -> "Outcome":
-        """Of a function that raised an error."""
-        return cls(error=in_words(error), where="".join(traceback.format_exception(error)))
+        """The outcome of a function that raised an error."""
+        return cls(error=message_of(error), where="".join(traceback.format_exception(error)))
 
 
-def in_words(error: BaseException) -> str:
-    """Its kind and its message, if it has one that can be read."""
+def message_of(error: BaseException) -> str:
+    """The type of an error, and its message if that can be printed."""
     try:
         return f"{type(error).__name__}: {error}".rstrip(": ")
     except Exception:
@@ -92,7 +94,7 @@ def in_words(error: BaseException) -> str:
 
 
 def _labelled(value: Any) -> Iterator[tuple[str, Variable]]:
-    """Variables by name; coordinates of arrays come with them."""
+    """Yield variables by name, together with the coordinates of arrays."""
     if hasattr(value, "data_vars"):  # a dataset
         for name, entry in value.variables.items():
             yield str(name), _variable(entry, name in value.coords)
@@ -114,14 +116,14 @@ def _entry(name: Any, value: Any) -> Iterator[tuple[str, Variable]]:
 
 
 def _array(name: Any, value: Any) -> np.ndarray:
-    """The array of a value; TypeError where it is none."""
+    """A value as an array; raises TypeError if it is none."""
     try:
         array = np.asarray(value)
-    except Exception as error:  # whatever the conversion of an object does
-        advice = "Rows of an array have one length: fill up those that are shorter with nan."
-        raise TypeError(f"{WANTED}; got {name} = {as_given(value)}. {advice}") from error
+    except Exception as error:  # conversions of objects may raise anything
+        advice = "Rows of an array must have equal lengths: pad the shorter ones with nan."
+        raise TypeError(f"{WANTED_RESULT}; got {name} = {as_given(value)}. {advice}") from error
     if np.ma.is_masked(value):
-        raise TypeError(f"{WANTED}, with nan where nothing is known; {name} is masked.")
+        raise TypeError(f"{WANTED_RESULT}, with nan for missing values; {name} is masked.")
     return array
 
 
@@ -129,19 +131,19 @@ def _variable(variable: "xr.Variable", is_coordinate: bool) -> Variable:
     values = np.asarray(variable.values)
     if values.dtype.kind == "O" and all(isinstance(entry, str) for entry in values.flat):
         values = values.astype("U")
-    words = {name: text for name, text in variable.attrs.items() if isinstance(text, str)}
-    return Variable(tuple(map(str, variable.dims)), values, is_coordinate, words)
+    attributes = {name: text for name, text in variable.attrs.items() if isinstance(text, str)}
+    return Variable(tuple(map(str, variable.dims)), values, is_coordinate, attributes)
 
 
 # Bytes -------------------------------------------------------------------------------------------
 
 
 def to_bytes(keys: Sequence[str], outcomes: Sequence[Outcome]) -> bytes:
-    """What came of the points of a batch, which have these keys."""
+    """The bytes of the outcomes of a batch, whose points have these keys."""
     points, pieces = [], []
     for outcome in outcomes:
         entries = {
-            name: (v.dims, v.values.dtype.str, v.values.shape, v.is_coordinate, dict(v.words))
+            name: (v.dims, v.values.dtype.str, v.values.shape, v.is_coordinate, dict(v.attributes))
             for name, v in outcome.variables.items()
         }
         points.append({"variables": entries, "error": outcome.error, "where": outcome.where})
@@ -151,15 +153,15 @@ def to_bytes(keys: Sequence[str], outcomes: Sequence[Outcome]) -> bytes:
 
 
 def of_bytes(payload: bytes) -> dict[str, Outcome]:
-    """What came of the points of a batch, by their keys."""
+    """The outcomes of a batch, by the keys of its points."""
     begin = 8 + int.from_bytes(payload[:8], "little")
     header, outcomes = json.loads(payload[8:begin]), []
     for point in header["points"]:
         variables = {}
-        for name, (dims, form, shape, is_coordinate, words) in point["variables"].items():
+        for name, (dims, form, shape, is_coordinate, attributes) in point["variables"].items():
             dtype, count = np.dtype(form), int(np.prod(shape, dtype=int))
             values = np.frombuffer(payload, dtype, count, begin).reshape(shape)
-            variables[name] = Variable(tuple(dims), values, is_coordinate, words)
+            variables[name] = Variable(tuple(dims), values, is_coordinate, attributes)
             begin += count * dtype.itemsize
         outcomes.append(Outcome(variables, point["error"], point["where"]))
     return dict(zip(header["keys"], outcomes, strict=True))
@@ -171,19 +173,19 @@ def of_bytes(payload: bytes) -> dict[str, Outcome]:
 def dataset_of(
     axes: Mapping[str, Sequence[Any]], outcomes: Sequence[Outcome | None], with_errors: bool
 ) -> "xr.Dataset":
-    """All outcomes on the axes of the sweep; nan, or no text, where there is none.
+    """All outcomes on the axes of the sweep; missing ones are nan or empty text.
 
-    Where an axis of a variable is longer at one point than at another, the others are filled up
-    with nan. A coordinate that is not the same at all points becomes a variable.
+    An axis of a variable has its greatest length over all points; shorter ones are padded with nan.
+    A coordinate that differs between points becomes a variable.
 
     Parameters
     ----------
     axes : dict of str to sequence
         The values of the parameters, and the replicas.
     outcomes : sequence of Outcome, or None
-        Of all points, the last axis changing fastest; None for what was not run.
+        The outcome of every point, last axis fastest; None for points that were not run.
     with_errors : bool
-        Whether there is a variable "error", which says what went wrong, or nothing.
+        Whether to add a variable "error" with the messages of failed points.
 
     Warns
     -----
@@ -193,16 +195,16 @@ def dataset_of(
     Raises
     ------
     MeanfieldError
-        If a variable has other axes at one point than at another, is text at one and a number at
-        another, or has the name of a parameter.
+        If the axes of a variable differ between points, if it is text at one point and a number at
+        another, or if it has the name of a parameter.
     """
     import xarray as xr
 
     shape = tuple(map(len, axes.values()))
     columns: dict[str, dict[tuple[int, ...], Variable]] = {}
-    for place, outcome in zip(np.ndindex(shape), outcomes, strict=True):
+    for index, outcome in zip(np.ndindex(shape), outcomes, strict=True):
         for name, variable in (outcome.variables if outcome else {}).items():
-            columns.setdefault(name, {})[place] = variable
+            columns.setdefault(name, {})[index] = variable
     for name, column in list(columns.items()):
         if name in axes and all(variable.is_coordinate for variable in column.values()):
             del columns[name]
@@ -214,19 +216,19 @@ def dataset_of(
     for name, column in columns.items():
         first = next(iter(column.values()))
         if first.is_coordinate and _is_constant(column.values(), sizes):
-            coordinates[name] = first.dims, first.values, dict(first.words)
+            coordinates[name] = first.dims, first.values, dict(first.attributes)
             continue
         full = tuple(sizes[dim] for dim in first.dims)
         whole = len(column) == points and all(v.values.shape == full for v in column.values())
         kind = _common_type(name, column.values())
         check_memory(f"{name} at {points} points", (*shape, *full), "the number of points")
         table = _empty((*shape, *full), kind, whole)
-        for place, variable in column.items():
-            part: Any = (*place, *map(slice, variable.values.shape))
+        for index, variable in column.items():
+            part: Any = (*index, *map(slice, variable.values.shape))
             table[part] = variable.values
-        _tell_of_rounding(name, table.dtype, column.values())
+        _warn_of_rounding(name, table.dtype, column.values())
         name = f"{name}_of_point" if name in first.dims else name
-        variables[name] = (*axes, *first.dims), table, dict(first.words)
+        variables[name] = (*axes, *first.dims), table, dict(first.attributes)
     if with_errors:
         texts = [NOT_RUN if outcome is None else outcome.error for outcome in outcomes]
         variables[ERROR] = tuple(axes), np.array(texts, "U").reshape(shape)
@@ -234,13 +236,14 @@ def dataset_of(
 
 
 def _as_coordinate(values: Sequence[Any]) -> np.ndarray:
-    """Numbers alone, or text alone, as they are where an array holds all of their digits.
+    """The values of a parameter as a coordinate.
 
-    Other objects, and different kinds together, by what they print: 1 beside "1" are 1 and '1'.
+    Numbers or texts remain if an array represents them exactly. Other objects and mixtures are
+    represented by their repr, so 1 and "1" become "1" and "'1'".
     """
     if all(np.ndim(value) == 0 for value in values) and _are_alike(values):
         array = np.asarray(values)
-        if array.dtype.kind in KINDS and all(map(_is_same, array.tolist(), values)):
+        if array.dtype.kind in DTYPE_KINDS and all(map(_is_same, array.tolist(), values)):
             return array
     return np.array([as_given(value, sys.maxsize) for value in values])
 
@@ -250,30 +253,30 @@ def _are_alike(values: Sequence[Any]) -> bool:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two numbers or texts are equal, to the last digit; nan is nan."""
+    """Whether two numbers or texts are equal to the last digit; nan equals nan."""
     return one == other or (one != one and other != other)
 
 
 def _common_type(name: str, column: Iterable[Variable]) -> np.dtype:
-    """That of a variable at all points; not of text and numbers, which would become text."""
+    """The dtype of a variable over all points; raises MeanfieldError for text and numbers."""
     kinds = {variable.values.dtype for variable in column}
     if len({kind.kind == "U" for kind in kinds}) > 1:
         raise MeanfieldError(
-            f"f returns {name} as text at one point and as a number at another: it has to be the "
-            "same at all points."
+            f"f returns {name} as text at one point and as a number at another; use one type "
+            "at all points."
         )
     return np.result_type(*kinds)
 
 
 def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
-    """The largest size of every axis that variables have."""
+    """The greatest length of every axis of the variables."""
     sizes: dict[str, int] = {}
     for name, column in columns.items():
-        known = {variable.dims for variable in column.values()}
-        if len(known) > 1:
+        axes = {variable.dims for variable in column.values()}
+        if len(axes) > 1:
             raise MeanfieldError(
-                f"f returns {name} with the axes {' at one point, and '.join(map(str, known))} at "
-                "another: they have to be the same at all points."
+                f"f returns {name} with the axes {' at one point, and '.join(map(str, axes))} at "
+                "another; use the same axes at all points."
             )
         for variable in column.values():
             for dim, size in zip(variable.dims, variable.values.shape, strict=True):
@@ -282,7 +285,7 @@ def _sizes(columns: Mapping[str, Mapping[Any, Variable]]) -> dict[str, int]:
 
 
 def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
-    """Whether a coordinate is the same at all points, and as long as its axis."""
+    """Whether a coordinate is equal at all points and as long as its axis."""
     first, *others = (variable.values for variable in column)
     fits = next(iter(column)).values.shape == tuple(sizes[dim] for dim in next(iter(column)).dims)
     return fits and all(
@@ -290,8 +293,8 @@ def _is_constant(column: Iterable[Variable], sizes: Mapping[str, int]) -> bool:
     )
 
 
-def _tell_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> None:
-    """Warn of integers that lose digits beside floats, nan, or integers of another kind."""
+def _warn_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> None:
+    """Warn of integers that lose digits when stored with floats, nan or other integer types."""
     if kind.kind not in "fc":
         return
     most = 2 ** (np.finfo(kind).nmant + 1)
@@ -308,7 +311,7 @@ def _tell_of_rounding(name: str, kind: np.dtype, column: Iterable[Variable]) -> 
 
 
 def _empty(shape: tuple[int, ...], kind: np.dtype, whole: bool) -> np.ndarray:
-    """An array to be filled: where not all of it will be, with nan, or no text."""
+    """An array to be filled, with nan or empty text where values may be missing."""
     if whole or kind.kind == "U":
         return np.zeros(shape, kind)
     return np.full(shape, np.nan, np.result_type(kind, float))

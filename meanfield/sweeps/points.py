@@ -1,4 +1,4 @@
-"""The points of a sweep, their random numbers, and the work that is done at each of them."""
+"""The points of a sweep, their random numbers, and the work to do at each of them."""
 
 import copy
 import hashlib
@@ -17,56 +17,56 @@ import numpy as np
 from ..core.checks import as_given, check_memory, fitting, is_variable_name
 from ..core.identity import digest
 from ..lowlevel.blas import one_blas_thread
-from ..solving.progress import Interruption
+from ..lowlevel.progress import Interruption
 from .outcomes import REPLICA, Outcome, to_bytes
 
-NUMBERS = 256  # that take as much memory as what is known of a point
-LOOK = 4096  # values between two looks at how many there are
+NUMBERS_PER_POINT = 256  # memory of the record of a point, in numbers
+VALUES_PER_CHECK = 4096  # of an iterator, whose length is unknown
 RNG = "rng"  # the argument of a function that takes a generator
 
-TOLD = "must be values that can be told from others"
+UNREADABLE = "must be values with a digest"
 
 
-class Point(NamedTuple):
+class SweepPoint(NamedTuple):
     """One run of a sweep.
 
     Attributes
     ----------
     key : str
-        SHA-256, in hexadecimal, of its parameters and its replica: what a store knows it by, and
-        what its random numbers depend on.
+        SHA-256, in hexadecimal, of its parameters and its replica. It identifies the point in a
+        store and determines its random numbers.
     parameters : dict
         Its values, by name.
     replica : int or None
-        None where there are no replicas; its numbers are then those of replica 0.
+        None without replicas; the random numbers are then those of replica 0.
     """
 
     key: str
     parameters: dict[str, Any]
     replica: int | None = None
 
-    def in_words(self) -> str:
-        """Its parameters, for messages."""
+    def label(self) -> str:
+        """The parameters as text, for messages."""
         words = [f"{name} = {as_given(value, 60)}" for name, value in self.parameters.items()]
         return ", ".join([*words, *([] if self.replica is None else [f"replica {self.replica}"])])
 
 
 def key_of(digests: Mapping[str, str], replica: int | None = None) -> str:
-    """The key of a point from the digests of its values, in whichever order they come."""
+    """The key of a point, from the digests of its values in any order."""
     words = [f"{len(name)}:{name}{digests[name]}" for name in sorted(digests)]
     return hashlib.sha256("".join([*words, f"{replica or 0}"]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Grid:
-    """All points: the product of the values of the parameters, and replicas.
+    """The grid of points: the product of the values of all parameters and the replicas.
 
     Attributes
     ----------
     axes : dict of str to list
         The values of every parameter.
     replicas : int or None
-        None for one run of each point, and no axis of replicas.
+        None for one run per point and no axis of replicas.
     """
 
     axes: dict[str, list[Any]]
@@ -74,13 +74,13 @@ class Grid:
 
     @classmethod
     def of(cls, parameters: Any, replicas: int | None, taken: Sequence[str] = ()) -> "Grid":
-        """From the arguments of `sweep`; names that are taken are refused for parameters.
+        """The grid of the arguments of `sweep`; parameters must not have names in `taken`.
 
         Raises
         ------
         TypeError, ValueError
-            If the parameters are no dictionary of sequences, or one of them is empty, or has the
-            same value twice.
+            If the parameters are not a dictionary of sequences, or a sequence is empty or has
+            repeated values.
         """
         wanted = "a dictionary of the values of every parameter by its name"
         fits = isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters)
@@ -94,32 +94,36 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The numbers of values, and of replicas if there are any."""
+        """The numbers of values and, if there are any, of replicas."""
         copies = () if self.replicas is None else (self.replicas,)
         return (*map(len, self.axes.values()), *copies)
 
-    def points(self, contents: Callable[[Any], Any]) -> list[Point]:
-        """In order: the last parameter, and then the replica, changes fastest.
+    def points(self, contents: Callable[[Any], Any]) -> list[SweepPoint]:
+        """All points in order; the replica changes fastest, then the last parameter.
 
         Parameters
         ----------
         contents : callable
-            What counts of a value: see `Work.contents`.
+            The part of a value that identifies it: see `Work.contents`.
         """
         count = math.prod(self.shape)
-        check_memory(f"parameters and replicas: {count} points", (NUMBERS, count), "replicas")
+        check_memory(
+            f"parameters and replicas: {count} points", (NUMBERS_PER_POINT, count), "replicas"
+        )
         copies = [None] if self.replicas is None else range(self.replicas)
-        known = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
-        found = []
+        digests = {n: _digests(n, map(contents, values)) for n, values in self.axes.items()}
+        points = []
         for places in np.ndindex(*map(len, self.axes.values())):
-            said = {n: known[n][i] for n, i in zip(self.axes, places, strict=True)}
+            point_digests = {n: digests[n][i] for n, i in zip(self.axes, places, strict=True)}
             named = {n: self.axes[n][i] for n, i in zip(self.axes, places, strict=True)}
-            found += [Point(key_of(said, replica), named, replica) for replica in copies]
-        return found
+            points += [
+                SweepPoint(key_of(point_digests, replica), named, replica) for replica in copies
+            ]
+        return points
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    """The values of a parameter: numbers as those of Python."""
+    """The values of a parameter, NumPy scalars as Python numbers."""
     if hasattr(values, "__array__"):  # of numpy, xarray, pandas
         values = np.asarray(values)
     whole = hasattr(values, "__iter__") and not isinstance(values, str | bytes | Mapping | Set)
@@ -130,127 +134,129 @@ def _listed(name: str, values: Any) -> list[Any]:
     except OverflowError:  # of a range
         count = sys.maxsize
     _check_count(name, count)
-    found: list[Any] = []
+    listed: list[Any] = []
     for value in values:
-        found.append(value.item() if isinstance(value, np.generic) else value)
-        if len(found) % LOOK == 0:  # an iterator may have no end
-            _check_count(name, len(found))
-    fitting(f"parameters of {name}", values, "at least one value", found)
-    numbers = [value for value in found if isinstance(value, Number)]
+        listed.append(value.item() if isinstance(value, np.generic) else value)
+        if len(listed) % VALUES_PER_CHECK == 0:  # an iterator may have no end
+            _check_count(name, len(listed))
+    fitting(f"parameters of {name}", values, "at least one value", listed)
+    numbers = [value for value in listed if isinstance(value, Number)]
     for number in numbers:
         try:
             repr(number), hash(number)
-        except (TypeError, ValueError) as error:  # a signalling nan; an integer too long to print
-            raise TypeError(f"parameters of {name} {TOLD}: {error}.") from None
+        except (TypeError, ValueError) as error:  # signalling nan; an integer too long to print
+            raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
     wanted = "values that differ: replicas= repeats points, with other random numbers"
     fitting(f"parameters of {name}", values, wanted, len(set(numbers)) == len(numbers))
-    return found
+    return listed
 
 
 def _check_count(name: str, count: int) -> None:
     """Raise ValueError for more values of a parameter than memory can hold points."""
-    check_memory(f"parameters of {name}: {count} values", (NUMBERS, count), "their number")
+    check_memory(
+        f"parameters of {name}: {count} values", (NUMBERS_PER_POINT, count), "their number"
+    )
 
 
 def _digests(name: str, values: Iterable[Any]) -> list[str]:
-    """Those of the values of a parameter, which have to differ from each other.
+    """The digests of the values of a parameter, which must differ from each other.
 
     Raises
     ------
     TypeError, ValueError
-        If a value cannot be told from others, or is there twice.
+        If a value has no digest, or occurs twice.
     """
     try:
-        found = list(map(digest, values))
+        digests = list(map(digest, values))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"parameters of {name} {TOLD}: {error}.") from None
-    if len(set(found)) < len(found):
+        raise TypeError(f"parameters of {name} {UNREADABLE}: {error}.") from None
+    if len(set(digests)) < len(digests):
         raise ValueError(
-            f"parameters of {name} must be values that differ; one is there twice. replicas= "
-            "repeats points, with other random numbers."
+            f"parameters of {name} must be different values; one occurs twice. replicas= repeats "
+            "points with other random numbers."
         )
-    return found
+    return digests
 
 
-def generator_of(seed: int, point: Point) -> np.random.Generator:
-    """The random numbers of a point: they depend on the seed, its parameters and its replica."""
+def generator_of(seed: int, point: SweepPoint) -> np.random.Generator:
+    """The generator of a point, determined by the seed, its parameters and its replica."""
     return np.random.default_rng(seed_of(seed, point))
 
 
-def seed_of(seed: int, point: Point) -> np.random.SeedSequence:
+def seed_of(seed: int, point: SweepPoint) -> np.random.SeedSequence:
     """The seed of a point."""
     return np.random.SeedSequence(seed, spawn_key=(int(point.key, 16),))
 
 
 class Work(ABC):
-    """What is done at points, in this process or another: it can be pickled.
+    """The computation to do at points, in this or another process; it can be pickled.
 
     Attributes
     ----------
-    given : str
-        What a user gives that may be no such thing.
+    supplied : str
+        Name of the objects of the user that must be picklable, for messages.
     """
 
-    given: ClassVar[str] = "f"
+    supplied: ClassVar[str] = "f"
 
     @property
     @abstractmethod
     def takes_rng(self) -> bool:
-        """Whether it draws random numbers, if it is given a generator."""
+        """Whether it draws random numbers when passed a generator."""
 
     @property
     def needs_rng(self) -> bool:
-        """Whether it cannot do without."""
+        """Whether it requires a generator."""
         return False
 
     @abstractmethod
-    def check(self, point: Point) -> None:
-        """Raise TypeError or ValueError if there is no such parameter."""
+    def check(self, point: SweepPoint) -> None:
+        """Raise TypeError or ValueError for unknown parameters."""
 
     @abstractmethod
-    def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
-        """What it gives at some points, that `batches` put together."""
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        """The results at the points of one batch."""
 
     def contents(self, value: Any) -> Any:
-        """What counts of a value of a parameter: points whose values have the same are the same."""
+        """The part of a parameter value that identifies a point."""
         return value
 
-    def cost(self, point: Point) -> float:
-        """How long a point takes, relative to others, for the progress bar."""
+    def cost(self, point: SweepPoint) -> float:
+        """The relative duration of a point, for the progress bar."""
         return 1.0
 
     def batches(
-        self, points: list[Point], size: int | None, seed: int | None, workers: int
-    ) -> list[list[Point]]:
-        """All points, in groups that are run at once; by default each alone.
+        self, points: list[SweepPoint], size: int | None, seed: int | None, workers: int
+    ) -> list[list[SweepPoint]]:
+        """The points in batches that are run at once; by default one point each.
 
         Parameters
         ----------
         size : int or None
-            The largest of a group; None leaves it open.
+            The greatest size of a batch; None leaves the choice to this method.
         seed : int or None
-            Of the sweep.
+            The seed of the sweep.
         workers : int
-            How many groups can be run at the same time.
+            Number of batches that can run at the same time.
         """
         alone = "1: only runs of a configuration are done in batches"
         fitting("batch", size, alone, size in (None, 1))
         return [[point] for point in points]
 
 
-def _own(value: Any) -> Any:
-    """A copy, so that f may change it: other processes have copies too."""
+def _copied(value: Any) -> Any:
+    """A deep copy, which f may modify, as in another process."""
     try:
         return copy.deepcopy(value)
-    except Exception:  # of what cannot be copied: other processes cannot have it
+    except Exception:  # objects that cannot be copied cannot be sent to processes either
         return value
 
 
 @dataclass(frozen=True)
 class Function(Work):
-    """A function of the parameters, and of a generator `rng` if it has that argument."""
+    """A function of the parameters, and of a generator if it has an argument `rng`."""
 
-    f: Callable
+    f: Callable[..., Any]
 
     @cached_property
     def _signature(self) -> inspect.Signature | None:
@@ -265,28 +271,28 @@ class Function(Work):
 
     @property
     def needs_rng(self) -> bool:
-        known = {} if self._signature is None else self._signature.parameters
-        return RNG in known and known[RNG].default is inspect.Parameter.empty
+        digests = {} if self._signature is None else self._signature.parameters
+        return RNG in digests and digests[RNG].default is inspect.Parameter.empty
 
-    def check(self, point: Point) -> None:
+    def check(self, point: SweepPoint) -> None:
         if self._signature is None:
             return
-        given = dict.fromkeys([*point.parameters, *([RNG] if self.takes_rng else [])])
+        supplied = dict.fromkeys([*point.parameters, *([RNG] if self.takes_rng else [])])
         try:
-            self._signature.bind(**given)
+            self._signature.bind(**supplied)
         except TypeError as error:
             raise TypeError(
-                f"f must be a function of {', '.join(given)}; got f{self._signature}: {error}."
+                f"f must be a function of {', '.join(supplied)}; got f{self._signature}: {error}."
             ) from None
 
-    def values(self, points: Sequence[Point], seed: int | None) -> list[Any]:
-        found = []
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        results = []
         for point in points:
-            given = {name: _own(value) for name, value in point.parameters.items()}
+            supplied = {name: _copied(value) for name, value in point.parameters.items()}
             if seed is not None and self.takes_rng:
-                given = {RNG: generator_of(seed, point)} | given
-            found.append(self.f(**given))
-        return found
+                supplied = {RNG: generator_of(seed, point)} | supplied
+            results.append(self.f(**supplied))
+        return results
 
     def __getstate__(self) -> dict[str, Any]:
         return {"f": self.f}
@@ -296,22 +302,22 @@ class Function(Work):
 class Job:
     """The work at the points of a batch, called with the number of the batch."""
 
-    __name__ = "points"  # what dask calls it: the default is its repr, which may be long
+    __name__ = "points"  # shown by dask, instead of a repr that may be long
     work: Work
-    points: list[Point]
+    points: list[SweepPoint]
     seed: int | None
-    second: bool = False  # whether it was tried before
+    second: bool = False  # whether this is a second attempt
 
     def __call__(self, _number: int) -> bytes:
-        """What came of it, as `outcomes.to_bytes` has it.
+        """The outcomes as bytes, see `outcomes.to_bytes`.
 
-        BLAS has one thread, as its last bits depend on their number. Where one of several points
+        BLAS uses one thread, since its last bits depend on their number. If one of several points
         fails, each is run alone.
 
         Raises
         ------
         KeyboardInterrupt
-            After Ctrl-C, since a run may have ended early, and its function not have noticed.
+            After Ctrl-C, since a run may have ended early without the function noticing.
         """
         with Interruption() as interruption, one_blas_thread():
             outcomes = self._outcomes(self.points)
@@ -325,22 +331,22 @@ class Job:
         return to_bytes([point.key for point in self.points], outcomes)
 
     def again(self) -> "Job":
-        """The same for a second time."""
+        """The job for a second attempt."""
         return Job(self.work, self.points, self.seed, second=True)
 
     def parts(self) -> list["Job"]:
-        """The same, each point alone."""
+        """One job for each point."""
         return [Job(self.work, [point], self.seed) for point in self.points]
 
     def failed(self, error: BaseException) -> bytes:
-        """The same, where an error came of it."""
+        """The outcomes as bytes, all failed with an error."""
         outcomes = [Outcome.failed(error)] * len(self.points)
         return to_bytes([point.key for point in self.points], outcomes)
 
-    def _outcomes(self, points: Sequence[Point]) -> list[Outcome]:
+    def _outcomes(self, points: Sequence[SweepPoint]) -> list[Outcome]:
         try:
             return list(map(Outcome.of, self.work.values(points, self.seed)))
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # whatever the function does
+        except BaseException as error:  # the function may raise anything
             return [Outcome.failed(error)] * len(points)

@@ -1,15 +1,15 @@
-"""The store of a sweep: what came of each batch of points, on disk as soon as it is known.
+"""The store of a sweep: the outcomes of each batch of points, on disk as soon as they are computed.
 
-Points are found by their keys, so that a store serves other grids of the same function too, larger
-ones or parts. It is one file, to which only the process writes that runs the sweep, so that workers
-need not see it:
+Points are identified by their keys, so a store also serves larger, smaller or other grids of the
+same function. It is one file, to which only the process that runs the sweep writes; workers need no
+access to it:
 
-    MAGIC (16 bytes) | record | record | ...
-    record: MARK (8 bytes) | length of the payload (8) | SHA-256 of the payload (32) | payload
+    STORE_MAGIC (16 bytes) | record | record | ...
+    record: RECORD_MARK (8 bytes) | length of payload (8) | SHA-256 of payload (32) | payload
 
-The first record says whose store it is. A process that is killed leaves a record cut short at the
-end, which is removed when the file is read again. Records that were damaged are left out, with a
-warning, and their points are run again.
+The first record identifies the sweep. A killed process leaves a truncated record at the end, which
+is removed when the file is read again. Damaged records are ignored with a warning, and their points
+are run again.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ from ..core.files import Lock, check_writable, write_whole
 from ..core.identity import digest
 from ..results.provenance import versions
 
-MAGIC = b"meanfield sweep2"
-MARK = b"\xf3record\n"
-HEAD = len(MARK) + 8 + 32  # bytes of a record before its payload
-FLUSHED = 1.0  # seconds after which records are forced from the system's memory to disk
+STORE_MAGIC = b"meanfield sweep2"
+RECORD_MARK = b"\xf3record\n"
+RECORD_HEAD = len(RECORD_MARK) + 8 + 32  # bytes before the payload
+FLUSH_INTERVAL = 1.0  # seconds between calls of fsync
 
 
 class Store:
@@ -90,10 +90,10 @@ class Store:
             self._lock.release()
 
     def add(self, payload: bytes) -> None:
-        """Keep what came of a batch.
+        """Store the outcomes of a batch.
 
-        Where that fails, on a full disk for instance, the sweep goes on with a warning, and this
-        record is written with the next one.
+        If that fails, for instance on a full disk, the sweep continues with a warning, and this
+        record is written together with the next one.
         """
         self.payloads.append(payload)
         if self._file >= 0:
@@ -105,7 +105,7 @@ class Store:
         self._size = os.fstat(self._file).st_size
 
     def _write(self) -> None:
-        """Write the records that wait, all or nothing, once the file is found as it was left."""
+        """Write the pending records, all or nothing, if the file is unchanged."""
         assert self.path is not None
         self._look(self.path)
         if not self._waiting or self._file < 0:
@@ -115,13 +115,13 @@ class Store:
             left = memoryview(self._waiting)
             while left:
                 left = left[os.write(self._file, left) :]
-            if time.monotonic() - self._flushed > FLUSHED:
+            if time.monotonic() - self._flushed > FLUSH_INTERVAL:
                 os.fsync(self._file)
                 self._flushed = time.monotonic()
         except OSError as error:
             os.ftruncate(self._file, before)
             warnings.warn(
-                f"{self.path} could not be written: {error.strerror}. The sweep goes on; these "
+                f"{self.path} could not be written: {error.strerror}. The sweep continues; these "
                 "results are written with the next ones.",
                 StorageWarning,
                 stacklevel=3,
@@ -132,101 +132,99 @@ class Store:
             self._waiting = bytearray()
 
     def _look(self, path: Path) -> None:
-        """See whether the file is still there and whole; warn, and write it anew, if it is not.
+        """Check that the file still exists and is complete; otherwise warn and rewrite it.
 
-        A file that another one has replaced is not overwritten: nothing more is kept.
+        A file that replaced it is not overwritten: no more results are stored.
         """
-        mine = os.fstat(self._file)
+        current = os.fstat(self._file)
         try:
             there: os.stat_result | None = os.stat(path)
         except OSError:
             there = None
-        if there is not None and (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
+        if there is not None and (there.st_dev, there.st_ino) != (current.st_dev, current.st_ino):
             os.close(self._file)
             self._file = -1
-            _warn(f"{path} was replaced by another file while the sweep ran: no more is kept there")
-        elif there is None or mine.st_size < self._size:
+            _warn(
+                f"{path} was replaced by another file during the sweep; no more results are stored"
+            )
+        elif there is None or current.st_size < self._size:
             what = "removed" if there is None else "cut short"
             self._waiting.clear()
             with suppress(StorageError, OSError):
                 write_whole(path, *self._whole())
                 os.close(self._file)
                 self._open(path)
-                _warn(
-                    f"{path} was {what} while the sweep ran. It was written anew, with all results"
-                )
+                _warn(f"{path} was {what} during the sweep. It was rewritten with all results")
                 return
             os.close(self._file)
             self._file = -1
-            _warn(f"{path} was {what} while the sweep ran, and cannot be written: no more is kept")
+            _warn(f"{path} was {what} during the sweep, and results are no longer stored")
 
     def _whole(self) -> list[bytes]:
-        """All that the file has to hold."""
-        return [MAGIC, *map(_record, [self._first, *self.payloads])]
+        """The complete contents of the file."""
+        return [STORE_MAGIC, *map(_record, [self._first, *self.payloads])]
 
     def _read(self, path: Path) -> None:
-        """The records that are there; a new file where there is none."""
+        """Read the records of the file, or create it."""
         try:
             identity = digest(self._identity)
-        except (TypeError, ValueError) as error:  # as of an integer that Python does not print
+        except (TypeError, ValueError) as error:  # such as an integer that Python does not print
             raise CheckpointError(
-                f"{error}: no sweep with it can be resumed. Leave store out, or hold the numbers, "
-                "arrays and Python functions that it is made of."
+                f"{error}: a sweep with it cannot be resumed. Omit store, or pass the numbers, "
+                "arrays and Python functions of which it consists."
             ) from error
         self._first = json.dumps({"identity": identity, "versions": versions()}).encode()
         try:
             content = path.read_bytes() if path.exists() else b""
         except OSError as error:
             raise CheckpointError(f"{path} could not be read: {error.strerror}.") from error
-        if content and not content.startswith(MAGIC):
+        if content and not content.startswith(STORE_MAGIC):
             raise CheckpointError(
-                f"{path} exists and is not the store of a sweep: it would be overwritten. Choose "
-                "another name, or remove it."
+                f"{path} exists and is not the store of a sweep. Choose another name, or remove it."
             )
-        found = list(_records(content))
-        if content and (not found or found[0][0] != len(MAGIC)):
+        records = list(_records(content))
+        if content and (not records or records[0][0] != len(STORE_MAGIC)):
             raise CheckpointError(
-                f"{path} is not an intact store: its beginning was altered. Remove it, and start "
-                "the sweep again."
+                f"{path} is not an intact store: its beginning is damaged. Remove it and start the "
+                "sweep again."
             )
-        if found:
-            self._check(path, json.loads(found[0][1]), json.loads(self._first))
-        self.payloads, damaged, others = _of_identity(content, found, identity)
+        if records:
+            self._check(path, json.loads(records[0][1]), json.loads(self._first))
+        self.payloads, damaged, others = _of_identity(content, records, identity)
         if others:
             warnings.warn(
-                f"{path} has {others} records of another sweep, whose store was appended to it: "
-                "they are left out.",
+                f"{path} has {others} records of another sweep, whose store was appended to it; "
+                "they are ignored.",
                 StorageWarning,
                 stacklevel=4,
             )
         if damaged:
             warnings.warn(
-                f"{path} is damaged at {damaged} places: what came of points there is left out, "
-                "and they are run again.",
+                f"{path} is damaged at {damaged} positions; the points there are run again.",
                 StorageWarning,
                 stacklevel=4,
             )
-        if not found:
+        if not records:
             write_whole(path, *self._whole())
             return
-        kept = [found[0][1], *self.payloads]
-        if len(content) != len(MAGIC) + sum(HEAD + len(payload) for payload in kept):
+        kept = [records[0][1], *self.payloads]
+        if len(content) != len(STORE_MAGIC) + sum(RECORD_HEAD + len(payload) for payload in kept):
             write_whole(path, *self._whole())
 
     @staticmethod
     def _check(path: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
-        """Raise CheckpointError for the store of another sweep; warn of other versions."""
+        """Raise CheckpointError for the store of another sweep; warn if versions differ."""
         if then["identity"] != now["identity"]:
             raise CheckpointError(
-                f"{path} belongs to another sweep, whose function or rng differ. Resume "
-                "with the same ones, or use another file."
+                f"{path} belongs to another sweep or study, with another function, other options "
+                "(such as dt) or another rng. Resume with the same ones, or use another file."
             )
         old, new = then["versions"], now["versions"]
         changed = [f"{n} {old.get(n)} -> {new[n]}" for n in new if new[n] != old.get(n)]
         if changed:
             warnings.warn(
-                f"{path} was written with other versions, {', '.join(changed)}: the last bits of "
-                "its results may not be those of an unbroken sweep.",
+                f"{path} was written with other versions, {', '.join(changed)}: its results may "
+                "differ in the last bits from those of an uninterrupted sweep.",
                 StorageWarning,
                 stacklevel=5,
             )
@@ -237,42 +235,44 @@ def _warn(text: str) -> None:
 
 
 def _of_identity(
-    content: bytes, found: list[tuple[int, bytes]], identity: str
+    content: bytes, records: list[tuple[int, bytes]], identity: str
 ) -> tuple[list[bytes], int, int]:
-    """The payloads of this sweep, at how many places the file is damaged, and records of others.
+    """The payloads of this sweep, the number of damaged gaps, and the number of foreign records.
 
-    Where stores were appended to each other, the first record of each says whose the next ones are.
+    In stores that were appended to each other, the first record of each identifies the next ones.
     """
-    payloads, damaged, others, end, mine = [], 0, 0, len(MAGIC), True
-    for number, (begin, payload) in enumerate(found):
+    payloads, damaged, others, end, current = [], 0, 0, len(STORE_MAGIC), True
+    for number, (begin, payload) in enumerate(records):
         gap = content[end:begin]
-        end = begin + HEAD + len(payload)
+        end = begin + RECORD_HEAD + len(payload)
         if payload.startswith(b'{"identity"'):
-            mine = json.loads(payload)["identity"] == identity
-            damaged += number > 0 and gap != MAGIC
+            current = json.loads(payload)["identity"] == identity
+            damaged += number > 0 and gap != STORE_MAGIC
             continue
         damaged += bool(gap)
-        mine = mine and MAGIC not in gap  # of another store, whose first record is damaged
-        if mine:
+        current = current and STORE_MAGIC not in gap  # else a store without intact first record
+        if current:
             payloads.append(payload)
-        others += not mine
+        others += not current
     return payloads, damaged, others
 
 
 def _record(payload: bytes) -> bytes:
     seal = hashlib.sha256(payload).digest()
-    return b"".join([MARK, len(payload).to_bytes(8, "little"), seal, payload])
+    return b"".join([RECORD_MARK, len(payload).to_bytes(8, "little"), seal, payload])
 
 
 def _records(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Where intact records begin, and their payloads."""
-    at = content.find(MARK)
+    """Yield the positions of intact records and their payloads."""
+    at = content.find(RECORD_MARK)
     while at >= 0:
-        length = int.from_bytes(content[at + len(MARK) : at + len(MARK) + 8], "little")
-        payload = content[at + HEAD : at + HEAD + length]
-        seal = content[at + HEAD - 32 : at + HEAD]
+        length = int.from_bytes(
+            content[at + len(RECORD_MARK) : at + len(RECORD_MARK) + 8], "little"
+        )
+        payload = content[at + RECORD_HEAD : at + RECORD_HEAD + length]
+        seal = content[at + RECORD_HEAD - 32 : at + RECORD_HEAD]
         if len(payload) == length and hashlib.sha256(payload).digest() == seal:
             yield at, payload
-            at = content.find(MARK, at + HEAD + length)
+            at = content.find(RECORD_MARK, at + RECORD_HEAD + length)
         else:
-            at = content.find(MARK, at + 1)
+            at = content.find(RECORD_MARK, at + 1)

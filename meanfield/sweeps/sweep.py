@@ -1,4 +1,4 @@
-"""The sweep: all points of a grid through an executor, into a store, out as a dataset."""
+"""Sweeps: a function or configuration at all points of a grid, collected in a dataset."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from ..core.checks import fitting, path_of
 from ..core.errors import ConfigError
 from ..core.forms import Index, Natural
 from ..core.kinds import checked_call
+from ..core.provided import CONFIGURED_RUNS
 from ..results.provenance import versions
 from .execution import run_points
 from .outcomes import ERROR, REPLICA, dataset_of
@@ -17,7 +18,7 @@ from .points import RNG, Function, Grid, Work
 
 @checked_call("f", "parameters", "store", "executor")
 def sweep(
-    f: Callable | Mapping[str, Any] | Work,
+    f: Callable[..., Any] | Mapping[str, Any] | Work,
     parameters: Mapping[str, Any],
     *,
     replicas: Natural | None = None,
@@ -30,56 +31,58 @@ def sweep(
 ) -> Any:
     """Call a function, or run a configuration, at all points of a grid of parameters.
 
-    The numbers do not depend on the executor, on how many workers it has, on the order in which
-    points end, or on whether the sweep was interrupted and resumed.
+    The results do not depend on the executor, the number of workers, the order in which points
+    end, or on interruptions and resumes.
 
     Parameters
     ----------
     f : callable, or dict
-        A function of the parameters by their names, and of ``rng`` if it has that argument, that
-        returns a number, an array, a dictionary of them, an `xarray.Dataset`, or a `Solution`,
-        which stands for its observables and its status. Other processes have to be able to import
-        it. Or a configuration of `meanfield solve`, as a dictionary of its tables.
+        A function of the parameters by name, and of ``rng`` if it has that argument, that returns
+        a number, an array, a dictionary of them, an `xarray.Dataset`, or a `Solution`, which
+        stands for its observables and status. Other processes must be able to import it. Or a
+        configuration of `meanfield solve`, as a dictionary of its tables.
     parameters : dict of str to sequence
-        The values of every parameter, which differ from each other: numbers, text, or any objects.
-        Those of a configuration are named by dotted keys, as "model.kappa".
+        The values of every parameter: different numbers, texts or other objects. Parameters of a
+        configuration are named by dotted keys such as "model.kappa".
     replicas : int, optional
-        Independent runs of every point; they need `rng`.
+        Number of independent runs of every point; they need `rng`.
     rng : int, optional
-        The seed. Each point and replica has a generator of its own, whose seed is made of this one
-        and of a checksum of its parameters and the replica: a sweep over more or other values, in
-        another order, has the same numbers where it has the same points. Runs of a configuration
-        draw from it the seed of their noise, and those that stand in [initial].
+        The seed. Each point and replica has a separate generator, seeded by this seed and by a
+        checksum of its parameters and the replica; so a sweep over other values, or in another
+        order, gives the same numbers at common points. Runs of a configuration draw the seed of
+        their noise and the seeds in [initial] from it.
     store : path, optional
-        File that takes what came of a point as soon as it is known. If the file exists, only points
-        that it lacks are run, and those that failed, unless errors are kept. It may be that of a
-        sweep over other values, more replicas or fewer, of the same function with the same `rng`.
+        File to which the outcome of each point is written as soon as it is computed. If the file
+        exists, only points that it lacks are run, and those that failed unless errors are kept. It
+        may stem from a sweep over other values or numbers of replicas, of the same function with
+        the same `rng`.
     executor : optional
-        Where points are run: by default in this process, one after the other; "processes": in one
-        process for each core; the address of a dask scheduler, ``"tcp://127.0.0.1:8786"``; a
+        Where to run points: by default in this process, one after the other; "processes" for one
+        process per core; the address of a dask scheduler, ``"tcp://127.0.0.1:8786"``; a
         `dask.distributed.Client`; or any executor of `concurrent.futures`.
     errors : "raise" or "keep"
-        Whether a point that fails ends the sweep, after those that are running. Else it is nan, and
-        the variable "error" has the message, "" at other points.
+        "raise" ends the sweep at the first failed point, after those already running. "keep" sets
+        failed points to nan and adds a variable "error" with the messages, "" at other points.
     batch : int, optional
-        Of a configuration: how many points at most are solved at once, as an ensemble, where they
-        differ in numbers of the model which it takes as arrays, in numbers or seeds of the start,
-        or in seeds. Results are the same to the last bit. By default as many as pay: up to 64,
-        fewer of large systems, and so few that each worker has four batches. A point that fails,
-        or ends early, is run again alone.
+        For a configuration: the largest number of points to solve at once as an ensemble. Such
+        points may differ in parameters of the model that may be arrays, in numbers or seeds of the
+        initial state, or in seeds. Results are bit-for-bit the same. By default up to 64, fewer
+        for large systems, and at least four batches per worker. A point that fails or ends early
+        is run again alone.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     xarray.Dataset
-        On the parameters, and "replica". Of what is not named the name is "value". Its attribute
-        "status" is "finished", or, after Ctrl-C, "interrupted", with nan for what was not run.
+        Variables on the axes of the parameters and "replica"; results without a name are called
+        "value". The attribute "status" is "finished" or, after Ctrl-C, "interrupted", with nan at
+        points that were not run. `mf.Sweep(dataset).plot()` draws it.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that make no sense.
+        For invalid arguments.
     MeanfieldError
         If a point fails, with its parameters; if workers were lost, or no scheduler answers.
     CheckpointError
@@ -120,9 +123,7 @@ def _work_of(f: Any) -> Work:
     if isinstance(f, Work):
         return f
     if isinstance(f, Mapping):
-        from ..app.configured_runs import Runs
-
-        return Runs(dict(f))
+        return CONFIGURED_RUNS["Runs"](dict(f))
     wanted = "a function of the parameters, or a configuration as a dictionary"
     return Function(fitting("f", f, wanted, callable(f), TypeError))
 

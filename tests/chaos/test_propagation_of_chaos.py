@@ -224,7 +224,7 @@ def test_failing_runs_say_which(monkeypatch):
     with pytest.raises(mf.MeanfieldError, match="16 interacting tokens ended early: no luck"):
         study()
     monkeypatch.setattr("meanfield.chaos.study.solve", lambda *_, **__: failed)
-    with pytest.raises(mf.MeanfieldError, match=r"their run ended early\. no luck"):
+    with pytest.raises(mf.MeanfieldError, match=r"no luck"):
         study()
 
 
@@ -260,16 +260,16 @@ def test_a_figure_has_rates_and_times():
         ({"sizes": [8, 4]}, "increasing numbers"),
         ({"sizes": []}, "increasing numbers"),
         ({"sizes": [4.5]}, "whole number"),
-        ({"times": [1.0, 0.5]}, "times must be finite"),
-        ({"times": []}, "times must be finite"),
-        ({"times": [0.0]}, "> 0; got times"),
-        ({"times": [-1.0]}, "times must be finite"),
+        ({"times": [1.0, 0.5]}, "times must be"),
+        ({"times": []}, "times must be"),
+        ({"times": [0.0]}, "got times"),
+        ({"times": [-1.0]}, "times must be"),
         ({"replicas": 0}, "replicas must be a whole number >= 2"),
         ({"replicas": 1}, "replicas must be a whole number >= 2"),
         ({"rng": -1}, "seed"),
         ({"distances": ["W2", "W3"]}, "Known distances here are W1, W2"),
-        ({"times": [float("nan")]}, "times must be finite"),
-        ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times must be finite"),
+        ({"times": [float("nan")]}, "times must be"),
+        ({"times": [0.5, 0.5 + 1e-15, 1.0]}, "times must be"),
         ({"rng": 2**70}, "rng < 2"),
         ({"replicas": -1}, "replicas must be a whole number >= 2"),
         ({"distances": ["W2", "W2"]}, "differ from each other"),
@@ -312,7 +312,7 @@ def test_functionals_are_tried_before_anything_is_run():
 def test_what_a_study_does_not_have():
     with pytest.raises(ValueError, match="name must be one of W1"):
         small_study().rate("W3")
-    with pytest.raises(ValueError, match=r'distances=."W2 up to rotation". asks for it'):
+    with pytest.raises(ValueError, match=r"distances=.*to measure it"):
         small_study().rate("W2 up to rotation")
     with pytest.raises(ValueError, match="name must be a functional of this study, x_1"):
         small_study().weak_rate("W2")

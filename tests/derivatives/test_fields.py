@@ -9,7 +9,7 @@ from meanfield.dynamics.field_transport import EnsembleFields, FieldTransport
 from meanfield.engines.density_heads import GridDensity
 from meanfield.engines.fields import fields_of
 from meanfield.engines.kernels import SphereKernels
-from meanfield.spaces.linearised_tables import TableAdjoint, TableTangents
+from meanfield.spaces.velocity_tables import TableAdjoint, TableTangents
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 STEP = 1e-2

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import iv
 
 import meanfield as mf
-from meanfield.derivatives.parameters import changes_of
+from meanfield.derivatives.densities import changes_of
 
 
 class Kinked(mf.ZonalDrift):

@@ -78,7 +78,7 @@ def test_gradients_of_runs_that_are_kept_in_parts(monkeypatch):
     """Stages of sqrt(n) steps at a time, where those of all steps take too much memory."""
     run = mf.solve(mf.Transformer(mf.SA(beta=4.0), kappa=8.0), MU0, (0, 0.4), dt=0.02)
     whole = mf.gradient(lambda x: x[:, 0], run)
-    monkeypatch.setattr("meanfield.derivatives.densities.RECORDED", 0)
+    monkeypatch.setattr("meanfield.derivatives.densities.RECORDED_NUMBERS", 0)
     parts = mf.gradient(lambda x: x[:, 0], run)
     np.testing.assert_array_equal(parts.initial.coefficients, whole.initial.coefficients)
 

@@ -374,7 +374,7 @@ def test_velocities_that_are_kept_need_not_be_taken_again(engine, n, d, monkeypa
         )
 
     kept = solved()
-    monkeypatch.setattr(integration, "KEPT", 0)
+    monkeypatch.setattr(integration, "KEPT_STAGES", 0)
     again = solved()
     for one, other in zip(*(run.tangents["direction_0"] for run in (kept, again)), strict=True):
         assert np.abs(one.x - other.x).max() < 1e-11 * np.abs(other.x).max()

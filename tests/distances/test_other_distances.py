@@ -141,7 +141,7 @@ def test_sinkhorns_steps_alone_give_what_newtons_give(monkeypatch):
     """To the error of the marginals, with exponentials of costs and without, either order."""
     a, b = (mf.Tokens.uniform(n, 3, rng=n) for n in (60, 90))
     expected = mf.sinkhorn_divergence(a, b, blur=0.5)
-    for name, value in (("PER_NEWTON", 1), ("SCALED", 0.0)):
+    for name, value in (("UNKNOWNS_PER_SWEEP", 1), ("MAX_EXPONENT", 0.0)):
         monkeypatch.setattr(f"meanfield.distances.entropic.{name}", value)
         for one, other in ((a, b), (b, a)):
             found = mf.sinkhorn_divergence(one, other, blur=0.5)
@@ -158,8 +158,8 @@ def test_sinkhorn_takes_fewer_newton_steps_between_many_points(monkeypatch):
     monkeypatch.setattr(entropic, "_newton", counted)
     a, b = mf.Tokens.uniform(600, 2, rng=1), mf.Tokens.uniform(3, 2, rng=2)
     counts, values = [], []
-    for unknowns in (entropic.PER_NEWTON, 10**9):
-        monkeypatch.setattr(entropic, "PER_NEWTON", unknowns)
+    for unknowns in (entropic.UNKNOWNS_PER_SWEEP, 10**9):
+        monkeypatch.setattr(entropic, "UNKNOWNS_PER_SWEEP", unknowns)
         sizes.clear()
         values.append(mf.sinkhorn_divergence(a, b, blur=0.5).value)
         counts.append(sizes.count(600))

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.optimize import linear_sum_assignment
 
 import meanfield as mf
-from meanfield.distances.linear_programs import Plan, Points, dual_value, pairwise_distances
+from meanfield.distances.linear_programs import Plan, WeightedPoints, dual_value, pairwise_distances
 
 SPHERE = mf.Sphere(15)
 POLE = np.array([0.0, 0.0, 1.0])
@@ -217,9 +217,9 @@ def test_least_costs_are_those_over_all_pairs(p):
     x = mf.Tokens.uniform(400, 3, rng=1).x
     y = np.concatenate([mf.Tokens.uniform(60, 3, rng=2).x, x[:20], -x[20:40]])
     v = rng.normal(size=len(y)) * 0.3
-    points = Points(y, np.full(len(y), 1 / len(y)))
+    points = WeightedPoints(y, np.full(len(y), 1 / len(y)))
     plan = Plan(0.0, 0.0, np.empty(0), v, 1.0)
     for i in range(len(x)):  # one point at a time: no error can cancel
-        fine = Points(x[i : i + 1], np.ones(1))
+        fine = WeightedPoints(x[i : i + 1], np.ones(1))
         exact = (pairwise_distances(fine.x, y, p, True) - v).min() + points.masses @ v
         assert dual_value(fine, points, plan, p) == pytest.approx(exact, abs=1e-14)

@@ -24,7 +24,7 @@ from meanfield.models.weights import (
     Unnormalised,
     Weights,
 )
-from meanfield.spaces.circle_transport import TableTransport
+from meanfield.spaces.velocity_tables import TableTransport
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=12)
 SPACES = [mf.Circle(24), mf.Sphere(8)]

@@ -14,7 +14,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def few_frames(monkeypatch):
     """For the tests of this process; the browser is served by another one."""
     for space, count in FEW.items():
-        monkeypatch.setitem(scene.FRAMES, space, count)
+        monkeypatch.setitem(scene.FRAME_COUNTS, space, count)
 
 
 @pytest.fixture(scope="module")

@@ -119,7 +119,7 @@ def all_frames(monkeypatch):
     from meanfield.explore import scene
 
     for space, count in {"Circle": 301, "Sphere": 151}.items():
-        monkeypatch.setitem(scene.FRAMES, space, count)
+        monkeypatch.setitem(scene.FRAME_COUNTS, space, count)
 
 
 pytestmark = pytest.mark.usefixtures("all_frames")

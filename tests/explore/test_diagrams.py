@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.explore.diagrams import PLANE, branches_of, plane_of
+from meanfield.explore.diagrams import PLANE_BETAS, branches_of, plane_of
 from meanfield.explore.scene import Scene
 
 
@@ -37,7 +37,7 @@ def test_the_uniform_state_is_stable_below_its_onset():
 @pytest.mark.parametrize("drift", ["USA", "SA", "Kuramoto"])
 def test_the_critical_curve_of_the_plane_is_the_onset(drift):
     curve = plane_of(Scene(drift=drift))["curves"]["critical"]
-    assert (curve["beta"][0], curve["beta"][-1]) == PLANE
+    assert (curve["beta"][0], curve["beta"][-1]) == PLANE_BETAS
     for beta, kappa in list(zip(curve["beta"], curve["kappa"], strict=True))[::20]:
         assert kappa == pytest.approx(Scene(drift=drift, beta=beta).onset, rel=1e-9)
 

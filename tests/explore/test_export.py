@@ -12,7 +12,7 @@ from meanfield.app.configuration import parse_config
 from meanfield.core.errors import MeanfieldError
 from meanfield.explore.export import exported, script, toml_text
 from meanfield.explore.frames import drawn, play
-from meanfield.explore.scene import Own, Scene
+from meanfield.explore.scene import Scene, UserFile
 
 CHEAP = {"duration": 1.0, "tokens": 8, "beta": 1.0, "kappa": 3.0}
 SCENES = [
@@ -25,10 +25,10 @@ SCENES = [
 ]
 
 
-def last_frames(scene, own=None):
+def last_frames(scene, file=None):
     """The last frame of each layer, as the page shows it."""
     found = {}
-    for layer, config in scene.configurations(own).items():
+    for layer, config in scene.configurations(file).items():
         frames = []
         play(config, frames.append, lambda: False)
         found[layer] = frames[-1]
@@ -64,10 +64,10 @@ def test_the_script_of_a_file_repeats_the_frames(what, tmp_path, monkeypatch):
     model = mf.Transformer(mf.USA(beta=1.0), kappa=5.0)
     noise = {"rng": 1} if what == "tokens" else {}
     mf.solve(model, state, t_span=(0, 0.1), progress=False, **noise).save(tmp_path / "run.nc")
-    own = Own.of_file(tmp_path / "run.nc")
-    scene = own.scene.replace(duration=1.0, tokens=8)
-    runs = executed(script(scene, own), tmp_path, monkeypatch)
-    for layer, frame in last_frames(scene, own).items():
+    file = UserFile.of_file(tmp_path / "run.nc")
+    scene = file.scene.replace(duration=1.0, tokens=8)
+    runs = executed(script(scene, file), tmp_path, monkeypatch)
+    for layer, frame in last_frames(scene, file).items():
         np.testing.assert_array_equal(drawn(runs[layer].final), frame.values)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.explore.frames import BANDWIDTH, drawn, play
-from meanfield.explore.scene import FRAMES, Scene
+from meanfield.explore.frames import NODE_BANDWIDTH, drawn, play
+from meanfield.explore.scene import FRAME_COUNTS, Scene
 
 UNRESOLVED = pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")
 CHEAP = {"duration": 1.0, "tokens": 20, "beta": 1.0, "kappa": 3.0}
@@ -28,7 +28,7 @@ def test_frames_are_the_states_of_the_run(layer, kappa):
     frames, ending = played(scene, layer)
     run = scene.configurations()[layer].run(out=None, progress=False)
     assert ending.complete and ending.status == "finished"
-    assert [frame.index for frame in frames] == list(range(FRAMES["Circle"]))
+    assert [frame.index for frame in frames] == list(range(FRAME_COUNTS["Circle"]))
     assert [frame.t for frame in frames] == run.t.tolist()
     for i in (0, 7, -1):
         np.testing.assert_array_equal(frames[i].values, drawn(run[i]))
@@ -56,7 +56,7 @@ def test_a_run_that_nobody_wants_ends():
 def test_what_is_not_resolved_is_told():
     frames, ending = played(Scene(beta=6.0, kappa=1000.0, tokens=0), "density")
     assert not ending.complete and ending.status == "unresolved"
-    assert "max_degree" in ending.message and 0 < len(frames) < FRAMES["Circle"]
+    assert "max_degree" in ending.message and 0 < len(frames) < FRAME_COUNTS["Circle"]
 
 
 def test_a_drawn_density_has_mass_one_and_its_own_values():
@@ -74,7 +74,7 @@ def test_nodes_are_drawn_with_a_bandwidth():
     mu = mf.Circle(degree=64).von_mises(0.0, 5.0)
     values = drawn(mf.Characteristics(mu))
     k = np.arange(65)
-    heat = np.exp(-0.5 * BANDWIDTH**2 * k**2)
+    heat = np.exp(-0.5 * NODE_BANDWIDTH**2 * k**2)
     smooth = mf.Density(mf.Circle(degree=64), mu.coefficients * heat)
     np.testing.assert_allclose(values, smooth.resample(128).values, atol=1e-5)
 

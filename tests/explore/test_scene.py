@@ -9,7 +9,7 @@ import meanfield as mf
 from meanfield.core.errors import ConfigError, MeanfieldError
 from meanfield.core.kinds import parameters_of
 from meanfield.explore.export import exported
-from meanfield.explore.scene import FRAMES, Scene
+from meanfield.explore.scene import FRAME_COUNTS, Scene
 
 SCENES = [
     Scene(),
@@ -97,7 +97,7 @@ def test_work_is_bounded():
     for scene in SCENES:
         for name, config in scene.configurations().items():
             solve = config.tables["solve"]
-            assert solve["t_eval"].count == FRAMES[scene.space]
+            assert solve["t_eval"].count == FRAME_COUNTS[scene.space]
             assert name == "tokens" or solve["max_steps"] <= 100_000
             assert scene.kappa == math.inf or name == "tokens" or solve["max_degree"] <= 1024
             assert name == "density" or len(config.begin()) <= 1000
@@ -109,12 +109,12 @@ def test_no_tokens_are_no_layer():
 
 def test_a_file_that_is_not_there_is_refused():
     with pytest.raises(MeanfieldError, match="meanfield explore FILE"):
-        Scene(start="own").tables()
+        Scene(start="file").tables()
 
 
 NASTY = (
     "9" * 4000, "9" * 199, "9" * 19, "1" * 16_000, "-1", "1e999", "1e308", "nan", "inf", "-inf", "",
-    "0x10", "1_0", " 3", "true", "[]", "{}", "'", "\x00", "\ud800", "<b>", "..", "5e-324", "own",
+    "0x10", "1_0", " 3", "true", "[]", "{}", "'", "\x00", "\ud800", "<b>", "..", "5e-324", "file",
 )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from meanfield.core.errors import MeanfieldError
 from meanfield.explore import connections, drawings, server
-from meanfield.explore.server import FILES, hello, serving
+from meanfield.explore.server import PAGE_FILES, hello, serving
 
 
 @asynccontextmanager
@@ -65,7 +65,7 @@ async def fetched(url, **headers):
 
 def test_the_files_of_the_page_and_no_others():
     async def visit(address):
-        for name in ("", *FILES):
+        for name in ("", *PAGE_FILES):
             answer = await fetched(address + name)
             assert answer.code == 200 and len(answer.body) > 500
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
@@ -149,7 +149,7 @@ def test_two_pages_have_their_own_scenes():
 
 
 def test_a_page_that_sends_too_many_scenes_is_closed(monkeypatch):
-    monkeypatch.setattr(server, "AT_ONCE", 20)
+    monkeypatch.setattr(server, "SCENES_AT_ONCE", 20)
 
     async def visit(address):
         async with connected(address) as (flooding, _), connected(address) as (other, _):
@@ -204,7 +204,7 @@ def rest(connection):
 @pytest.mark.parametrize("text", ["", "GET / HT", HANDSHAKE], ids=["silent", "half", "page"])
 def test_connections_that_say_nothing_are_closed(monkeypatch, text):
     """A page that is gone without a word among them, as it does not answer to pings."""
-    monkeypatch.setattr(server, "IDLE", 0.3)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.3)
 
     async def visit(address):
         with raw(address, text) as connection:
@@ -233,9 +233,9 @@ class Slow:
         self.real, self.open, self.most, self.ends = server.exported, 0, 0, False
         monkeypatch.setattr(server, "exported", self)
 
-    def __call__(self, scene, name, own, stopped=None):
+    def __call__(self, scene, name, file, stopped=None):
         if stopped is None:
-            return self.real(scene, name, own)
+            return self.real(scene, name, file)
         self.open += 1
         self.most = max(self.most, self.open)
         while not (stopped() or self.ends):
@@ -246,39 +246,39 @@ class Slow:
 
 def test_slow_figures_block_nobody(monkeypatch):
     """Texts are written meanwhile; the figure begun first gives way, and who leaves does too."""
-    monkeypatch.setattr(drawings, "FAIR", 0.5)
+    monkeypatch.setattr(drawings, "FAIR_SECONDS", 0.5)
     slow = Slow(monkeypatch)
 
     async def visit(address):
         asked = [
             asyncio.create_task(fetched(address + f"export/density.png?rng={i}"))
-            for i in range(drawings.DRAWINGS - 1)
+            for i in range(drawings.MOST_DRAWINGS - 1)
         ]
-        while slow.open < drawings.DRAWINGS - 1:
+        while slow.open < drawings.MOST_DRAWINGS - 1:
             await asyncio.sleep(0.01)
         with raw(address, "GET /export/tokens.svg HTTP/1.1\r\nHost: localhost\r\n\r\n"):
-            while slow.open < drawings.DRAWINGS:
+            while slow.open < drawings.MOST_DRAWINGS:
                 await asyncio.sleep(0.01)
             assert (await fetched(address + "export/density.png")).code == 503
             assert (await fetched(address + "export/density.toml")).code == 200
             assert (await fetched(address + "export/explored.py")).code == 200
-            await asyncio.sleep(drawings.FAIR)
+            await asyncio.sleep(drawings.FAIR_SECONDS)
             asked.append(asyncio.create_task(fetched(address + "export/tokens.png")))
             done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
             assert [task.result().code for task in done] == [400]
-            while slow.open < drawings.DRAWINGS:
+            while slow.open < drawings.MOST_DRAWINGS:
                 await asyncio.sleep(0.01)
-        while slow.open == drawings.DRAWINGS:  # who left frees a place
+        while slow.open == drawings.MOST_DRAWINGS:  # who left frees a place
             await asyncio.sleep(0.01)
         slow.ends = True
         assert {(await answer).code for answer in asked} == {400}
         return slow.most
 
-    assert served(visit) == drawings.DRAWINGS
+    assert served(visit) == drawings.MOST_DRAWINGS
 
 
 def test_figures_are_given_up_after_a_while(monkeypatch):
-    monkeypatch.setattr(drawings, "LONGEST", 0.0)
+    monkeypatch.setattr(drawings, "LONGEST_COMPUTING", 0.0)
 
     async def visit(address):
         answer = await fetched(address + "export/density.png?duration=60&kappa=0.5")

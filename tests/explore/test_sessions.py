@@ -10,7 +10,7 @@ import pytest
 
 from meanfield.explore import sessions as module
 from meanfield.explore.frames import Ending, Frame
-from meanfield.explore.scene import FRAMES
+from meanfield.explore.scene import FRAME_COUNTS
 from meanfield.explore.sessions import MOST_SESSIONS, Studio, packed
 
 CHEAP = {"duration": "1", "tokens": "8", "beta": "1.0", "kappa": "3.0"}
@@ -56,12 +56,12 @@ def test_a_scene_is_accepted_played_and_drawn(studio):
     (accepted,) = box.of("accepted")
     assert (
         accepted["layers"] == ["density", "tokens"]
-        and accepted["frames"]["density"] == FRAMES["Circle"]
+        and accepted["frames"]["density"] == FRAME_COUNTS["Circle"]
     )
     assert {m["version"] for m in box.messages} == {3}
     for layer in accepted["layers"]:
         index = [i for m in box.of("frames") if m["layer"] == layer for i in m["index"]]
-        assert index == list(range(FRAMES["Circle"]))
+        assert index == list(range(FRAME_COUNTS["Circle"]))
     assert all(m["complete"] for m in box.of("ended"))
     box.wait(lambda box: len(box.of("diagram")) == 2)
     assert {m["name"] for m in box.of("diagram")} == {"plane", "branches"}

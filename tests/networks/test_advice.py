@@ -85,7 +85,7 @@ def test_critical_logits_of_advice_are_those_of_its_tokens_and_near_their_laws()
 
 def test_without_logits_a_token_looks_at_all_tokens():
     for one in (advise(64, 64, 3, logits=0), advise(64, 64, 3, logits=0, normalisation=mf.NGPT())):
-        np.testing.assert_allclose(one.layers.seen, 64, rtol=1e-12)
+        np.testing.assert_allclose(one.layers.attended, 64, rtol=1e-12)
         np.testing.assert_allclose(one.layers.gap, 1 - one.layers.mean_cosine, rtol=1e-12)
 
 

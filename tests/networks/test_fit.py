@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.fitting.families import Family
+from meanfield.networks.fitting.families import ParameterFamily
 from meanfield.networks.fitting.score_tests import ScoreTest
 from meanfield.networks.fitting.scores import scores
 from meanfield.networks.fitting.transitions import chord, mean_velocity, transitions_of
@@ -125,7 +125,7 @@ def spare(beta, spare):
 def test_what_the_equations_do_not_tell_has_no_interval(family, options, word):
     x = layers(seed=1) if options.get("noise", True) is False else layers(100.0, seed=1)
     found = fit(x, family, hold=False, replicas=4, test_replicas=16, **options)
-    assert word in found.untold and found.status == "not identified"
+    assert word in found.unidentified and found.status == "not identified"
     name = word.split()[-1]
     assert float(found.parameters.error.sel(parameter=name)) == np.inf
     low, high = found.interval()[found.family.labels.index(name)]
@@ -214,7 +214,7 @@ def test_what_is_no_problem_is_refused(given, options, word):
 
 def test_scores_are_derivatives_of_the_likelihood_of_straight_ways():
     """log p = -|a - T v|^2/(2 s) - (d - 1)/2 log s, s = 2 T/kappa, by beta, log T, log kappa."""
-    family = Family(mf.SA, {}, {}, True)
+    family = ParameterFamily(mf.SA, {}, {}, True)
     one = transitions_of(layers(TRUE["kappa"], count=1), np.random.default_rng(0))[0]
     x, y, point = one.x[None], one.y[None], np.array([2.3, np.log(0.6), np.log(40.0)])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield.networks.fitting.goodness import Compared, Comparison, _from_others
-from meanfield.networks.fitting.transitions import Transition, unit
+from meanfield.networks.fitting.transitions import LayerTransition, unit
 
 
 def test_squares_from_the_others_are_those_without_each():
@@ -31,7 +31,7 @@ def test_layers_like_their_replicas_are_rejected_in_five_percent(n, transitions)
             noise -= (noise * x).sum(axis=-1, keepdims=True) * x
             y, h = unit(x + 0.3 * noise), (noise**2).sum(axis=-1) - 2
             h = np.stack([(h**2).sum(axis=1), noise[:, :, 0].sum(axis=1)], axis=1)
-            one = Transition(x, y[0], 0, k, np.random.SeedSequence(0))
+            one = LayerTransition(x, y[0], 0, k, np.random.SeedSequence(0))
             comparison.add(Compared(one, y[1:], h[1:], h[0], noise[1:], noise[0]))
         made = comparison.goodness
         found.append([made.p_value, made.of_statistics, made.of_layers])

@@ -13,7 +13,7 @@ from small_networks import ALBERT, BERT, GPT2, IDS, LLAMA, ROBERTA, spread
 
 import meanfield as mf
 from meanfield.networks import sublayers
-from meanfield.networks.options import HARMLESS
+from meanfield.networks.options import HARMLESS_OPTIONS
 from meanfield.networks.safetensors import write
 
 BIASED = LLAMA | {"attention_bias": True, "mlp_bias": True}
@@ -74,8 +74,8 @@ def test_attention_with_the_norm_in_its_matrices_has_rotary_positions():
 def test_replay_in_small_blocks_is_the_same(config, keep, monkeypatch):
     net, ids = spread(config), [3, 7, 1, 10, 3, 2, 2, 8]
     whole = net.trace(ids, attention=keep)
-    monkeypatch.setattr(sublayers, "ENTRIES", 20)
-    monkeypatch.setattr(sublayers, "ROWS", 3)
+    monkeypatch.setattr(sublayers, "LOGITS_AT_ONCE", 20)
+    monkeypatch.setattr(sublayers, "ROWS_AT_ONCE", 3)
     parts = net.trace(ids, attention=keep)
     np.testing.assert_allclose(parts.streams[0], whole.streams[0], rtol=0, atol=1e-12)
     assert len(parts.attention) == keep
@@ -92,7 +92,7 @@ def test_replay_of_long_texts_holds_no_n_by_n_array():
     sublayers.attend(q, k, v, causal=False, keep=False)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 4 * 4 * sublayers.ENTRIES  # four blocks of float32; heads alone are 128 MB
+    assert peak < 4 * 4 * sublayers.LOGITS_AT_ONCE  # four blocks of float32; heads alone are 128 MB
 
 
 @pytest.mark.parametrize("config", [BERT, GPT2, LLAMA])
@@ -113,7 +113,7 @@ def test_texts_are_traced_one_after_the_other():
 
 
 def test_options_that_real_files_have_are_harmless(tmp_path):
-    more = dict.fromkeys(HARMLESS - {"model_type", "pad_token_id", "num_labels"}, 0)
+    more = dict.fromkeys(HARMLESS_OPTIONS - {"model_type", "pad_token_id", "num_labels"}, 0)
     more |= {"pruned_heads": {}, "is_decoder": False, "position_embedding_type": "absolute"}
     net = spread(BERT | more)
     net.save(tmp_path)

@@ -6,9 +6,9 @@ from test_networks import ALBERT, BERT, GPT2, IDS, LLAMA, spread
 
 import meanfield as mf
 from meanfield.networks import Trace, probe
-from meanfield.networks.gatherings import modes_of, renyi_centres
+from meanfield.networks.clustering import modes_of, renyi_centres
 from meanfield.networks.heads import heads_of, spectra_of
-from meanfield.networks.nulls import NULLS
+from meanfield.networks.nulls import NULL_MODELS
 
 MOST = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -242,7 +242,7 @@ def test_null_models_are_drawn_from_the_same_architecture():
 
 def test_null_models_keep_what_they_say():
     net, ids = spread(BERT), np.array([9, 1, 2, 3, 4, 5, 6, 7, 8])
-    drawn = {kind: draw(net, [ids], np.random.default_rng(0)) for kind, draw in NULLS.items()}
+    drawn = {kind: draw(net, [ids], np.random.default_rng(0)) for kind, draw in NULL_MODELS.items()}
     moved = drawn["shuffled tokens"][1][0]
     assert (moved[0], moved[-1]) == (9, 8) and sorted(moved) == sorted(ids) and any(moved != ids)
     before = drawn["untrained"][0].weights

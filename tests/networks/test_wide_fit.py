@@ -6,11 +6,16 @@ from scipy.optimize import minimize
 
 import meanfield as mf
 from meanfield.networks import fit
-from meanfield.networks.fitting.families import Family, Point
-from meanfield.networks.fitting.transitions import Transition, replicas_of, transitions_of, unit
+from meanfield.networks.fitting.families import LayerFlow, ParameterFamily
+from meanfield.networks.fitting.transitions import (
+    LayerTransition,
+    replicas_of,
+    transitions_of,
+    unit,
+)
 from meanfield.networks.fitting.wide import WideEquations, mean_after
+from meanfield.networks.flow_finding import fitted
 from meanfield.networks.probe import as_trace
-from meanfield.networks.report import fitted
 
 TRUE = {"beta": 4.0, "time": 0.5}
 FLOW = mf.SA(TRUE["beta"])
@@ -36,8 +41,8 @@ def layers(n, d, kappa, count, seed, drift=FLOW):
 @pytest.mark.parametrize("d", [32, 128])
 def test_means_and_variances_are_those_of_replicas_up_to_one_part_in_d(d):
     x, kappa = start(20, d, np.random.default_rng(0)), 2.0 * d
-    at, count = Point(mf.Transformer(mf.SA(4.0)), 0.5, kappa), 400
-    one = Transition(x, x, 0, 0, np.random.SeedSequence(1))
+    at, count = LayerFlow(mf.Transformer(mf.SA(4.0)), 0.5, kappa), 400
+    one = LayerTransition(x, x, 0, 0, np.random.SeedSequence(1))
     ((_, y),) = replicas_of(at, [one], count, 5, pairs=False)
     M = mean_after(at, x, 2)
     faded = np.exp(-(d - 1) * at.time / kappa) * x
@@ -91,9 +96,12 @@ def test_a_multiple_of_a_zonal_drift_is_one_and_its_factor_counts_with_the_time(
 def test_what_the_limit_does_not_tell_is_not_told():
     x, time = layers(20, 64, 130.0, 1, 0), {"time": 1.0}
     twice = fit(x, lambda a, b: (a + b) * mf.SA(4.0), wide=True, fixed=time, verdict=False)
-    assert twice.status == "not identified" and twice.untold.replace("-", "+") == "+0.71 a +0.71 b"
+    assert (
+        twice.status == "not identified"
+        and twice.unidentified.replace("-", "+") == "+0.71 a +0.71 b"
+    )
     far = fit(x, start={"beta": 500.0}, wide=True, verdict=False)
-    assert far.status == "not identified" and "beta" in far.untold
+    assert far.status == "not identified" and "beta" in far.unidentified
 
 
 def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
@@ -120,7 +128,7 @@ def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
 def test_layers_that_two_steps_cannot_follow_have_more(given):
     """USA(4), in clusters, moves tokens so fast that two steps of 0.25 explode."""
     x = layers(20, 64, 130.0, 2, 2, mf.USA(4.0))
-    family = Family(mf.USA, given, {}, True)
+    family = ParameterFamily(mf.USA, given, {}, True)
     transitions = transitions_of(x, np.random.default_rng(0))
     search = WideEquations(family, transitions, test_replicas=16, steps=5)
     found = search.estimate()
@@ -132,7 +140,7 @@ def test_a_start_that_needs_many_steps_has_the_root_and_the_steps_of_others():
     transitions = transitions_of(layers(30, 64, 130.0, 2, 3), np.random.default_rng(0))
     found = []
     for kappa in (1e-3, 100.0):
-        family = Family(mf.SA, {"kappa": kappa}, {}, True)
+        family = ParameterFamily(mf.SA, {"kappa": kappa}, {}, True)
         search = WideEquations(family, transitions, test_replicas=16, steps=5)
         found.append((search.estimate(), search.rk_steps))
     (far, steps), (near, same) = found
@@ -160,7 +168,7 @@ def test_a_start_that_moves_tokens_too_far_is_told_from_one_without_noise():
 
 @pytest.mark.long
 def test_the_page_of_a_probe_has_a_multiple_of_sa_in_all_dimensions():
-    for sign, verdict in ((1, "undecided"), (-1, "not there")):
+    for sign, verdict in ((1, "undecided"), (-1, "fails")):
         x = layers(40, 64, 200.0, 3, 4, sign * FLOW)
         found, finding = fitted(as_trace(x), np.random.default_rng(0))
         low, high = found.interval(0.9973, by="tokens")[0]
@@ -189,7 +197,9 @@ def test_the_root_is_found_from_the_least_misfit_where_the_model_is_wrong():
     rng = np.random.default_rng(0)
     x = start(300, 16, rng)
     y = unit(x + 0.5 * x @ rng.standard_normal((16, 16)) / 4)
-    family = Family(lambda a: a * mf.SA(4.0), {"a": 0.5, "kappa": 80.0}, {"time": 1.0}, True)
+    family = ParameterFamily(
+        lambda a: a * mf.SA(4.0), {"a": 0.5, "kappa": 80.0}, {"time": 1.0}, True
+    )
     pairs = transitions_of(np.array([x, y]), rng)
     equations = WideEquations(family, pairs, test_replicas=16, steps=5)
     least = minimize(

@@ -224,7 +224,7 @@ def test_a_file_of_an_earlier_format_is_refused(tmp_path):
 
 def test_a_file_of_a_later_format_is_refused(tmp_path, run):
     path = run.save(tmp_path / "run.nc")
-    altered(path, lambda header: header.update(format=files.FORMAT + 1))
+    altered(path, lambda header: header.update(format=files.FILE_FORMAT + 1))
     refuse(path, "format")
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.dynamics.density import DensityMotion
+from meanfield.solving.batch import LARGEST_BATCH
 from meanfield.solving.checkpoint import Keeper
-from meanfield.solving.flock import MOST
 
 RTOL = 1e-9
 TIMES = [0.0, 0.2, 0.5]
@@ -141,10 +141,10 @@ def test_members_in_company_have_the_bits_that_they_have_alone(space, drift):
 
 
 @pytest.mark.bits
-def test_members_of_a_flock_have_the_bits_that_they_have_alone():
-    """Those of two flocks, that grow at times of their own and compare schemes."""
+def test_members_of_a_batch_have_the_bits_that_they_have_alone():
+    """Members of two batches, which grow at times of their own and compare schemes."""
     rng = np.random.default_rng(4)
-    betas, kappas = rng.uniform(0.5, 6, MOST + 5), rng.uniform(0.3, 8, MOST + 5)
+    betas, kappas = rng.uniform(0.5, 6, LARGEST_BATCH + 5), rng.uniform(0.3, 8, LARGEST_BATCH + 5)
 
     def one(beta, kappa):
         return mf.solve(
@@ -152,7 +152,7 @@ def test_members_of_a_flock_have_the_bits_that_they_have_alone():
         )
 
     run = one(betas, kappas)
-    chosen = [0, 3, 8, 11, 17, 25, MOST - 1, MOST, MOST + 4]
+    chosen = [0, 3, 8, 11, 17, 25, LARGEST_BATCH - 1, LARGEST_BATCH, LARGEST_BATCH + 4]
     assert_has_the_bits_of(run, {(i,): one(betas[i], kappas[i]) for i in chosen})
     assert np.unique(run.final.member_degrees).size > 3
     assert any(len(schemes) == 2 and min(schemes.values()) > 0 for schemes in schemes_of(run))
@@ -174,8 +174,8 @@ def test_members_that_are_alike_make_no_motions_of_their_own(monkeypatch):
         begin(self)
 
     monkeypatch.setattr(DensityMotion, "setup", setup)
-    mf.solve(mf.Transformer(mf.USA(1.0), np.linspace(2, 3, MOST)), INITIAL[0], (0, 0.1))
-    assert len(made) == 5  # of all, of the flock, of the first member, of two checks of the end
+    mf.solve(mf.Transformer(mf.USA(1.0), np.linspace(2, 3, LARGEST_BATCH)), INITIAL[0], (0, 0.1))
+    assert len(made) == 5  # of all, of the batch, of the first member, of two checks of the end
 
 
 def test_what_a_function_of_one_member_raises_is_raised():
@@ -448,7 +448,7 @@ def test_an_ensemble_that_dies_between_outputs_goes_on_with_the_same_bits(
     tmp_path, monkeypatch, saves
 ):
     """Its members are at different times then, some of them within a step."""
-    monkeypatch.setattr("meanfield.solving.ensemble.A_WHILE", 0.001)
+    monkeypatch.setattr("meanfield.solving.ensemble.ADVANCE_SECONDS", 0.001)
     model = mf.Transformer(mf.USA([0.5, 5.0, 2.0]), [0.5, 30.0, 5.0])
     options = {"t_eval": np.linspace(0, 0.5, 4), "until": "steady", "steady_tolerance": 0.05}
     whole = mf.solve(model, INITIAL[0], (0, 0.5), **options)

@@ -37,7 +37,7 @@ def test_it_is_the_solution_of_another_integrator():
 @pytest.mark.long
 def test_it_is_the_solution_of_explicit_steps(monkeypatch):
     implicit = mf.solve(MODEL, LAW, (0, 6), t_eval=[6])
-    monkeypatch.setattr(policies, "STIFF", np.inf)
+    monkeypatch.setattr(policies, "STIFF_STEP", np.inf)
     explicit = mf.solve(MODEL, LAW, (0, 6), t_eval=[6])
     np.testing.assert_allclose(implicit.final.cov, explicit.final.cov, rtol=1e-7)
     assert explicit.stats["steps"] > 10 * implicit.stats["steps"]
@@ -78,8 +78,8 @@ def test_a_run_in_which_rounding_shortens_steps_ends_soon(tmp_path):
 @pytest.mark.parametrize(("decay", "status"), [(1e4, "finished"), (1e8, "step_too_small")])
 def test_short_steps_are_a_crawl_only_where_rounding_counts(decay, status, monkeypatch):
     """Noise is eps decay / growth, relative to rtol = 1e-8: 1e-4 and 1."""
-    monkeypatch.setattr(policies, "CRAWL", 1)
-    monkeypatch.setattr(policies, "OLD", 0.0)
+    monkeypatch.setattr(policies, "CRAWLING_STEPS", 1)
+    monkeypatch.setattr(policies, "OLD_GROWTH", 0.0)
     monkeypatch.setattr(policies.Stiffness, "_rates", lambda *_: (decay, 2.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mf.UnresolvedWarning)
@@ -113,7 +113,7 @@ def test_it_says_where_velocities_cancel():
 def test_what_is_not_stiff_stays_explicit():
     law, attention = mf.Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 0.5]]), mf.Attention(Q=-1.0)
     run = mf.solve(mf.Transformer(attention), law, (0, 1e3), rtol=1e-13)
-    assert run.stats["steps"] > policies.LOOK  # so that it was looked at
+    assert run.stats["steps"] > policies.JACOBIAN_INTERVAL  # so that it was looked at
     assert set(run.stats["schemes"]) == {"DormandPrince"}
 
 

@@ -147,7 +147,7 @@ def test_a_steady_run_has_all_outputs_before_its_end():
 
 def hints(monkeypatch, **options):
     """The warnings of a run of three tokens under USA, of which two collapse at once."""
-    monkeypatch.setattr(merging, "MANY", 50)
+    monkeypatch.setattr(merging, "HINT_INTERVAL", 50)
     tokens = mf.Tokens.on_circle([0.0, 0.1, 3.0])
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -72,7 +72,7 @@ def test_a_good_size_is_left_alone():
     clock = planned(0.01, 1.0, fixed=False)
     for relative in (0.15, 0.4, 0.9):
         after = clocks.accepted(clock._replace(previous_error=relative), relative, ORDER, 1.0)
-        assert after.proposal == clock.proposal and after.planned == clocks.MANY
+        assert after.proposal == clock.proposal and after.planned == clocks.MANY_STEPS
 
 
 @pytest.mark.parametrize("relative", [1.001, 10.0, 1e6, np.inf, np.nan])

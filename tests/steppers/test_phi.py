@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from phi import write_phi
 
-from meanfield.steppers.attempt import HIGHEST
+from meanfield.steppers.attempt import HIGHEST_PHI
 
 ROUNDING = 5e-15  # of the recurrence backwards from |z| < 4: 4^3 roundings of 1e-16, at worst
 
@@ -28,14 +28,14 @@ def exact(z):
     with mpmath.workdps(60):
         point = mpmath.mpc(z.real, z.imag)
         values = [mpmath.exp(point)]
-        for j in range(HIGHEST):
+        for j in range(HIGHEST_PHI):
             values.append((values[-1] - 1 / mpmath.factorial(j)) / point)
         return np.array([complex(value) for value in values])
 
 
 def computed(z):
     """What the package says, in the arithmetic of z."""
-    values = np.empty(HIGHEST + 1, dtype=type(z))
+    values = np.empty(HIGHEST_PHI + 1, dtype=type(z))
     write_phi(z, values)
     return values
 
@@ -68,7 +68,7 @@ def test_real_arithmetic_is_as_good():
 
 def test_values_at_zero_are_reciprocal_factorials():
     """L = 0 is what a deterministic model has in every mode: no division by z may happen."""
-    expected = [1 / math.factorial(j) for j in range(HIGHEST + 1)]
+    expected = [1 / math.factorial(j) for j in range(HIGHEST_PHI + 1)]
     for zero in (0.0, -0.0, 0j):
         np.testing.assert_allclose(computed(zero), expected, rtol=2e-16)
 

@@ -14,7 +14,7 @@ import pytest
 from swept import drawn, slow
 
 import meanfield as mf
-from meanfield.sweeps.store import HEAD, MAGIC, MARK, Store, _records
+from meanfield.sweeps.store import RECORD_HEAD, RECORD_MARK, STORE_MAGIC, Store, _records
 
 HERE = Path(__file__).parent
 AT = {"beta": [1.0, 2.0, 3.0]}
@@ -29,7 +29,7 @@ WHOLE = mf.sweep(drawn, AT, replicas=2, rng=1)
 
 def places(content):
     """Where records begin."""
-    return [i for i in range(len(content)) if content.startswith(MARK, i)]
+    return [i for i in range(len(content)) if content.startswith(RECORD_MARK, i)]
 
 
 @pytest.mark.bits
@@ -38,7 +38,8 @@ def test_a_store_cut_short_anywhere_gives_the_same_numbers(tmp_path):
     swept(path)
     content = path.read_bytes()
     first, second = places(content)[:2]
-    assert content.startswith(MAGIC) and first == len(MAGIC) and len(places(content)) == 7
+    whole = content.startswith(STORE_MAGIC) and first == len(STORE_MAGIC)
+    assert whole and len(places(content)) == 7
     for size in random.Random(1).sample(range(second, len(content)), 12):
         path.write_bytes(content[:size])
         assert swept(path).identical(WHOLE)
@@ -50,13 +51,13 @@ def test_damage_costs_the_record_it_hit(tmp_path):
     swept(path)
     content = bytearray(path.read_bytes())
     third = places(content)[3]
-    for at in (third, third + len(MARK), third + HEAD - 1, third + HEAD + 9):
+    for at in (third, third + len(RECORD_MARK), third + RECORD_HEAD - 1, third + RECORD_HEAD + 9):
         damaged = content.copy()
         damaged[at] ^= 0x40
         path.write_bytes(damaged)
         assert len(list(_records(bytes(damaged)))) == 6
         path.write_bytes(damaged)
-        with pytest.warns(mf.StorageWarning, match="damaged at 1 places"):
+        with pytest.warns(mf.StorageWarning, match="damaged at 1"):
             assert swept(path).identical(WHOLE)
         assert swept(path).identical(WHOLE)
 
@@ -70,11 +71,11 @@ def test_a_store_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     with pytest.raises(mf.CheckpointError, match="belongs to another sweep"):
         mf.sweep(lambda beta, rng: beta, AT, replicas=2, rng=1, store=path)
     assert path.read_bytes() == content
-    path.write_bytes(content.replace(MAGIC, b"something else!!"))
+    path.write_bytes(content.replace(STORE_MAGIC, b"something else!!"))
     with pytest.raises(mf.CheckpointError, match="not the store of a sweep"):
         swept(path)
-    path.write_bytes(content[: len(MAGIC) + 20])
-    with pytest.raises(mf.CheckpointError, match="beginning was altered"):
+    path.write_bytes(content[: len(STORE_MAGIC) + 20])
+    with pytest.raises(mf.CheckpointError, match="beginning is damaged"):
         swept(path)
 
 
@@ -118,7 +119,7 @@ def test_a_function_that_has_no_identity_needs_a_sweep_without_store(tmp_path):
             return i
 
     assert mf.sweep(f, {"i": [1]})["value"] == 1
-    with pytest.raises(mf.CheckpointError, match="Leave store out"):
+    with pytest.raises(mf.CheckpointError, match="Omit store"):
         mf.sweep(f, {"i": [1]}, store=tmp_path / "store")
 
 
@@ -154,7 +155,7 @@ def emptied(path):
 @pytest.mark.parametrize("last", [False, True])
 def test_a_store_that_is_removed_or_cut_while_the_sweep_runs_is_written_anew(tmp_path, harm, last):
     path = tmp_path / "store"
-    with pytest.warns(mf.StorageWarning, match="while the sweep ran. It was written anew"):
+    with pytest.warns(mf.StorageWarning, match="rewritten with all results"):
         with Store(path, {}) as store:
             store.add(b"one")
             harm(path)
@@ -167,7 +168,7 @@ def test_a_store_that_is_removed_or_cut_while_the_sweep_runs_is_written_anew(tmp
 def test_a_store_that_cannot_be_written_anew_ends_with_a_warning(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.warns(mf.StorageWarning, match="no more is kept"):
+    with pytest.warns(mf.StorageWarning, match="no longer stored"):
         with Store(folder / "store", {}) as store:
             for name in os.listdir(folder):
                 (folder / name).unlink()
@@ -203,7 +204,7 @@ def test_stores_appended_to_each_other_serve_the_sweep_of_the_first(tmp_path):
         assert swept(path).identical(WHOLE)
     assert swept(path).identical(WHOLE)  # as they were removed
     damaged = bytearray(stores[2])
-    damaged[places(stores[2])[0] + HEAD + 3] ^= 0x40  # whose the second is, is not known
+    damaged[places(stores[2])[0] + RECORD_HEAD + 3] ^= 0x40  # whose the second is, is not known
     path.write_bytes(stores[1][: places(stores[1])[3]] + damaged)
     with pytest.warns(mf.StorageWarning, match="6 records of another sweep|damaged"):
         assert swept(path).identical(WHOLE)

@@ -32,7 +32,7 @@ const USED = {
   mode: (t) => t.start === "mode",
   amplitude: (t) => t.start === "mode",
 };
-const WORDS = { Circle: "circle", Sphere: "sphere S²", mixture: "peaks", mode: "one mode", own: "file" };
+const WORDS = { Circle: "circle", Sphere: "sphere S²", mixture: "peaks", mode: "one mode", file: "file" };
 const CURVES = {
   critical: ["onset of order", "ink", []],
   fold: ["fold: ordered states begin", "density", [8, 4]],
@@ -260,8 +260,8 @@ function choice(name, values, parent) {
     refresh() {
       for (const input of inputs) {
         input.checked = input.value === texts[name];
-        if (input.value === "own") input.disabled = !told.own;
-        if (input.value === "own" && told.own) input.parentElement.title = told.own;
+        if (input.value === "file") input.disabled = !told.file;
+        if (input.value === "file" && told.file) input.parentElement.title = told.file;
       }
     },
   };
@@ -314,7 +314,7 @@ function number(name, form, parent) {
 
 function set(name, value) {
   texts = { ...texts, [name]: value };
-  if (name === "start" && value === "own") texts.space = told.first.space || "Circle";
+  if (name === "start" && value === "file") texts.space = told.first.space || "Circle";
   refresh();
   begin();
 }

@@ -1,4 +1,4 @@
-"""Estimates, and what every kind of equations for them answers: least squares, replicas, wide."""
+"""Estimates, and the abstract equations that least squares, replicas and the wide limit solve."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -9,16 +9,16 @@ from typing import Self
 
 import numpy as np
 
-from .families import LONG, SHORTEST, Family
+from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
 from .goodness import Compared, Comparison, Goodness
-from .transitions import Transition, logarithm
+from .transitions import LayerTransition, logarithm
 
-LONGEST = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
-CLOSE = 0.02  # standard errors from the root at which a search ends
-SIZE = 0.05  # of tests of fit
-SINGULAR = 1e10  # condition number from which on a direction is not told
-SAME = 1e-10  # eigenvalue of correlations below which equations are the same
-PART = 1e-4  # of a free number in a direction that is not told
+LONGEST_STEP = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
+ROOT_TOLERANCE = 0.02  # standard errors from the root at which a search ends
+TEST_SIZE = 0.05  # of tests of fit
+LARGEST_CONDITION = 1e10  # condition number from which on a direction is not told
+LEAST_CORRELATION = 1e-10  # eigenvalue of correlations below which equations are the same
+UNIDENTIFIED_PART = 1e-4  # of a free number in a direction that is not told
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Estimate:
     sensitivity : ndarray, (p, p)
         The derivative of the mean of the equations, with the sign that makes it positive.
     variance : ndarray, (p, p)
-        Of the equations under the model; without noise that of tokens' residuals.
+        Variance of the equations under the model; without noise of the residuals of tokens.
     simulation : ndarray, (p, p)
         The part that replicas add to it.
     terms : list of ndarray, (n, p)
@@ -56,12 +56,12 @@ class Estimate:
     def covariance(self, variance: np.ndarray | None = None) -> np.ndarray:
         """The sandwich, where the variance of the equations on the data is `variance`.
 
-        Of numbers that the equations do not tell the variance is inf.
+        The variance of free numbers that are not identified is inf.
         """
         middle = (self.variance if variance is None else variance) + self.simulation
-        found = self.inverse @ middle @ self.inverse.T
-        found[self.untold, self.untold] = np.inf
-        return found
+        covariance = self.inverse @ middle @ self.inverse.T
+        covariance[self.unidentified, self.unidentified] = np.inf
+        return covariance
 
     @property
     def errors(self) -> np.ndarray:
@@ -72,24 +72,24 @@ class Estimate:
     def directions(self) -> list[tuple[float, np.ndarray]]:
         """Standard errors along principal directions of the covariance, the largest first.
 
-        Of free numbers over their scales; inf along directions that the equations do not tell.
+        Free numbers are divided by their scales; errors are inf along directions not identified.
         """
-        inverse, untold = self._solved
+        inverse, undetermined = self._solved
         inverse = inverse / self.scale[:, None]
         values, vectors = np.linalg.eigh(inverse @ (self.variance + self.simulation) @ inverse.T)
-        order = np.argsort(-values)[: len(values) - untold.shape[1]]
-        told = [(float(np.sqrt(max(values[j], 0))), vectors[:, j]) for j in order]
-        return [(np.inf, vector) for vector in untold.T] + told
+        order = np.argsort(-values)[: len(values) - undetermined.shape[1]]
+        determined = [(float(np.sqrt(max(values[j], 0))), vectors[:, j]) for j in order]
+        return [(np.inf, vector) for vector in undetermined.T] + determined
 
     @property
     def inverse(self) -> np.ndarray:
-        """Changes of the free numbers for those of the equations; 0 along what they do not tell."""
+        """Pseudo-inverse (p, p) of the sensitivity; 0 along directions that are not identified."""
         return self._solved[0]
 
     @property
-    def untold(self) -> np.ndarray:
-        """Which of the free numbers (p,) the equations do not tell."""
-        return (self._solved[1] ** 2).sum(axis=1) > PART**2
+    def unidentified(self) -> np.ndarray:
+        """Mask (p,) of the free numbers that the equations do not identify."""
+        return (self._solved[1] ** 2).sum(axis=1) > UNIDENTIFIED_PART**2
 
     @cached_property
     def _solved(self) -> tuple[np.ndarray, np.ndarray]:
@@ -107,56 +107,56 @@ def solved(
     size = np.sqrt(np.diag(variance))
     weight = np.where(size > 0, 1 / np.where(size > 0, size, 1), 0)
     values, rows = np.linalg.eigh(variance * np.outer(weight, weight))
-    rows = rows[:, values > SAME] * weight[:, None]
-    left, told, right = np.linalg.svd(rows.T @ sensitivity * scale)
-    rank = int((told > told.max(initial=0) / SINGULAR).sum())
-    inverse = (right[:rank].T / told[:rank]) @ (rows @ left[:, :rank]).T
+    rows = rows[:, values > LEAST_CORRELATION] * weight[:, None]
+    left, singular, right = np.linalg.svd(rows.T @ sensitivity * scale)
+    rank = int((singular > singular.max(initial=0) / LARGEST_CONDITION).sum())
+    inverse = (right[:rank].T / singular[:rank]) @ (rows @ left[:, :rank]).T
     return scale[:, None] * inverse, right[rank:].T
 
 
 def nothing() -> None:
-    """What is told where nobody asks."""
+    """Do nothing: the default callback after an evaluation."""
 
 
 class Equations(ABC):
-    """Equations whose root is the estimate, with what they say about it.
+    """Equations whose root is the estimate, and the verdicts that follow from them.
 
     Parameters
     ----------
-    family : Family
-    transitions : sequence of Transition
+    family : ParameterFamily
+    transitions : sequence of LayerTransition
     told : callable
-        Is called after each evaluation.
+        Called after each evaluation.
     """
 
     def __init__(
         self,
-        family: Family,
-        transitions: Sequence[Transition],
-        told: Callable[[], None] = nothing,
+        family: ParameterFamily,
+        transitions: Sequence[LayerTransition],
+        evaluated: Callable[[], None] = nothing,
     ):
-        self.family, self.transitions, self._told = family, list(transitions), told
+        self.family, self.transitions, self._evaluated = family, list(transitions), evaluated
 
     def quiet(self) -> Self:
-        """The same equations, of which nobody is told: they can be pickled."""
+        """A copy without callback, which can be pickled."""
         others = copy.copy(self)
-        others._told = nothing
+        others._evaluated = nothing
         return others
 
-    def of(self, transitions: Sequence[Transition]) -> Self:
-        """The same equations for other transitions."""
+    def of(self, transitions: Sequence[LayerTransition]) -> Self:
+        """A copy for other transitions."""
         others = copy.copy(self)
         others.transitions = list(transitions)
         return others
 
     @property
     def tokens(self) -> int:
-        """How many tokens move, in all transitions."""
+        """The number of tokens in all transitions."""
         return sum(len(one.x) for one in self.transitions)
 
     @property
     def dimension(self) -> int:
-        """That of the space of the tokens, d."""
+        """The dimension d of the tokens."""
         return self.transitions[0].x.shape[1]
 
     @property
@@ -169,39 +169,41 @@ class Equations(ABC):
 
     @abstractmethod
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The root, from a point that is given or a first guess."""
+        """The root, searched from `start` or a first guess."""
 
-    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
-        """The estimate with its variance under the model, and a test of fit where there is one."""
-        return found, None
+    def judged(
+        self, estimate: Estimate, rng: np.random.Generator
+    ) -> tuple[Estimate, Goodness | None]:
+        """The estimate with its variance under the model, and the test of fit if there is one."""
+        return estimate, None
 
     @abstractmethod
     def ahead(
-        self, point: np.ndarray, part: Sequence[Transition]
+        self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
         """Mean directions (n, d) of the next layers of `part`, and one draw of the last."""
 
     # What is said about it -----------------------------------------------------------------
 
-    def ends(self, found: Estimate, quantile: float) -> np.ndarray:
+    def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
         """Confidence intervals (p, 2) of the free numbers, to a quantile of the normal law."""
-        away = quantile * found.errors
-        return np.stack([found.point - away, found.point + away], 1)
+        away = quantile * estimate.errors
+        return np.stack([estimate.point - away, estimate.point + away], 1)
 
     @abstractmethod
-    def objective(self, found: Estimate, index: int, held: float) -> float:
-        """G' V^-1 G with the free number `index` held, least in the others."""
+    def objective(self, estimate: Estimate, index: int, value: float) -> float:
+        """The minimum of G' V^-1 G over all free numbers but number `index`, fixed at `value`."""
 
     @abstractmethod
-    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool | None:
-        """Whether the layers are no such flow; None if that was not tested."""
+    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
+        """True if the layers are no flow of the family; None if that was not tested."""
 
     @abstractmethod
-    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
-        """What they say about that, in sentences."""
+    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
+        """The result of the test in sentences."""
 
     def _scale(self, point: np.ndarray) -> np.ndarray:
-        """Of changes of the free numbers: 1 for logarithms, 1 + |value| for others."""
+        """Scales of changes of the free numbers: 1 for logarithms, 1 + |value| for others."""
         return np.where(self.family.logarithmic, 1, 1 + np.abs(point))
 
 
@@ -210,8 +212,8 @@ class NoisyEquations(Equations):
 
     Parameters
     ----------
-    family : Family
-    transitions : sequence of Transition
+    family : ParameterFamily
+    transitions : sequence of LayerTransition
     told : callable
         Is called after each evaluation.
     replicas : int
@@ -224,113 +226,117 @@ class NoisyEquations(Equations):
 
     def __init__(
         self,
-        family: Family,
-        transitions: Sequence[Transition],
-        told: Callable[[], None] = nothing,
+        family: ParameterFamily,
+        transitions: Sequence[LayerTransition],
+        evaluated: Callable[[], None] = nothing,
         *,
         replicas: int,
         test_replicas: int,
         steps: int,
     ):
-        super().__init__(family, transitions, told)
+        super().__init__(family, transitions, evaluated)
         self.replicas, self.test_replicas, self.steps = replicas, test_replicas, steps
 
     @abstractmethod
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
-        """Each layer beside `test_replicas` new replicas of it."""
+        """Yield each layer with `test_replicas` new replicas of it."""
 
-    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
-        """With new replicas: a better estimate, the variance of the equations, the test of fit.
+    def judged(
+        self, estimate: Estimate, rng: np.random.Generator
+    ) -> tuple[Estimate, Goodness | None]:
+        """Refine the estimate with new replicas, and test the fit.
 
         The estimate takes the step of Newton's method to the root for all replicas.
         """
         comparison = Comparison(self.dimension, rng)
-        for one in self.compared(found.point):
+        for one in self.compared(estimate.point):
             comparison.add(one)
         variance, count = comparison.variance, self.test_replicas
-        judged = replace(found, variance=variance)
-        if found.converged:
+        judged = replace(estimate, variance=variance)
+        if estimate.converged:
             part = count / (count + self.replicas)
-            step = found.inverse @ comparison.value * part
-            simulation = part**2 * variance / count + (1 - part) ** 2 * found.simulation
-            if np.abs(step / found.scale).max() > LONGEST:
+            step = estimate.inverse @ comparison.value * part
+            simulation = part**2 * variance / count + (1 - part) ** 2 * estimate.simulation
+            if np.abs(step / estimate.scale).max() > LONGEST_STEP:
                 judged = replace(judged, simulation=simulation, converged=False)
             else:
-                point = self._within(found.point + step)
+                point = self._within(estimate.point + step)
                 judged = replace(judged, point=point, simulation=simulation)
         return judged, comparison.goodness
 
     @abstractmethod
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Each token's part of G at `point`, and the variance that replicas give its sum.
+        """The terms of G at `point` by token, and the variance of their sum due to replicas.
 
         Weights of G are those at `anchor`.
         """
 
-    def objective(self, found: Estimate, index: int, held: float) -> float:
-        """By two steps of Gauss and Newton's method in the other numbers.
+    def objective(self, estimate: Estimate, index: int, value: float) -> float:
+        """The minimum, by two Gauss-Newton steps in the other numbers.
 
         G at the estimate is subtracted: it is 0 there with further replicas, not with these alone.
         """
-        point, slope = found.point, found.sensitivity
+        point, slope = estimate.point, estimate.sensitivity
         rest = total(self.terms(point, point)[0])
         others = [j for j in range(len(point)) if j != index]
-        precision = np.linalg.pinv(found.variance + found.simulation)
+        precision = np.linalg.pinv(estimate.variance + estimate.simulation)
 
         def holding(point: np.ndarray) -> np.ndarray:
             point = self._within(point)
-            point[index] = held
+            point[index] = value
             return point
 
         center = point.copy()
         C = np.linalg.pinv(slope.T @ precision @ slope)
         if C[index, index] > 0:
-            center[others] += C[others, index] / C[index, index] * (held - point[index])
+            center[others] += C[others, index] / C[index, index] * (value - point[index])
         center = holding(center)
         for _ in range(2):
-            value = total(self.terms(center, point)[0]) - rest
+            excess = total(self.terms(center, point)[0]) - rest
             part = slope[:, others]
-            step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ value)
+            step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ excess)
             center[others] += step
             center = holding(center)
-        value = total(self.terms(center, point)[0]) - rest
-        return float(value @ precision @ value)
+        excess = total(self.terms(center, point)[0]) - rest
+        return float(excess @ precision @ excess)
 
-    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool | None:
-        """At the size 5 %."""
-        return None if goodness is None else goodness.p_value < SIZE
+    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
+        """True if the test of fit rejects at the size 5 %."""
+        return None if goodness is None else goodness.p_value < TEST_SIZE
 
-    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
+    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
         """The test of fit and the statistic that is furthest off."""
         if goodness is None:
             return []
         worst = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
-        rejected = self.rejects(found, goodness)
+        rejected = self.rejects(estimate, goodness)
         said = "The layers are no flow of this family" if rejected else "Nothing rejects it"
         detail = (
-            f"p {goodness.p_in_words}; of what was compared with replicas of the flow, "
-            f"{worst[0]} differ most, by {worst[1]:+.1f} standard errors"
+            f"p {goodness.p_in_words}; the largest deviation from replicas of the flow is "
+            f"{worst[1]:+.1f} standard errors, in {worst[0]}"
         )
         return [f"{said} ({detail})."]
 
     def _within(self, point: np.ndarray) -> np.ndarray:
-        """The point with its time, and its noise, in the range in which they can be told."""
+        """The point with time and noise clipped to the range that layers can determine."""
         point = point.copy()
         labels = self.family.labels
         if "time" in labels:
-            point[labels.index("time")] = np.clip(point[labels.index("time")], SHORTEST, LONG)
+            point[labels.index("time")] = np.clip(
+                point[labels.index("time")], SHORTEST_LOG_TIME, LONGEST_LOG_TIME
+            )
         if "kappa" in labels:  # up to noise that leaves no trace of where tokens were
-            least = (self.dimension - 1) * self.family.at(point).time / LONG
+            least = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
             j = labels.index("kappa")
             point[j] = max(point[j], np.log(least))
         return point
 
 
 def total(terms: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum over all tokens of all transitions."""
+    """The sum of terms over all tokens of all transitions."""
     return np.sum([part.sum(axis=0) for part in terms], axis=0)
 
 
 def squared(terms: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum of their outer products: the variance of their sum where tokens are independent."""
+    """The sum of outer products of terms: the variance of their sum for independent tokens."""
     return np.sum([part.T @ part for part in terms], axis=0)

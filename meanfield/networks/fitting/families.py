@@ -1,4 +1,4 @@
-"""Families of models that are fitted: what their parameters are called, and the model at a point.
+"""Families of models to fit: names of parameters, and the model at a point.
 
 A point is a vector of free numbers. `time` and `kappa`, which are positive, are in it by their
 logarithms, parameters of the drift as they are.
@@ -10,19 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import as_given, fitting, positive, real, real_array
-from ...core.errors import MeanfieldError
-from ...core.kinds import parameters_of
-from ...models import Drift
-from ...models.transformer import Transformer
+from meanfield import Drift, MeanfieldError, Transformer
+from meanfield.extending import as_given, fitting, parameters_of, positive, real, real_array
 
-ABSENT = inspect.Parameter.empty
-OF_LAYERS = ("time", "kappa")
-SHORTEST, LONG = np.log(1e-6), np.log(1e3)  # of the logarithms of times
+NO_DEFAULT = inspect.Parameter.empty
+LAYER_PARAMETERS = ("time", "kappa")
+SHORTEST_LOG_TIME, LONGEST_LOG_TIME = np.log(1e-6), np.log(1e3)  # of the logarithms of times
 
 
-class Point(NamedTuple):
-    """A member of a family.
+class LayerFlow(NamedTuple):
+    """The flow of one layer: a model, its time and its noise.
 
     Attributes
     ----------
@@ -42,8 +39,8 @@ class Point(NamedTuple):
         return self.model.replace(kappa=self.kappa)
 
 
-class Family:
-    """A drift class, or a function of numbers, with the start of each and what is held fixed.
+class ParameterFamily:
+    """A parametrised family of models, with starts and fixed parameters.
 
     Attributes
     ----------
@@ -64,21 +61,21 @@ class Family:
         wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         fitting("family", family, wanted, callable(family), TypeError)
         self._make: Callable[..., Any] = family
-        given = _names(family)
-        known = [*given, *OF_LAYERS]
+        names = _names(family)
+        allowed = [*names, *LAYER_PARAMETERS]
         for name, values in (("start", start), ("fixed", fixed)):
             fitting(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
             for key in values:
-                fitting(f"a name in {name}", key, f"one of {', '.join(known)}", key in known)
+                fitting(f"a name in {name}", key, f"one of {', '.join(allowed)}", key in allowed)
         both = set(start) & set(fixed)
         fitting("start and fixed", sorted(both), "of different parameters", not both)
-        self.names, self.name = given, getattr(family, "__name__", "a family")
+        self.names, self.name = names, getattr(family, "__name__", "a family")
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
         self._free: list[str] = []
         self.labels: list[str] = []
         numbers: list[float] = []
-        for name in given:
+        for name in names:
             if name in self._fixed:
                 continue
             value = real_array(f"start[{name!r}]", start.get(name, 1.0))
@@ -94,8 +91,10 @@ class Family:
         else:
             self.labels.append("time")
             time = positive("start['time']", start.get("time", 0.5))
-            wanted = f"from {np.exp(SHORTEST):g} to {np.exp(LONG):g}"
-            fitting("start['time']", time, wanted, SHORTEST <= np.log(time) <= LONG)
+            wanted = f"from {np.exp(SHORTEST_LOG_TIME):g} to {np.exp(LONGEST_LOG_TIME):g}"
+            fitting(
+                "start['time']", time, wanted, SHORTEST_LOG_TIME <= np.log(time) <= LONGEST_LOG_TIME
+            )
             numbers.append(np.log(time))
         fitting("kappa", fixed.get("kappa"), "left out where noise=False",
                 noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
@@ -111,10 +110,10 @@ class Family:
 
     @property
     def logarithmic(self) -> np.ndarray:
-        """Which of the free numbers are logarithms."""
-        return np.array([label in OF_LAYERS for label in self.labels])
+        """Mask of the free numbers that are logarithms."""
+        return np.array([label in LAYER_PARAMETERS for label in self.labels])
 
-    def at(self, point: np.ndarray) -> Point:
+    def at(self, point: np.ndarray) -> LayerFlow:
         """The model at a point."""
         values: dict[str, Any] = {}
         used = 0
@@ -141,23 +140,23 @@ class Family:
         rest = dict(zip(self.labels[self.drifts :], np.exp(point[self.drifts :]), strict=True))
         time = float(rest.get("time", self._fixed.get("time", np.nan)))
         kappa = float(rest.get("kappa", self._fixed.get("kappa", np.inf)))
-        return Point(made, time, kappa if self.noise else np.inf)
+        return LayerFlow(made, time, kappa if self.noise else np.inf)
 
     def values(self, point: np.ndarray) -> np.ndarray:
-        """The parameters themselves, without logarithms."""
+        """The parameters at a point, without logarithms."""
         return np.where(self.logarithmic, np.exp(np.where(self.logarithmic, point, 0)), point)
 
     def point(self, values: np.ndarray) -> np.ndarray:
-        """The inverse of `values`."""
+        """The point of parameters: the inverse of `values`."""
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, values, 1)), values)
 
     def holding(self, index: int, number: float) -> Callable[[np.ndarray], np.ndarray]:
-        """A map from the other free numbers to a point in which number `index` is held."""
+        """A map from the other free numbers to a point with `number` at `index`."""
         return lambda others: np.insert(others, index, number)
 
 
 def _only_directions(model: Transformer) -> None:
-    """Raise MeanfieldError unless a layer is all that the next one follows from."""
+    """Raise MeanfieldError unless directions and model alone determine the next layer."""
     reasons = {
         f"reaction = {model.reaction:g} gives tokens masses of their own": model.reaction != 0,
         f"{model.normalisation!r} gives tokens radii of their own": model.normalisation.has_radii,
@@ -177,9 +176,11 @@ def _names(family: Any) -> list[str]:
     """The parameters of a family, without those of a class that have a default."""
     if isinstance(family, type) and issubclass(family, Drift):
         return list(parameters_of(family))
-    given = inspect.signature(family).parameters.values()
+    parameters = inspect.signature(family).parameters.values()
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    ok = all(p.kind in plain for p in given) and not {p.name for p in given} & {*OF_LAYERS}
+    ok = all(p.kind in plain for p in parameters) and not {p.name for p in parameters} & {
+        *LAYER_PARAMETERS
+    }
     wanted = "a function of named numbers, none of them called time or kappa, which fit adds itself"
     fitting("family", family, wanted, ok)
-    return [p.name for p in given if p.default is ABSENT]
+    return [p.name for p in parameters if p.default is NO_DEFAULT]

@@ -1,4 +1,4 @@
-"""Fit a flow to the layers of a network, and try to falsify it."""
+"""Fit of a flow to the layers of a network, with attempts to falsify it."""
 
 import warnings
 from collections.abc import Mapping
@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import boolean, fitting, generator, whole_number
-from ...core.errors import UnresolvedWarning
-from ...models import SA
-from ...solving.progress import Progress
+from meanfield import SA, UnresolvedWarning
+from meanfield.extending import Progress, boolean, fitting, generator, whole_number
+
 from .equations import Equations
-from .families import Family
+from .families import ParameterFamily
 from .fitted import Fit
 from .least_squares import LeastSquares
 from .predictions import Prediction, predictions, split
@@ -20,9 +19,15 @@ from .replicas import ReplicaEquations
 from .transitions import transitions_of
 from .wide import WideEquations
 
-EVALUATIONS = 40  # that a fit takes, about
-KEPT = 0.05, 1 - 1e-6  # mean cosines of a layer and the next from which a kappa is guessed
-SEEN, CLEAR = 4.0, 0.5  # mean cosine of a layer and the next: standard errors, and enough of it
+USUAL_EVALUATIONS = 40  # that a fit takes, about
+GUESSED_COSINES = (
+    0.05,
+    1 - 1e-6,
+)  # mean cosines of a layer and the next from which a kappa is guessed
+CHANCE_ERRORS, RELATED_COSINE = (
+    4.0,
+    0.5,
+)  # mean cosine of a layer and the next: standard errors, and enough of it
 
 
 def fit(
@@ -102,12 +107,12 @@ def fit(
     Warns
     -----
     UnresolvedWarning
-        If the layers do not tell some combination of parameters, which it names, or if no root of
-        the estimating equations is found.
+        If the layers do not identify some combination of parameters, which it names, or if the
+        search for a root of the estimating equations fails.
     """
     random = generator(rng)
     start, fixed = start or {}, fixed or {}
-    chosen = Family(family, start, fixed, boolean("noise", noise))
+    chosen = ParameterFamily(family, start, fixed, boolean("noise", noise))
     replicas = whole_number("replicas", replicas, least=4)
     fitting("replicas", replicas, "even: they come in pairs", replicas % 2 == 0)
     steps = whole_number("steps", steps)
@@ -121,38 +126,40 @@ def fit(
     if all(np.array_equal(one.x, one.y) for one in transitions):
         raise ValueError("layers has tokens that do not move: there is nothing to fit.")
     cosines = np.concatenate([(one.x * one.y).sum(axis=-1) for one in transitions])
-    chance = SEEN / np.sqrt(cosines.size * transitions[0].x.shape[1])
-    unrelated = abs(cosines.mean()) < min(chance, CLEAR)
+    chance = CHANCE_ERRORS / np.sqrt(cosines.size * transitions[0].x.shape[1])
+    unrelated = abs(cosines.mean()) < min(chance, RELATED_COSINE)
     if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
         # from noise that is too strong by far the search ends before the root
-        spread = -np.log(np.clip(cosines.mean(), *KEPT))  # (d - 1) time/kappa
+        spread = -np.log(np.clip(cosines.mean(), *GUESSED_COSINES))  # (d - 1) time/kappa
         kappa = (transitions[0].x.shape[1] - 1) * chosen.at(chosen.start).time / spread
-        chosen = Family(family, {**start, "kappa": kappa}, fixed, noise)
+        chosen = ParameterFamily(family, {**start, "kappa": kappa}, fixed, noise)
     done = count(1)
     with Progress("fitting", progress) as bar:
 
-        def told() -> None:
+        def evaluated() -> None:
             evaluations = next(done)
-            bar.show(min(0.99, evaluations / EVALUATIONS), f"fitting, {evaluations} evaluations")
+            bar.show(
+                min(0.99, evaluations / USUAL_EVALUATIONS), f"fitting, {evaluations} evaluations"
+            )
 
         of_replicas = {"test_replicas": test_replicas, "steps": steps}
         equations: Equations
         if not noise:
-            equations = LeastSquares(chosen, transitions, told)
+            equations = LeastSquares(chosen, transitions, evaluated)
         elif wide:
-            equations = WideEquations(chosen, transitions, told, **of_replicas)
+            equations = WideEquations(chosen, transitions, evaluated, **of_replicas)
         else:
             equations = ReplicaEquations(
-                chosen, transitions, told, replicas=replicas, **of_replicas
+                chosen, transitions, evaluated, replicas=replicas, **of_replicas
             )
-        found, goodness = equations.judged(equations.estimate(), random)
+        estimate, goodness = equations.judged(equations.estimate(), random)
         ahead: list[Prediction] = []
-        train, held = split(transitions)
-        if hold and train and held and not unrelated:
-            seen = equations.of(train)
-            ahead = predictions(seen, seen.estimate(found.point).point, held, random)
+        train, held_out = split(transitions)
+        if hold and train and held_out and not unrelated:
+            training = equations.of(train)
+            ahead = predictions(training, training.estimate(estimate.point).point, held_out, random)
     goodness = goodness if verdict else None
-    result = Fit(found, equations.quiet(), goodness, tuple(ahead), bool(unrelated))
-    if result.doubt:
-        warnings.warn(result.doubt, UnresolvedWarning, stacklevel=2)
+    result = Fit(estimate, equations.quiet(), goodness, tuple(ahead), bool(unrelated))
+    if result.warning:
+        warnings.warn(result.warning, UnresolvedWarning, stacklevel=2)
     return result

@@ -1,15 +1,15 @@
-"""The result of a fit: parameters with intervals, profiles, and what it says in words."""
+"""The result of a fit: parameters with intervals, profiles, and a verdict in words."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import fitting, positive, real, whole_number
-from ...core.errors import MeanfieldError
-from ...models.transformer import Transformer
+from meanfield import MeanfieldError, Transformer
+from meanfield.extending import fitting, positive, real, whole_number
+
 from .equations import Equations, Estimate
-from .families import Family
+from .families import ParameterFamily
 from .goodness import Goodness
 from .predictions import Prediction
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-UNTOLD = 0.5  # relative standard error along a direction from which on it counts as not told
-KINDS = ("model", "tokens", "texts")
+UNIDENTIFIED_ERROR = (
+    0.5  # relative standard error along a direction from which on it counts as not told
+)
+VARIANCE_SOURCES = ("model", "tokens", "texts")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,23 +49,28 @@ class Fit:
     _ends: dict[float, np.ndarray] = field(default_factory=dict, init=False)
 
     @property
-    def family(self) -> Family:
-        """What was fitted."""
+    def family(self) -> ParameterFamily:
+        """The family of models that was fitted."""
         return self.equations.family
 
     # Numbers -------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> "xr.Dataset":
-        """By parameter: `value`, `error` (standard error), `low` and `high` (95 % interval)."""
+        """Estimates by parameter: `value`, standard `error`, 95 % interval `low` to `high`."""
         import xarray as xr
 
         low, high = self.interval().T
         values = self.family.values(self.estimate.point)
         factor = np.where(self.family.logarithmic, values, 1)
-        found = {"value": values, "error": self._errors("model") * factor, "low": low, "high": high}
+        columns = {
+            "value": values,
+            "error": self._errors("model") * factor,
+            "low": low,
+            "high": high,
+        }
         return xr.Dataset(
-            {name: ("parameter", v) for name, v in found.items()},
+            {name: ("parameter", v) for name, v in columns.items()},
             {"parameter": self.family.labels},
         )
 
@@ -119,19 +126,19 @@ class Fit:
         """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
 
         Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
-        and takes the step of Newton's method from the estimate. Numbers that the data do not tell
-        are nan.
+        and takes the step of Newton's method from the estimate. Numbers that the data do not
+        identify are nan.
         """
-        from ...core.checks import generator
+        from meanfield.extending import generator
 
         parts, random = self._parts(over), generator(rng)
         weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))
         steps = weights @ parts @ self.estimate.inverse.T
-        steps[:, self.estimate.untold] = np.nan
+        steps[:, self.estimate.unidentified] = np.nan
         return np.stack([self.family.values(self.estimate.point + step) for step in steps])
 
     def profile(self, name: str, values: Any) -> np.ndarray:
-        """The objective G' V^-1 G at given values of a parameter, least in all others.
+        """The objective G' V^-1 G at values of a parameter, minimised over all others.
 
         It is 0 at the estimate, and above 3.84 outside a 95 % interval. G is that of new replicas
         at each point, on the same random numbers; without noise G' V^-1 G is the growth of the sum
@@ -141,16 +148,16 @@ class Fit:
         fitting("values", values, "numbers", np.ndim(values) == 1)
         for value in values if self.family.logarithmic[index] else ():
             positive(f"a value of {name}", value)
-        found, point = [], self.estimate.point
+        objectives, point = [], self.estimate.point
         for value in values:
             target = self.family.values(point).copy()
             target[index] = value
-            held = self.family.point(target)[index]
+            number = self.family.point(target)[index]
             try:
-                found.append(self.equations.objective(self.estimate, index, float(held)))
+                objectives.append(self.equations.objective(self.estimate, index, float(number)))
             except MeanfieldError:  # the model cannot be followed there
-                found.append(np.inf)
-        return np.array(found)
+                objectives.append(np.inf)
+        return np.array(objectives)
 
     @property
     def transitions(self) -> list:
@@ -171,7 +178,7 @@ class Fit:
 
     @property
     def rejected(self) -> bool | None:
-        """Whether the layers are no such flow, at the size 5 %; None if that was not tested.
+        """True if the layers are no flow of the family, at the size 5 %; None if not tested.
 
         Where `status` is "not converged" it is of the flow at which the search ended, as no other
         was found: from another start there may be one.
@@ -182,10 +189,10 @@ class Fit:
         return self.equations.rejects(self.estimate, self.goodness)
 
     @property
-    def untold(self) -> str | None:
-        """The combination of parameters that the data do not tell, in words, or None."""
+    def unidentified(self) -> str | None:
+        """The combination of parameters that the data do not identify, in words, or None."""
         relative, direction = self.estimate.directions[0]
-        if relative <= UNTOLD:
+        if relative <= UNIDENTIFIED_ERROR:
             return None
         parts = [
             f"{weight:+.2f} {'log ' if log else ''}{label}"
@@ -203,11 +210,11 @@ class Fit:
             return "unrelated"
         if not self.estimate.converged:
             return "not converged"
-        return "not identified" if self.untold else "fitted"
+        return "not identified" if self.unidentified else "fitted"
 
     @property
-    def doubt(self) -> str | None:
-        """Why the numbers are no estimates, and what to do, in sentences; None for "fitted"."""
+    def warning(self) -> str | None:
+        """The reason why the numbers are no estimates, and a remedy; None for "fitted"."""
         if self.unrelated:
             return (
                 "Layers are unrelated: tokens do not point where they did a layer before. "
@@ -219,24 +226,24 @@ class Fit:
                 "Search from elsewhere with start=, hold a parameter with fixed=, or give another "
                 "family."
             )
-        if self.untold:
+        if self.unidentified:
             return (
-                f"The data do not tell {self.untold}: moved together along this combination, "
-                "the parameters fit about as well, so that their values are open. "
+                f"The data do not identify {self.unidentified}: moved together along this "
+                "combination, the parameters fit about as well, so that their values are open. "
                 "Hold a parameter with fixed=, or give more texts or another family."
             )
         return None
 
     @property
     def verdict(self) -> str:
-        """What the fit says, in sentences."""
-        words = [self.doubt] if self.doubt else []
+        """The result in sentences: warning, test of fit and predictions."""
+        words = [self.warning] if self.warning else []
         if not self.unrelated and not self.estimate.converged:
             return " ".join(words)
         words += self.equations.words(self.estimate, self.goodness)
         for one in self.predictions:
             words.append(
-                f"On {one.held} held out the flow misses the true directions by {one.flow:.3f} "
+                f"On {one.kind} held out the flow misses the true directions by {one.flow:.3f} "
                 f"radians; to predict no change misses them by {one.nothing:.3f}, a linear map "
                 f"learned from the others by {one.linear:.3f}: the flow is "
                 f"{_compared(one.over_nothing)} no change and {_compared(one.over_linear)} the map."
@@ -262,8 +269,8 @@ class Fit:
     # Accuracy ------------------------------------------------------------------------------
 
     def covariance(self, by: str = "model") -> np.ndarray:
-        """That of the free numbers (logarithms of time and kappa): see `interval`."""
-        fitting("by", by, f"one of {', '.join(KINDS)}", by in KINDS)
+        """Covariance of the free numbers (logarithms of time and kappa): see `interval`."""
+        fitting("by", by, f"one of {', '.join(VARIANCE_SOURCES)}", by in VARIANCE_SOURCES)
         if by == "model":
             return self.estimate.covariance()
         parts = self._parts(by)
@@ -273,7 +280,7 @@ class Fit:
         return np.sqrt(np.maximum(np.diag(self.covariance(by)), 0))
 
     def _parts(self, over: str) -> np.ndarray:
-        """The equations' parts by tokens or texts."""
+        """The terms of the equations, summed by tokens or by texts."""
         fitting("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)
@@ -293,7 +300,7 @@ class Fit:
 
 
 def _compared(ratio: tuple[float, float]) -> str:
-    """In words, from an interval of the ratio of squared errors."""
+    """A comparison in words, from an interval of the ratio of squared errors."""
     if ratio[1] < 1:
         return "better than"
     return "worse than" if ratio[0] > 1 else "neither better nor worse than"

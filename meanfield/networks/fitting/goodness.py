@@ -1,4 +1,4 @@
-"""Are the layers a flow? The variance of the equations under the model, and a test of fit.
+"""Test of fit: layers compared with replicas of the fitted flow.
 
 A test of fit needs statistics that a true flow leaves at their mean, whatever the statistics are:
 their law is that of the model's own replicas. Two of those used here are learned: what a regression
@@ -14,20 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from .transitions import Transition
+from .transitions import LayerTransition
 
-STATISTICS = (
+FIT_STATISTICS = (
     "a linear map learned from half of the tokens",
     "a ReLU network learned from half of the tokens",
-    "tails of the noise",
+    "the tails of the noise",
     "the mean of the tokens",
-    "their second moments",
-    "a pull to the mean",
+    "the second moments of the tokens",
+    "the pull towards the mean",
 )
-LEAST = 1e-300  # of p-values
-TINY = 1e-300  # is added to what may be 0
-ALONE = 1e-12  # part of the spread of replicas that is left without one of them, at least
-UNITS = 128  # of the ReLU network, at most
+LEAST_P_VALUE = 1e-300  # of p-values
+LEAST_SPREAD = 1e-300  # is added to what may be 0
+LEAST_REMAINING_SPREAD = (
+    1e-12  # part of the spread of replicas that is left without one of them, at least
+)
+RELU_UNITS = 128  # of the ReLU network, at most
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,16 @@ class Goodness:
     @property
     def p_in_words(self) -> str:
         """ "= 0.03", or "< 1e-300" where it is less than numbers can be."""
-        return f"= {self.p_value:.2g}" if self.p_value > LEAST else f"< {LEAST:g}"
+        return f"= {self.p_value:.2g}" if self.p_value > LEAST_P_VALUE else f"< {LEAST_P_VALUE:g}"
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """A layer beside replicas of it.
+    """A layer and replicas of it.
 
     Attributes
     ----------
-    transition : Transition
+    transition : LayerTransition
     y : ndarray, (R, n, d)
         Replicas of the next layer.
     scores : ndarray, (R, p)
@@ -70,20 +72,20 @@ class Compared:
         That of the layer.
     left : ndarray, (R, n, d)
         Residuals of the replicas, up to a constant.
-    own_left : ndarray, (n, d)
+    residual : ndarray, (n, d)
         Those of the layer, with the same constant.
     """
 
-    transition: Transition
+    transition: LayerTransition
     y: np.ndarray
     scores: np.ndarray
     score: np.ndarray
     left: np.ndarray
-    own_left: np.ndarray
+    residual: np.ndarray
 
 
 class Comparison:
-    """Layers beside new replicas of them at the estimate, transition by transition.
+    """Comparison of layers with new replicas at the estimate, transition by transition.
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ class Comparison:
     """
 
     def __init__(self, dimension: int, rng: np.random.Generator):
-        self._weights = rng.standard_normal((dimension, min(2 * dimension, UNITS)))
+        self._weights = rng.standard_normal((dimension, min(2 * dimension, RELU_UNITS)))
         self._tables: list[np.ndarray] = []
         self._scores: list[np.ndarray] = []
         self._layers: list[float] = []
@@ -111,7 +113,7 @@ class Comparison:
         self.variance: np.ndarray = np.zeros(())
 
     def add(self, one: Compared) -> None:
-        """The next transition."""
+        """Add the next transition."""
         h, count = one.scores, len(one.y)
         p = h.shape[1]
         covariance = np.atleast_2d(np.cov(h.T))
@@ -128,11 +130,11 @@ class Comparison:
         mean = one.left.mean(axis=0)
         others = (one.left - mean) * count / (count - 1)
         table = _statistics(one.transition.x, others, one.y, self._weights)
-        own = (one.own_left - mean)[None]
-        seen = _statistics(one.transition.x, own, one.transition.y[None], self._weights)[0]
-        off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + TINY
+        residual = (one.residual - mean)[None]
+        observed = _statistics(one.transition.x, residual, one.transition.y[None], self._weights)[0]
+        off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
         self._tables.append(np.sign(off) * np.sqrt(_from_others((off / spread) ** 2, count)))
-        self._off.append((seen - table.mean(axis=0)) / spread)
+        self._off.append((observed - table.mean(axis=0)) / spread)
 
     @property
     def goodness(self) -> Goodness:
@@ -162,7 +164,7 @@ class Comparison:
             by_layers = float(gamma.sf(total, mean**2 / variance))
         deviations = (off / np.sqrt(np.diag(covariance))).tolist()
         both = min(1.0, 2 * min(by_statistics, by_layers))
-        named = dict(zip(STATISTICS, deviations, strict=True))
+        named = dict(zip(FIT_STATISTICS, deviations, strict=True))
         return Goodness(both, by_statistics, by_layers, named)
 
 
@@ -179,14 +181,14 @@ def _from_others(squares: np.ndarray, count: int) -> np.ndarray:
     `squares` are those from the mean of all `count`, in units of the spread of all: Sherman and
     Morrison's formula.
     """
-    left = np.maximum(1 - count * squares / (count - 1) ** 2, ALONE)
+    left = np.maximum(1 - count * squares / (count - 1) ** 2, LEAST_REMAINING_SPREAD)
     return squares * count**2 * (count - 2) / ((count - 1) ** 3 * left)
 
 
 def _surprise(square: Any, p: int, count: int) -> Any:
     """-2 log of the p-value of a squared distance, of p numbers from those of `count` replicas."""
     tail = _f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
-    return -2 * np.log(np.maximum(tail, LEAST))
+    return -2 * np.log(np.maximum(tail, LEAST_P_VALUE))
 
 
 def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -214,8 +216,8 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
 
 
 def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """How well a ridge regression on one half of the tokens predicts the other, both ways, (R,)."""
-    found = np.zeros(len(noise))
+    """Agreement (R,) of one half of the tokens with a regression on the other, both ways."""
+    agreement = np.zeros(len(noise))
     halves = (np.arange(len(x)) % 2 == 0, np.arange(len(x)) % 2 == 1)
     for learn, test in (halves, halves[::-1]):
         F = features[learn]
@@ -223,6 +225,6 @@ def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarr
         gram += (np.trace(gram) / len(gram) or 1.0) * np.eye(len(gram))
         predicted = features[test] @ np.linalg.solve(gram, F.T) @ noise[:, learn]
         predicted -= (predicted * x[test]).sum(axis=-1, keepdims=True) * x[test]
-        size = np.sqrt((predicted**2).sum(axis=(1, 2))) + TINY
-        found += (predicted * noise[:, test]).sum(axis=(1, 2)) / size
-    return found
+        size = np.sqrt((predicted**2).sum(axis=(1, 2))) + LEAST_SPREAD
+        agreement += (predicted * noise[:, test]).sum(axis=(1, 2)) / size
+    return agreement

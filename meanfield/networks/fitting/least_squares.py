@@ -1,26 +1,25 @@
-"""The flow without noise whose layers are nearest, by Gauss and Newton's method."""
+"""Least-squares fit of a flow without noise, by the Gauss-Newton method."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
-from ...solving import solve
-from ...states import Tokens
+from meanfield import MeanfieldError, Tokens, solve
+
 from .equations import Equations, Estimate
-from .families import LONG, SHORTEST, Family
+from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
 from .goodness import Goodness
 from .scores import first_guess
-from .transitions import Transition, logarithm
+from .transitions import LayerTransition, logarithm
 
-CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
-EXACT = 1e-10  # tolerance of flows
-LEFT = 1e-4  # part of the ways of tokens that a flow may leave
+LEAST_SQUARES_CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
+FLOW_TOLERANCE = 1e-10  # tolerance of flows
+REJECTED_RESIDUAL = 1e-4  # part of the ways of tokens that a flow may leave
 
 
 class LeastSquares(Equations):
-    """Minimises the sum of |log_p(y)|^2, p the model's tokens and y those of the next layer."""
+    """Minimisation of the sum of |log_p(y)|^2, p the model's tokens and y the next layer's."""
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
         """The minimum; its `variance` is that of tokens' residuals."""
@@ -28,7 +27,7 @@ class LeastSquares(Equations):
 
         family, transitions = self.family, self.transitions
         point = first_guess(family, transitions) if start is None else start
-        groups: dict[tuple, list[Transition]] = {}
+        groups: dict[tuple, list[LayerTransition]] = {}
         for one in transitions:
             groups.setdefault(one.x.shape, []).append(one)
         every = groups.values()
@@ -36,77 +35,82 @@ class LeastSquares(Equations):
         order = [one for group in every for one in group]
 
         def left(point: np.ndarray) -> np.ndarray:
-            self._told()
-            found = [logarithm(moved(family, point, x), y).ravel() for x, y in batches]
-            return np.concatenate(found)
+            self._evaluated()
+            ways = [logarithm(moved(family, point, x), y).ravel() for x, y in batches]
+            return np.concatenate(ways)
 
         def slopes(point: np.ndarray) -> np.ndarray:
             columns = []
             for j in range(len(point)):
                 change = np.zeros(len(point))
-                change[j] = CHANGE * (1 if family.logarithmic[j] else 1 + abs(point[j]))
+                change[j] = LEAST_SQUARES_CHANGE * (
+                    1 if family.logarithmic[j] else 1 + abs(point[j])
+                )
                 columns.append((left(point + change) - left(point - change)) / (2 * change[j]))
             return np.stack(columns, axis=1)
 
         of_time = np.array([label == "time" for label in family.labels])
-        low, high = np.where(of_time, SHORTEST, -np.inf), np.where(of_time, LONG, np.inf)
-        found = least_squares(left, point, jac=slopes, bounds=(low, high), x_scale="jac",
+        low, high = (
+            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
+            np.where(of_time, LONGEST_LOG_TIME, np.inf),
+        )
+        minimum = least_squares(left, point, jac=slopes, bounds=(low, high), x_scale="jac",
                               ftol=1e-14, xtol=1e-13, gtol=1e-14, max_nfev=100)  # fmt: skip
-        J, r, d, p = slopes(found.x), found.fun, self.dimension, len(point)
+        J, r, d, p = slopes(minimum.x), minimum.fun, self.dimension, len(point)
         each = -np.einsum("ndp,nd->np", J.reshape(-1, d, p), r.reshape(-1, d))
         cuts = np.cumsum([len(one.x) for one in order])[:-1]
         by_transition = dict(zip(map(id, order), np.split(each, cuts), strict=True))
         terms = [by_transition[id(one)] for one in transitions]
         size = float(np.sqrt((r**2).sum() * d / r.size))
-        return Estimate(found.x, self._scale(found.x), J.T @ J, each.T @ each, np.zeros((p, p)),
-                        terms, bool(found.success), size)  # fmt: skip
+        return Estimate(minimum.x, self._scale(minimum.x), J.T @ J, each.T @ each, np.zeros((p, p)),
+                        terms, bool(minimum.success), size)  # fmt: skip
 
     def ahead(
-        self, point: np.ndarray, part: Sequence[Transition]
+        self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The flow's tokens, which are its only draw."""
-        found = [moved(self.family, point, one.x[None])[0] for one in part]
-        return found, found[-1]
+        """The tokens of the flow, which are also its only draw."""
+        tokens = [moved(self.family, point, one.x[None])[0] for one in part]
+        return tokens, tokens[-1]
 
-    def objective(self, found: Estimate, index: int, held: float) -> float:
+    def objective(self, estimate: Estimate, index: int, value: float) -> float:
         """The growth of the sum of squares, over its mean."""
         from scipy.optimize import least_squares
 
-        others = [j for j in range(len(found.point)) if j != index]
+        others = [j for j in range(len(estimate.point)) if j != index]
 
         def left(free: np.ndarray) -> np.ndarray:
-            point = found.point.copy()
-            point[index], point[others] = held, free
+            point = estimate.point.copy()
+            point[index], point[others] = value, free
             ends = [(moved(self.family, point, t.x[None])[0], t.y) for t in self.transitions]
             return np.concatenate([logarithm(p, y).ravel() for p, y in ends])
 
-        start = found.point[others]
+        start = estimate.point[others]
         least = left(start) if not others else least_squares(left, start, xtol=1e-8).fun
-        base = found.residual**2 * self.tokens
-        mean = max(found.residual, 1e-14) ** 2 / (self.dimension - 1)
+        base = estimate.residual**2 * self.tokens
+        mean = max(estimate.residual, 1e-14) ** 2 / (self.dimension - 1)
         return float(((least**2).sum() - base) / mean)
 
-    def rejects(self, found: Estimate, goodness: Goodness | None) -> bool:
-        """Whether residuals are more than 1e-4 of what moves."""
-        return found.residual > LEFT * self.way
+    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool:
+        """True if residuals exceed 1e-4 of the angles that tokens move."""
+        return estimate.residual > REJECTED_RESIDUAL * self.way
 
-    def words(self, found: Estimate, goodness: Goodness | None) -> list[str]:
-        """How much of the way of tokens the flow leaves."""
+    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
+        """The residual angle of the flow in a sentence."""
         way = self.way
-        part = found.residual / way if way else 0.0
+        part = estimate.residual / way if way else 0.0
         said = "The flow leaves"
-        if self.rejects(found, None):
+        if self.rejects(estimate, None):
             said = "The layers are no flow of this family: it leaves"
         return [
-            f"{said} {found.residual:.3g} of the {way:.3g} radians (root mean square) "
+            f"{said} {estimate.residual:.3g} of the {way:.3g} radians (root mean square) "
             f"that tokens move in a layer, {part:.2g} of it."
         ]
 
 
-def moved(family: Family, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+def moved(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Tokens (R, n, d) a layer later, without noise."""
     at = family.at(point)
-    run: Any = solve(at.model, Tokens(x), (0, at.time), rtol=EXACT, progress=False)
+    run: Any = solve(at.model, Tokens(x), (0, at.time), rtol=FLOW_TOLERANCE, progress=False)
     if not run.success:
         raise MeanfieldError(f"A layer of {at.model} for the time {at.time:g} failed: {run.status}")
     return run.final.x

@@ -1,27 +1,28 @@
-"""Predictions of layers and texts that a fit has not seen, beside nothing and a linear map."""
+"""Predictions of held-out layers and texts, compared with no change and a linear map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...states import Tokens
-from .equations import Equations
-from .transitions import Transition, angles, unit
+from meanfield import Tokens
 
-LINEAR = 10.0 ** np.arange(-4, 5)  # strengths of the penalty of linear maps
-DRAWS = 1000
-LEVEL = 0.95
-OF_TEXTS = 5  # from which number on texts are drawn, not tokens
+from .equations import Equations
+from .transitions import LayerTransition, angles, unit
+
+LINEAR_PENALTIES = 10.0 ** np.arange(-4, 5)  # strengths of the penalty of linear maps
+PREDICTION_DRAWS = 1000
+PREDICTION_LEVEL = 0.95
+DRAWN_TEXTS = 5  # from which number on texts are drawn, not tokens
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Errors of predictions of layers that were held out.
+    """Errors of predictions of held-out layers or texts.
 
     Attributes
     ----------
-    held : str
+    kind : str
         "layers" or "texts".
     flow, nothing, linear : float
         Root mean square angles in radians between predicted and real tokens.
@@ -32,7 +33,7 @@ class Prediction:
         W2 in radians between the tokens of the last layer held out and those predicted by each.
     """
 
-    held: str
+    kind: str
     flow: float
     nothing: float
     linear: float
@@ -41,39 +42,39 @@ class Prediction:
     distances: dict[str, float]
 
 
-def split(transitions: Sequence[Transition]) -> tuple[list[Transition], dict[str, list]]:
-    """What a fit is trained on, and what is held out: the last third of layers, and of texts.
+def split(transitions: Sequence[LayerTransition]) -> tuple[list[LayerTransition], dict[str, list]]:
+    """Split transitions into training and held-out ones: the last third of layers, and of texts.
 
     Layers are held out of training texts where a text has two transitions at least, texts where
     there are two.
     """
     texts = sorted({one.text for one in transitions})
     last = max(one.layer for one in transitions)
-    first_held = last + 1 - ((last + 1) // 3 or 1) if last else 1
-    held_texts = set(texts[len(texts) - (len(texts) // 3 or 1) :]) if len(texts) > 1 else set()
-    train, held = [], {"layers": [], "texts": []}  # type: ignore[var-annotated]
+    first_held_out = last + 1 - ((last + 1) // 3 or 1) if last else 1
+    held_out_texts = set(texts[len(texts) - (len(texts) // 3 or 1) :]) if len(texts) > 1 else set()
+    train, held_out = [], {"layers": [], "texts": []}  # type: ignore[var-annotated]
     for one in transitions:
-        if one.text in held_texts:
-            held["texts"].append(one)
-        elif one.layer >= first_held:
-            held["layers"].append(one)
+        if one.text in held_out_texts:
+            held_out["texts"].append(one)
+        elif one.layer >= first_held_out:
+            held_out["layers"].append(one)
         else:
             train.append(one)
-    return train, {name: part for name, part in held.items() if part}
+    return train, {name: part for name, part in held_out.items() if part}
 
 
 def predictions(
     equations: Equations,
     point: np.ndarray,
-    held: dict[str, list[Transition]],
+    held_out: dict[str, list[LayerTransition]],
     rng: np.random.Generator,
 ) -> list[Prediction]:
-    """Errors, on what was held out, of the root of the equations of what was not."""
-    from ...distances import wasserstein
+    """Errors on held-out transitions of the root of the equations of the training ones."""
+    from meanfield import wasserstein
 
     linear = _linear_map(equations.transitions)
-    found = []
-    for name, part in held.items():
+    results = []
+    for name, part in held_out.items():
         flow, drawn = equations.ahead(point, part)
         ahead = {
             "flow": flow,
@@ -91,15 +92,15 @@ def predictions(
             key: float(wasserstein(Tokens(unit(law)), Tokens(last.y))) for key, law in laws.items()
         }
         rms = {key: float(np.sqrt(np.concatenate(s).mean())) for key, s in squares.items()}
-        low = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        low = [(1 - PREDICTION_LEVEL) / 2, (1 + PREDICTION_LEVEL) / 2]
         intervals = [np.quantile(draws["flow"] / draws[key], low) for key in ("nothing", "linear")]
         first, second = ((float(a), float(b)) for a, b in intervals)
         errors = rms["flow"], rms["nothing"], rms["linear"]
-        found.append(Prediction(name, *errors, first, second, distances))
-    return found
+        results.append(Prediction(name, *errors, first, second, distances))
+    return results
 
 
-def _linear_map(train: Sequence[Transition]) -> np.ndarray:
+def _linear_map(train: Sequence[LayerTransition]) -> np.ndarray:
     """B of y ~ x B/|x B|, by least squares with a penalty |B - 1|^2 that two halves choose."""
     halves = [slice(0, None, 2), slice(1, None, 2)]
     parts = [[np.concatenate([getattr(one, k)[h] for one in train]) for k in "xy"] for h in halves]
@@ -112,28 +113,28 @@ def _linear_map(train: Sequence[Transition]) -> np.ndarray:
     errors = [
         sum((angles(unit(b[0] @ learned(a[0], a[1], penalty)), b[1]) ** 2).sum()
             for a, b in (parts, parts[::-1]))
-        for penalty in LINEAR
+        for penalty in LINEAR_PENALTIES
     ]  # fmt: skip
     both = [np.concatenate([parts[0][k], parts[1][k]]) for k in (0, 1)]
-    return learned(both[0], both[1], float(LINEAR[int(np.argmin(errors))]))
+    return learned(both[0], both[1], float(LINEAR_PENALTIES[int(np.argmin(errors))]))
 
 
 def _draws(
-    part: list[Transition], squares: dict[str, list[np.ndarray]], rng: np.random.Generator
+    part: list[LayerTransition], squares: dict[str, list[np.ndarray]], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Bootstrap means of squares: of tokens, through all layers, or of texts."""
     texts = sorted({one.text for one in part})
     totals, counts = {key: [] for key in squares}, []  # type: ignore[var-annotated]
     for text in texts:
-        own = [i for i, one in enumerate(part) if one.text == text]
-        counts.append(np.full(len(part[own[0]].x), len(own)))
+        indices = [i for i, one in enumerate(part) if one.text == text]
+        counts.append(np.full(len(part[indices[0]].x), len(indices)))
         for key, table in squares.items():
-            totals[key].append(np.sum([table[i] for i in own], axis=0))
-    if len(texts) >= OF_TEXTS:
+            totals[key].append(np.sum([table[i] for i in indices], axis=0))
+    if len(texts) >= DRAWN_TEXTS:
         sizes = np.array([c.sum() for c in counts])
         sums = {key: np.array([t.sum() for t in table]) for key, table in totals.items()}
     else:
         sizes = np.concatenate(counts)
         sums = {key: np.concatenate(table) for key, table in totals.items()}
-    chosen = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=DRAWS)
+    chosen = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=PREDICTION_DRAWS)
     return {key: (chosen @ total) / (chosen @ sizes) for key, total in sums.items()}

@@ -1,4 +1,4 @@
-"""Estimating equations of a flow with noise, whose means are those of the model's replicas.
+"""Estimating equations of a flow with noise, with means over replicas of the model.
 
 The likelihood of a layer given the one before is not known, but it can be simulated. With h the
 score of a simpler model, in `scores`,
@@ -19,45 +19,54 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
-from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, solved, squared, total
-from .families import Family
+from meanfield import MeanfieldError
+
+from .equations import (
+    LONGEST_STEP,
+    ROOT_TOLERANCE,
+    Estimate,
+    NoisyEquations,
+    solved,
+    squared,
+    total,
+)
+from .families import ParameterFamily
 from .goodness import Compared
 from .score_tests import ScoreTest
 from .scores import first_guess, information, scores
-from .transitions import Transition, carried, chord, mean_velocity, replicas_of, unit
+from .transitions import LayerTransition, carried, chord, mean_velocity, replicas_of, unit
 
-ROUNDS = 12
-ANCHORS = 4  # points at which the score is taken, at most
-AHEAD = 16  # replicas of predictions
+BROYDEN_ROUNDS = 12
+MOST_ANCHORS = 4  # points at which the score is taken, at most
+PREDICTION_REPLICAS = 16  # replicas of predictions
 
 
 class ReplicaEquations(NoisyEquations):
-    """The equations of transitions, whose means are those of replicas: see `NoisyEquations`."""
+    """Equations with means over replicas of the transitions: see `NoisyEquations`."""
 
     def simulated(self, point: np.ndarray, score_at: np.ndarray) -> list[np.ndarray]:
-        """h at one point of replicas at another: (R, n, p) for each transition."""
-        found = []
+        """h at `score_at` of replicas at `point`, (R, n, p) for each transition."""
+        values = []
         for one, y in replicas_of(self.family.at(point), self.transitions, self.replicas,
                                   self.steps):  # fmt: skip
             x = np.broadcast_to(one.x, y.shape)
-            found.append(scores(self.family, score_at, np.ascontiguousarray(x), y))
-        self._told()
-        return found
+            values.append(scores(self.family, score_at, np.ascontiguousarray(x), y))
+        self._evaluated()
+        return values
 
     def observed(self, point: np.ndarray) -> list[np.ndarray]:
-        """h of the data: (n, p) for each transition."""
+        """h of the data, (n, p) for each transition."""
         return [scores(self.family, point, one.x[None], one.y[None])[0] for one in self.transitions]
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """Each token's part of G, and the variance that the replicas give its sum.
+        """The terms of G by token, and the variance of their sum due to replicas.
 
         h is the score at `anchor`, replicas are those at `point`.
         """
         terms, variance = [], np.zeros((len(point), len(point)))
         drawn = self.simulated(point, anchor)
-        for seen, model in zip(self.observed(anchor), drawn, strict=True):
-            terms.append(seen - model.mean(axis=0))
+        for data, model in zip(self.observed(anchor), drawn, strict=True):
+            terms.append(data - model.mean(axis=0))
             pairs = model.sum(axis=1).reshape(2, -1, len(point)).mean(axis=0)
             variance += np.atleast_2d(np.cov(pairs.T)) / len(pairs)
         return terms, variance
@@ -80,22 +89,22 @@ class ReplicaEquations(NoisyEquations):
         return np.stack(columns, axis=1)
 
     def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The root of G, h held, by Broyden's method: the point, the sensitivity, whether found.
+        """The root of G for fixed h, by Broyden's method, with the sensitivity and a success flag.
 
         Derivatives are taken at the start, and again where a step did not bring G closer to 0.
         """
-        known = information(self.family, anchor, self.transitions)
-        errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(known))))
+        fisher = information(self.family, anchor, self.transitions)
+        errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(fisher))))
         terms, _ = self.terms(point, anchor)
         value, slope = total(terms), self.sensitivity(point, anchor, errors)
         spread = squared(terms)
         precision = np.linalg.pinv(spread)
         scale = self._scale(point)
-        for _ in range(ROUNDS):
-            if value @ precision @ value < CLOSE**2 * len(point):
+        for _ in range(BROYDEN_ROUNDS):
+            if value @ precision @ value < ROOT_TOLERANCE**2 * len(point):
                 return point, slope, True
             step = solved(slope, spread, scale)[0] @ value
-            step /= max(1.0, np.abs(step / scale).max() / LONGEST)
+            step /= max(1.0, np.abs(step / scale).max() / LONGEST_STEP)
             after = self._within(point + step)
             step = after - point
             if not step.any():
@@ -120,44 +129,48 @@ class ReplicaEquations(NoisyEquations):
         guess = first_guess(self.family, self.transitions) if start is None else start
         anchor = self._within(guess)
         point = anchor
-        for _ in range(ANCHORS):
+        for _ in range(MOST_ANCHORS):
             point, slope, converged = self.root(point, anchor)
             terms, simulation = self.terms(point, anchor)
             scale = self._scale(point)
-            found = Estimate(point, scale, slope, squared(terms), simulation, terms, converged)
-            if not converged or np.all(np.abs(point - anchor) < 0.5 * found.errors):
+            estimate = Estimate(point, scale, slope, squared(terms), simulation, terms, converged)
+            if not converged or np.all(np.abs(point - anchor) < 0.5 * estimate.errors):
                 break
             anchor = point
-        return found
+        return estimate
 
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
-        """See `NoisyEquations.compared`."""
+        """Yield each layer with new replicas, as `NoisyEquations.compared`."""
         fresh = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
         at, family = self.family.at(point), self.family
         for one, y in replicas_of(at, fresh, self.test_replicas, self.steps, pairs=False):
             x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
-            drawn, (own,) = scores(family, point, x, y), scores(family, point, one.x[None],
+            drawn, (score,) = scores(family, point, x, y), scores(family, point, one.x[None],
                                                                 one.y[None])  # fmt: skip
             left = residuals(family, point, x, y)
-            (own_left,) = residuals(family, point, one.x[None], one.y[None])
-            yield Compared(one, y, drawn.sum(axis=1), own.sum(axis=0), left, own_left)
+            (residual,) = residuals(family, point, one.x[None], one.y[None])
+            yield Compared(one, y, drawn.sum(axis=1), score.sum(axis=0), left, residual)
 
     def ahead(
-        self, point: np.ndarray, part: Sequence[Transition]
+        self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """See `Equations.ahead`."""
-        drawn = [y for _, y in replicas_of(self.family.at(point), part, AHEAD, self.steps)]
+        """Predict by means over replicas, as `Equations.ahead`."""
+        drawn = [
+            y for _, y in replicas_of(self.family.at(point), part, PREDICTION_REPLICAS, self.steps)
+        ]
         return [unit(y.mean(axis=0)) for y in drawn], drawn[-1][0]
 
-    def ends(self, found: Estimate, quantile: float) -> np.ndarray:
-        """Those of score tests."""
-        test = ScoreTest(self, found)
-        every = range(len(found.point))
+    def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
+        """Confidence intervals by score tests, (p, 2)."""
+        test = ScoreTest(self, estimate)
+        every = range(len(estimate.point))
         return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in every])
 
 
-def residuals(family: Family, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What is left of the way of each token without the flow's part, as tangent vectors at x."""
+def residuals(
+    family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """The displacement of each token less the flow's part, as tangent vectors at x."""
     at = family.at(point)
     middle, way = chord(x, y)
     return carried(way - at.time * mean_velocity(at, x, y), middle, x)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
+from meanfield import MeanfieldError
+
 from .equations import Estimate
 
 if TYPE_CHECKING:
     from .replicas import ReplicaEquations
 
-ROUNDS, FAR = 5, 8.0  # of the search for an end, in rounds and standard errors
-NEAR = 0.15  # relative step with which it ends; errors are of the order of its square
+SECANT_ROUNDS, FARTHEST_END = 5, 8.0  # of the search for an end, in rounds and standard errors
+SECANT_TOLERANCE = 0.15  # relative step with which it ends; errors are of the order of its square
 
 
 class ScoreTest:
@@ -26,54 +27,54 @@ class ScoreTest:
     Parameters
     ----------
     equations : ReplicaEquations
-    found : Estimate
+    estimate : Estimate
         Their root, with the variance under the model.
     """
 
-    def __init__(self, equations: "ReplicaEquations", found: Estimate):
-        self._equations, self._found = equations, found
-        self._mean, self._spread = self._simulated(found.point)
+    def __init__(self, equations: "ReplicaEquations", estimate: Estimate):
+        self._equations, self._estimate = equations, estimate
+        self._mean, self._spread = self._simulated(estimate.point)
 
     def end(self, index: int, quantile: float) -> float:
         """The free number `index` at which the test gives this quantile, of either sign.
 
-        Others go along with it as the estimates of both do.
+        Other numbers move along by the covariance of the estimates.
         """
-        point, covariance = self._found.point, self._found.covariance()
+        point, covariance = self._estimate.point, self._estimate.covariance()
         error = np.sqrt(covariance[index, index])
         path = covariance[:, index] / error
         way, before, value = quantile, 0.0, 0.0  # the secant method
-        for _ in range(ROUNDS):
+        for _ in range(SECANT_ROUNDS):
             try:
                 reached = self.deviation(point + way * path, index)
             except MeanfieldError:  # the model cannot be followed there
                 return float(np.sign(quantile) * np.inf)
-            if reached * quantile <= 0 or abs(way) > FAR:
+            if reached * quantile <= 0 or abs(way) > FARTHEST_END:
                 return float(np.sign(quantile) * np.inf)
             slope = (reached - value) / (way - before)
             longer = 1 + (quantile - reached) / (slope * way) if slope > 0 else 2.0
             before, value = way, reached
             way *= float(np.clip(longer, 0.5, 2.0))
-            if abs(longer - 1) < NEAR:
+            if abs(longer - 1) < SECANT_TOLERANCE:
                 break
         return float(point[index] + way * error)
 
     def deviation(self, there: np.ndarray, index: int) -> float:
         """Standard deviations between the estimate of a free number and `there`, if that is true.
 
-        Scores of the data fall out, as h is that at the estimate.
+        Scores of the data cancel, as h is fixed at the estimate.
         """
-        found = self._found
+        estimate = self._estimate
         mean, spread = self._simulated(there)
-        slope = self._equations.sensitivity(there, found.point, found.errors)
+        slope = self._equations.sensitivity(there, estimate.point, estimate.errors)
         scale = np.sqrt(spread / self._spread)
-        variance = found.variance * np.outer(scale, scale) + found.simulation
+        variance = estimate.variance * np.outer(scale, scale) + estimate.simulation
         inverse = np.linalg.pinv(slope)
         error = np.sqrt((inverse @ variance @ inverse.T)[index, index])
         return float((inverse @ (mean - self._mean))[index] / error)
 
     def _simulated(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variances of the sum of h under the model at a point."""
-        drawn = [h.sum(axis=1) for h in self._equations.simulated(point, self._found.point)]
+        drawn = [h.sum(axis=1) for h in self._equations.simulated(point, self._estimate.point)]
         mean = np.sum([h.mean(axis=0) for h in drawn], axis=0)
         return mean, np.sum([h.var(axis=0, ddof=1) for h in drawn], axis=0)

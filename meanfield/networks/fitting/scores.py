@@ -19,28 +19,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .families import LONG, SHORTEST, Family
-from .transitions import EARLY, SIMPSON, Transition, chord, mean_velocity
+from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
+from .transitions import EARLY_WEIGHTS, SIMPSON_WEIGHTS, LayerTransition, chord, mean_velocity
 
-CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
-STRONG = 0.1  # mean squared way, in radians, of noise in a layer; from there on v counts early
+DRIFT_CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
+STRONG_NOISE = (
+    0.1  # mean squared way, in radians, of noise in a layer; from there on v counts early
+)
 
 
 def parts(
-    family: Family,
+    family: ParameterFamily,
     point: np.ndarray,
     x: np.ndarray,
     y: np.ndarray,
-    weights: tuple[float, ...] = SIMPSON,
+    weights: tuple[float, ...] = SIMPSON_WEIGHTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """a - T v, its negative derivatives (p, ..., d), those of log s (p,), and s."""
+    """Residuals a - T v, their negative derivatives (p, ..., d), those of log s (p,), and s."""
     at = family.at(point)
     _, way = chord(x, y)
     v = mean_velocity(at, x, y, weights)
     slopes = np.zeros((len(point), *v.shape))
     for j in range(family.drifts):
         change = np.zeros(len(point))
-        change[j] = CHANGE * (1 + abs(point[j]))
+        change[j] = DRIFT_CHANGE * (1 + abs(point[j]))
         up, down = (family.at(point + sign * change) for sign in (1, -1))
         there = mean_velocity(up, x, y, weights) - mean_velocity(down, x, y, weights)
         slopes[j] = at.time * there / (2 * change[j])
@@ -53,28 +55,30 @@ def parts(
     return way - at.time * v, slopes, widths, 2 * at.time / at.kappa
 
 
-def scores(family: Family, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """h of each token, (R, n, p), of layers x and y (R, n, d)."""
+def scores(family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The score h of each token, (R, n, p), for layers x and y (R, n, d)."""
     at, d = family.at(point), x.shape[-1]
-    weights = EARLY if 2 * at.time / at.kappa * (d - 1) > STRONG else SIMPSON
+    weights = EARLY_WEIGHTS if 2 * at.time / at.kappa * (d - 1) > STRONG_NOISE else SIMPSON_WEIGHTS
     left, slopes, widths, s = parts(family, point, x, y, weights)
     pull = np.einsum("prnd,rnd->rnp", slopes, left) / s
     size = (left**2).sum(axis=-1) / (2 * s) - (d - 1) / 2
     return pull + size[..., None] * widths
 
 
-def information(family: Family, point: np.ndarray, transitions: Sequence[Transition]) -> np.ndarray:
-    """That about theta, (p, p), if h were the score: where the search for the root begins."""
-    found = np.zeros((len(point), len(point)))
+def information(
+    family: ParameterFamily, point: np.ndarray, transitions: Sequence[LayerTransition]
+) -> np.ndarray:
+    """Fisher information (p, p) of theta, if h were the score; it starts the search."""
+    matrix = np.zeros((len(point), len(point)))
     for one in transitions:
         _, slopes, widths, s = parts(family, point, one.x[None], one.y[None])
-        found += np.einsum("prnd,qrnd->pq", slopes, slopes) / s
-        found += np.outer(widths, widths) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
-    return found
+        matrix += np.einsum("prnd,qrnd->pq", slopes, slopes) / s
+        matrix += np.outer(widths, widths) * one.x.shape[0] * (one.x.shape[1] - 1) / 2
+    return matrix
 
 
-def first_guess(family: Family, transitions: Sequence[Transition]) -> np.ndarray:
-    """The maximum of the likelihood of which h is the score, on the data alone."""
+def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition]) -> np.ndarray:
+    """The maximum of the approximate likelihood with the score h."""
     from scipy.optimize import least_squares
 
     point = family.start.copy()
@@ -91,15 +95,18 @@ def first_guess(family: Family, transitions: Sequence[Transition]) -> np.ndarray
         return np.concatenate(ways)
 
     def slopes(numbers: np.ndarray) -> np.ndarray:
-        found = [parts(family, at(numbers), x, y)[1][moving] for x, y in batches]
-        return -np.concatenate([part.reshape(len(moving), -1) for part in found], axis=1).T
+        columns = [parts(family, at(numbers), x, y)[1][moving] for x, y in batches]
+        return -np.concatenate([part.reshape(len(moving), -1) for part in columns], axis=1).T
 
     if moving:
         of_time = np.array([family.labels[j] == "time" for j in moving])
-        low, high = np.where(of_time, SHORTEST, -np.inf), np.where(of_time, LONG, np.inf)
-        found = least_squares(left, point[moving], jac=slopes, bounds=(low, high),
+        low, high = (
+            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
+            np.where(of_time, LONGEST_LOG_TIME, np.inf),
+        )
+        minimum = least_squares(left, point[moving], jac=slopes, bounds=(low, high),
                               x_scale="jac", ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
-        point[moving] = found.x
+        point[moving] = minimum.x
     if "kappa" in family.labels:
         free = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)
         size = (left(point[moving]) ** 2).sum() / free

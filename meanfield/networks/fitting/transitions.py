@@ -6,21 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import as_given, finite_array, fitting
-from ...core.errors import MeanfieldError
-from ...dynamics.tokens import TokenMotion
-from ...states import Tokens
-from ...steppers import Strang
-from ..hidden_states import texts_of
-from .families import Point
+from meanfield import MeanfieldError, TokenMotion, Tokens
+from meanfield.extending import as_given, finite_array, fitting
+from meanfield.steppers import Strang
 
-SIMPSON = (1 / 6, 4 / 6, 1 / 6)
-EARLY = (1 / 3, 2 / 3, 0.0)
-IN_MEMORY = 2**22  # numbers of replicas that are moved at one time
+from ..hidden_states import texts_of
+from .families import LayerFlow
+
+SIMPSON_WEIGHTS = (1 / 6, 4 / 6, 1 / 6)
+EARLY_WEIGHTS = (1 / 3, 2 / 3, 0.0)
+REPLICAS_AT_ONCE = 2**22  # numbers of replicas that are moved at one time
 
 
 @dataclass(frozen=True, eq=False)
-class Transition:
+class LayerTransition:
     """The tokens of a layer and of the next.
 
     Attributes
@@ -39,12 +38,12 @@ class Transition:
     layer: int
     seed: np.random.SeedSequence
 
-    def with_next(self, y: np.ndarray) -> "Transition":
-        """The same start with another layer after it."""
-        return Transition(self.x, y, self.text, self.layer, self.seed)
+    def with_next(self, y: np.ndarray) -> "LayerTransition":
+        """A copy with another next layer."""
+        return LayerTransition(self.x, y, self.text, self.layer, self.seed)
 
 
-def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
+def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransition]:
     """All transitions of texts (L + 1, n, d), by text and layer; directions only.
 
     Raises
@@ -57,27 +56,27 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[Transition]:
     fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
     texts = texts_of("layers", hidden)
     seed = int(rng.integers(2**63))
-    found: list[Transition] = []
-    for k, given in enumerate(texts):
-        h = finite_array("layers", given)
+    transitions: list[LayerTransition] = []
+    for k, text in enumerate(texts):
+        h = finite_array("layers", text)
         wanted = "of shape (L + 1, n, d), with L >= 1, n >= 2 and d >= 2, or a list of such texts"
         fits = h.ndim == 3 and h.shape[0] >= 2 and h.shape[1] >= 2 and h.shape[2] >= 2
-        fitting("layers", given, wanted, fits)
+        fitting("layers", text, wanted, fits)
         largest = np.abs(h).max(axis=-1, keepdims=True)
         if not largest.all():
             raise ValueError("layers has hidden states that are 0 and have no direction.")
         x = unit(h / largest)
-        found += [
-            Transition(x[l], x[l + 1], k, l, np.random.SeedSequence([seed, k, l]))
+        transitions += [
+            LayerTransition(x[l], x[l + 1], k, l, np.random.SeedSequence([seed, k, l]))
             for l in range(len(x) - 1)
         ]
-    dimensions = sorted({one.x.shape[1] for one in found})
+    dimensions = sorted({one.x.shape[1] for one in transitions})
     if len(dimensions) > 1:
         raise ValueError(f"layers must have texts of one dimension d; got {as_given(dimensions)}.")
-    return found
+    return transitions
 
 
-# Geometry of the sphere --------------------------------------------------------------------------
+# Vectors on the sphere ---------------------------------------------------------------------------
 
 
 def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -87,7 +86,7 @@ def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The middle of the great circle from x to y, and the way from x to y as a vector there."""
+    """The midpoint of the great circle from x to y, and the displacement there as a vector."""
     both, apart = x + y, y - x
     long = np.linalg.norm(both, axis=-1, keepdims=True)
     short = np.linalg.norm(apart, axis=-1, keepdims=True)
@@ -117,27 +116,27 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-# How a model moves tokens ------------------------------------------------------------------------
+# Motion under a model ----------------------------------------------------------------------------
 
 
-def velocity(point: Point, x: np.ndarray) -> np.ndarray:
+def velocity(point: LayerFlow, x: np.ndarray) -> np.ndarray:
     """The velocities of tokens (R, n, d)."""
     return TokenMotion(point.model, Tokens(x)).velocity(x, 0.0)
 
 
 def mean_velocity(
-    point: Point, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...] = SIMPSON
+    point: LayerFlow, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...] = SIMPSON_WEIGHTS
 ) -> np.ndarray:
-    """The velocity on the great circles from x to y, carried to their middles.
+    """The mean velocity on the great circles from x to y, transported to their midpoints.
 
-    The mean with `weights` of that at x, in the middle and at y.
+    `weights` are those of the velocities at x, at the midpoint and at y.
     """
     middle, _ = chord(x, y)
-    found = weights[1] * velocity(point, middle)
+    mean = weights[1] * velocity(point, middle)
     for weight, end in ((weights[0], x), (weights[2], y)):
         if weight:
-            found = found + weight * carried(velocity(point, end), end, middle)
-    return found
+            mean = mean + weight * carried(velocity(point, end), end, middle)
+    return mean
 
 
 class Draws:
@@ -152,22 +151,22 @@ class Draws:
         self._drawn, self._pairs = replicas // 2 if pairs else replicas, pairs
 
     def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
-        found = []
+        parts = []
         for source in self._sources:
             normals = source.standard_normal((self._drawn, *shape[1:]))
-            found += [normals, -normals] if self._pairs else [normals]
-        return np.concatenate(found)
+            parts += [normals, -normals] if self._pairs else [normals]
+        return np.concatenate(parts)
 
 
 def replicas_of(
-    point: Point,
-    transitions: Sequence[Transition],
+    point: LayerFlow,
+    transitions: Sequence[LayerTransition],
     replicas: int,
     steps: int,
     *,
     pairs: bool = True,
-) -> Iterator[tuple[Transition, np.ndarray]]:
-    """Each transition with independent next layers (replicas, n, d) under a model with noise.
+) -> Iterator[tuple[LayerTransition, np.ndarray]]:
+    """Yield each transition with next layers (replicas, n, d) drawn from a model with noise.
 
     The random numbers are the same for all points. Steps are those of `steppers.Strang`, of weak
     order 2.
@@ -177,7 +176,7 @@ def replicas_of(
         motion = TokenMotion(point.noisy, Tokens(y), scheme=Strang)
         draws: Any = Draws([one.seed for one in batch], replicas, pairs)
         for _ in range(steps):
-            y = motion.strang_step(y, 0.0, point.time / steps, draws)
+            y = motion.step(Strang, y, 0.0, point.time / steps, draws)
         if not np.isfinite(y).all():
             raise MeanfieldError(
                 f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "
@@ -186,11 +185,13 @@ def replicas_of(
         yield from zip(batch, y.reshape(len(batch), replicas, *batch[0].x.shape), strict=True)
 
 
-def _batches(transitions: Sequence[Transition], replicas: int) -> Iterator[list[Transition]]:
-    """Transitions with equally many tokens, as many as memory takes well."""
-    batch: list[Transition] = []
+def _batches(
+    transitions: Sequence[LayerTransition], replicas: int
+) -> Iterator[list[LayerTransition]]:
+    """Yield transitions with equal numbers of tokens in batches that fit the memory."""
+    batch: list[LayerTransition] = []
     for one in transitions:
-        most = max(1, IN_MEMORY // (replicas * one.x.size))
+        most = max(1, REPLICAS_AT_ONCE // (replicas * one.x.size))
         if batch and (one.x.shape != batch[0].x.shape or len(batch) >= most):
             yield batch
             batch = []

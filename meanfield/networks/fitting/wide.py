@@ -1,4 +1,4 @@
-"""Estimating equations in the limit of many dimensions, whose root is found without replicas.
+"""Estimating equations in the limit of many dimensions, which need no replicas for their root.
 
 In many dimensions independent noises are orthogonal, so that the inner products C of tokens that
 noise moves apart do not fluctuate. With A_ij = W'(C_ij)/sum_k Z(C_ik), or W'(C_ij)/n where Z = 1,
@@ -30,19 +30,28 @@ from copy import copy
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
-from .equations import CLOSE, LONGEST, Estimate, NoisyEquations, nothing, solved, total
-from .families import Family, Point
-from .goodness import Compared, Goodness
-from .transitions import Transition, replicas_of, unit
+from meanfield import MeanfieldError
 
-STEPS, MOST = 2, 64  # of Runge and Kutta's method of order 4 in each layer
-SHIFT = 0.05  # standard errors by which twice as many steps may move the root
-ROUNDS = 30
-CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
-HALVINGS = 8  # of a step that does not lower the misfit
-LONG = 1.01  # of a mean, whose length is at most 1: steps are too long
-NEARER = "begin at a shorter time, a larger kappa, or other parameters, with start="
+from .equations import (
+    LONGEST_STEP,
+    ROOT_TOLERANCE,
+    Estimate,
+    NoisyEquations,
+    nothing,
+    solved,
+    total,
+)
+from .families import LayerFlow, ParameterFamily
+from .goodness import Compared, Goodness
+from .transitions import LayerTransition, replicas_of, unit
+
+FEWEST_RK_STEPS, MOST_RK_STEPS = 2, 64  # of Runge and Kutta's method of order 4 in each layer
+RESOLVED_SHIFT = 0.05  # standard errors by which twice as many steps may move the root
+SCORING_ROUNDS = 30
+WIDE_CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
+STEP_HALVINGS = 8  # of a step that does not lower the misfit
+LONGEST_MEAN = 1.01  # of a mean, whose length is at most 1: steps are too long
+NEARER_START = "begin at a shorter time, a larger kappa, or other parameters, with start="
 
 
 class WideEquations(NoisyEquations):
@@ -60,29 +69,29 @@ class WideEquations(NoisyEquations):
 
     def __init__(
         self,
-        family: Family,
-        transitions: Sequence[Transition],
-        told: Callable[[], None] = nothing,
+        family: ParameterFamily,
+        transitions: Sequence[LayerTransition],
+        evaluated: Callable[[], None] = nothing,
         *,
         test_replicas: int,
         steps: int,
-        rk_steps: int = STEPS,
+        rk_steps: int = FEWEST_RK_STEPS,
     ):
-        given = {"test_replicas": test_replicas, "steps": steps}
-        super().__init__(family, transitions, told, replicas=0, **given)
+        counts = {"test_replicas": test_replicas, "steps": steps}
+        super().__init__(family, transitions, evaluated, replicas=0, **counts)
         self.rk_steps = rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
     def means(self, point: np.ndarray) -> list[np.ndarray]:
-        """Those of the tokens of the next layers, (n, d) for each transition."""
-        found = [
+        """Means of the tokens of the next layers, (n, d) for each transition."""
+        means = [
             mean_after(self.family.at(point), one.x, self.rk_steps) for one in self.transitions
         ]
-        self._told()
-        return found
+        self._evaluated()
+        return means
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """With dM/dtheta and V at `anchor`; no replicas add a variance."""
+        """The terms of G by token, with dM/dtheta and V at `anchor`; without replicas' variance."""
         means = self.means(anchor)
         scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
         return scores, np.zeros((len(point),) * 2)
@@ -91,20 +100,20 @@ class WideEquations(NoisyEquations):
         """The root by Fisher's scoring; `variance` is the information: tokens are independent."""
         point = self._within(self.family.start if start is None else start)
         means, converged = self._followed(point), False
-        for _ in range(ROUNDS):
+        for _ in range(SCORING_ROUNDS):
             misfit = self._deviance(means)
             slopes = self._slopes(point, means)
             scores, information = self._scores(slopes, means, means)
             value = total(scores)
             inverse, _ = solved(information, information, self._scale(point))
             step = inverse @ value
-            if value @ step < CLOSE**2 * len(point):
+            if value @ step < ROOT_TOLERANCE**2 * len(point):
                 converged = self._resolved(point, slopes, means, inverse)
                 if converged:
                     self._spare(point, slopes, inverse)
                     break
             else:
-                step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST)
+                step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST_STEP)
                 better = self._better(point, step, misfit)
                 if not better and value @ step < len(point):
                     # within a standard error: the misfit, least where G is 0 up to parts 1/d, is
@@ -115,7 +124,7 @@ class WideEquations(NoisyEquations):
                 if better:
                     point, means = better
                     continue
-            if self.rk_steps == MOST:
+            if self.rk_steps == MOST_RK_STEPS:
                 break
             self.rk_steps *= 2
             means = self._followed(point)
@@ -126,22 +135,22 @@ class WideEquations(NoisyEquations):
     def _better(
         self, point: np.ndarray, step: np.ndarray, misfit: float
     ) -> tuple[np.ndarray, list[np.ndarray]] | None:
-        """A point along a step, with its means, whose misfit is less, or None.
+        """A point along a step with a smaller misfit, and its means; None if there is none.
 
         None too where the steps are too few to follow the model, as long as there can be more.
         """
-        for halving in range(HALVINGS):
+        for halving in range(STEP_HALVINGS):
             after = self._within(point + step / 2**halving)
             there = self._tried(after)
             if there and self._deviance(there) < misfit:
                 return after, there
-            if not there and self.rk_steps < MOST:
+            if not there and self.rk_steps < MOST_RK_STEPS:
                 break
         return None
 
     def _followed(self, point: np.ndarray) -> list[np.ndarray]:
         """The means, in twice as many steps as long as they are too few to follow the model."""
-        while self.rk_steps < MOST:
+        while self.rk_steps < MOST_RK_STEPS:
             if means := self._tried(point):
                 return means
             self.rk_steps *= 2
@@ -154,48 +163,50 @@ class WideEquations(NoisyEquations):
         except MeanfieldError:
             return []
         longest = max(np.linalg.norm(one, axis=-1).max() for one in means)
-        return means if longest < LONG else []
+        return means if longest < LONGEST_MEAN else []
 
-    def judged(self, found: Estimate, rng: np.random.Generator) -> tuple[Estimate, Goodness | None]:
-        """See `NoisyEquations.judged`. Without a root the model may be one of no replicas."""
-        return super().judged(found, rng) if found.converged else (found, None)
+    def judged(
+        self, estimate: Estimate, rng: np.random.Generator
+    ) -> tuple[Estimate, Goodness | None]:
+        """Refine and test as `NoisyEquations.judged`; without a root replicas may not exist."""
+        return super().judged(estimate, rng) if estimate.converged else (estimate, None)
 
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
-        """See `NoisyEquations.compared`."""
+        """Yield each layer with new replicas, as `NoisyEquations.compared`."""
         means = self.means(point)
         weights = map(_weights, means, self._slopes(point, means))
         drawn = self._replicas(point, self.transitions, self.test_replicas)
         for mean, weight, (one, y) in zip(means, weights, drawn, strict=True):
             h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
-            own = np.tensordot(weight, one.y - mean, axes=2)
-            yield Compared(one, y, h, own, y, one.y)
+            score = np.tensordot(weight, one.y - mean, axes=2)
+            yield Compared(one, y, h, score, y, one.y)
 
     def _replicas(
-        self, point: np.ndarray, part: Sequence[Transition], count: int
-    ) -> Iterator[tuple[Transition, np.ndarray]]:
-        steps = self.steps * self.rk_steps**2 // STEPS**2
+        self, point: np.ndarray, part: Sequence[LayerTransition], count: int
+    ) -> Iterator[tuple[LayerTransition, np.ndarray]]:
+        steps = self.steps * self.rk_steps**2 // FEWEST_RK_STEPS**2
         return replicas_of(self.family.at(point), part, count, steps, pairs=False)
 
     def ahead(
-        self, point: np.ndarray, part: Sequence[Transition]
+        self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """See `Equations.ahead`."""
+        """Predict by the means of the limit, as `Equations.ahead`."""
         at = self.family.at(point)
         ((_, drawn),) = self._replicas(point, part[-1:], 1)
         return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
 
     def _resolved(self, point: np.ndarray, slopes: list, means: list, inverse: np.ndarray) -> bool:
-        """Whether steps of half the length move the root by less than SHIFT standard errors."""
+        """True if halved steps move the root by less than `RESOLVED_SHIFT` standard errors."""
         finer = copy(self)
         finer.rk_steps = 2 * self.rk_steps
         moved, _ = self._scores(slopes, means, finer.means(point))
         at_rest, _ = self._scores(slopes, means, means)
         change = total(moved) - total(at_rest)
-        return bool(change @ inverse @ change < SHIFT**2 * len(point))
+        return bool(change @ inverse @ change < RESOLVED_SHIFT**2 * len(point))
 
     def _spare(self, point: np.ndarray, slopes: list, inverse: np.ndarray) -> None:
         """Take half of the steps as long as these are enough at the root: a start may need more."""
-        while self.rk_steps > STEPS:
+        while self.rk_steps > FEWEST_RK_STEPS:
             coarser = copy(self)
             coarser.rk_steps = self.rk_steps // 2
             means = coarser._tried(point)
@@ -207,7 +218,7 @@ class WideEquations(NoisyEquations):
         """dM/dtheta, (p, n, d) for each transition, by differences."""
         columns = []
         for j in range(len(point)):
-            change = CHANGE * (1 if self.family.logarithmic[j] else 1 + abs(point[j]))
+            change = WIDE_CHANGE * (1 if self.family.logarithmic[j] else 1 + abs(point[j]))
             there = self.means(point + change * np.eye(len(point))[j])
             columns.append([(a - b) / change for a, b in zip(there, means, strict=True)])
         return [np.stack(parts) for parts in zip(*columns, strict=True)]
@@ -215,16 +226,16 @@ class WideEquations(NoisyEquations):
     def _scores(
         self, slopes: list[np.ndarray], means: list[np.ndarray], there: list[np.ndarray]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Each token's part of G, (n, p) for each transition, and the information (p, p).
+        """The terms of G by token, (n, p) for each transition, and the information (p, p).
 
-        dM/dtheta and V are those of `means`, what is left of the layers is that of `there`.
+        dM/dtheta and V are those of `means`, residuals are from the means `there`.
         """
-        found, information = [], np.zeros((len(slopes[0]),) * 2)
+        scores, information = [], np.zeros((len(slopes[0]),) * 2)
         for one, mean, slope, other in zip(self.transitions, means, slopes, there, strict=True):
             weight = _weights(mean, slope)
-            found.append(np.einsum("pnd,nd->np", weight, one.y - other))
+            scores.append(np.einsum("pnd,nd->np", weight, one.y - other))
             information += np.tensordot(weight, slope, axes=([1, 2], [1, 2]))
-        return found, information
+        return scores, information
 
     def _deviance(self, means: list[np.ndarray]) -> float:
         """-2 log of the density of the next layers, up to a constant: what the search lowers.
@@ -245,11 +256,13 @@ class WideEquations(NoisyEquations):
 
 
 def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """V^-1 dM/dtheta, (p, n, d): the weights of what is left of layers."""
+    """V^-1 dM/dtheta, (p, n, d): the weights of the residuals of layers."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
-    if rho.max() > LONG:
-        raise MeanfieldError(f"Tokens are moved too far in a layer for steps to follow: {NEARER}.")
+    if rho.max() > LONGEST_MEAN:
+        raise MeanfieldError(
+            f"Tokens are moved too far in a layer for steps to follow: {NEARER_START}."
+        )
     if not (gap > 0).all():
         raise MeanfieldError(
             "There is so little noise that rounding hides it: begin at a smaller kappa, or give "
@@ -260,7 +273,7 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return (slope - radial) / across[:, None] + radial / along[:, None]
 
 
-def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
+def mean_after(at: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
     """The means (n, d) of tokens x (n, d) a layer later, by steps of Runge and Kutta."""
     drift, d = at.model.zonal, x.shape[1]
     loss, normalised = (d - 1) / at.kappa, drift.normalised
@@ -286,6 +299,6 @@ def mean_after(at: Point, x: np.ndarray, steps: int) -> np.ndarray:
             C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
     if not np.isfinite(M).all():
         raise MeanfieldError(
-            f"Means of {at.noisy} are not finite after the time {at.time:g}: {NEARER}."
+            f"Means of {at.noisy} are not finite after the time {at.time:g}: {NEARER_START}."
         )
     return M

@@ -1,4 +1,4 @@
-"""What a run shows while it lasts, a progress bar, and its interruption by Ctrl-C."""
+"""The progress bar of a run, and its interruption by Ctrl-C."""
 
 import signal
 import sys
@@ -10,12 +10,12 @@ from contextvars import ContextVar
 from typing import Any, Self
 
 from ..core.checks import boolean
-from ..lowlevel.compilation import listening
+from .compilation import listening
 
 _STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
-BAR = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
-REMAINING = f"{BAR}<{{remaining}}"
-FORESEEN = 0.02  # the part of the whole from which on the time left is more than a guess
+BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
+REMAINING_FORMAT = f"{BAR_FORMAT}<{{remaining}}"
+FORESEEN_PART = 0.02  # the part of the whole from which on the time left is more than a guess
 
 
 class Progress(ExitStack):
@@ -41,7 +41,9 @@ class Progress(ExitStack):
         If `enabled` is not a bool.
     """
 
-    def __init__(self, what: str, enabled: bool | None, begun: float = 0.0, form: str = REMAINING):
+    def __init__(
+        self, what: str, enabled: bool | None, begun: float = 0.0, form: str = REMAINING_FORMAT
+    ):
         super().__init__()
         self._what = what
         self._bar: Any = None
@@ -56,14 +58,14 @@ class Progress(ExitStack):
                     initial=begun,
                     delay=1 if enabled is None else 0,
                     miniters=0,
-                    bar_format=form.replace(REMAINING, BAR),
+                    bar_format=form.replace(REMAINING_FORMAT, BAR_FORMAT),
                     desc=what,
                 )
             )
-            self.enter_context(listening(self._tell_of_compilation))
+            self.enter_context(listening(self._show_compilation))
 
-    def _tell_of_compilation(self, function: str | None) -> None:
-        """At its beginning, with the name of what is compiled, and at its end, with None."""
+    def _show_compilation(self, function: str | None) -> None:
+        """Called when a compilation begins, with its name, and when it ends, with None."""
         if function is None:
             spent = time.time() - self._compiles_since
             self._bar.start_t += spent
@@ -77,14 +79,14 @@ class Progress(ExitStack):
     def show(self, part: float, text: str) -> None:
         """Show that a part of the whole is done, and a few words about it."""
         if self._bar is not None:
-            if part - self._begun >= FORESEEN:
+            if part - self._begun >= FORESEEN_PART:
                 self._bar.bar_format = self._form
             self._bar.set_description_str(text, refresh=False)
             self._bar.update(part - self._bar.n)
 
 
 def _is_watched() -> bool:
-    """Whether somebody sees what is written: on a terminal, or in a notebook."""
+    """True on a terminal and in a notebook."""
     kernel = getattr(sys.modules.get("ipykernel.zmqshell"), "ZMQInteractiveShell", None)
     return sys.stderr.isatty() or (kernel is not None and kernel.initialized())
 
@@ -92,7 +94,7 @@ def _is_watched() -> bool:
 class Interruption:
     """Within the block Ctrl-C sets `requested`; a second one raises KeyboardInterrupt.
 
-    Blocks around this one hear of it too: what goes on there may have to stop as well. Outside the
+    Blocks around this one are notified too, as they may have to stop as well. Outside the
     main thread signals cannot be caught, and the block changes nothing.
     """
 
@@ -102,7 +104,7 @@ class Interruption:
 
     @property
     def requested(self) -> bool:
-        """Whether Ctrl-C was pressed, or what `stopped_when` was given says so."""
+        """True once Ctrl-C was pressed, or the function passed to `stopped_when` returns True."""
         return self._requested or _STOPPED.get()()
 
     def __enter__(self) -> Self:

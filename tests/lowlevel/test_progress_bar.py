@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 import meanfield as mf
-from meanfield.solving.progress import Progress, stopped_when
+from meanfield.lowlevel.progress import Progress, stopped_when
 
 KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
 START = mf.Circle(16).von_mises(0.3, 1.0)
@@ -45,9 +45,9 @@ def test_the_time_left_does_not_count_compilation(capfd):
     """A second of compilation before a run of milliseconds would seem to be left a hundredfold."""
 
     with Progress("solve", True) as bar:
-        bar._tell_of_compilation("something")
+        bar._show_compilation("something")
         time.sleep(1.0)
-        bar._tell_of_compilation(None)
+        bar._show_compilation(None)
         for part in np.linspace(0.001, 1, 40):
             time.sleep(0.003)
             bar.show(part, "going on")

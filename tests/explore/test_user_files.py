@@ -9,7 +9,7 @@ from meanfield.app.configured_runs import Runs
 from meanfield.core.errors import MeanfieldError
 from meanfield.core.files import checksum
 from meanfield.explore.export import toml_text
-from meanfield.explore.scene import Own, Scene
+from meanfield.explore.scene import Scene, UserFile
 
 CIRCLE = mf.Circle(degree=16)
 MODEL = mf.Transformer(mf.SA(beta=2.0), kappa=5.0)
@@ -24,19 +24,19 @@ def solved(state, **options):
 def test_the_last_state_of_a_density(tmp_path):
     run = solved(CIRCLE.von_mises(0.5, 1.0))
     run.save(tmp_path / "run.nc")
-    own = Own.of_file(tmp_path / "run.nc")
-    assert own.scene == Scene(start="own", drift="SA", beta=2.0, kappa=5.0)
-    begin = own.scene.configurations(own)["density"].begin()
+    file = UserFile.of_file(tmp_path / "run.nc")
+    assert file.scene == Scene(start="file", drift="SA", beta=2.0, kappa=5.0)
+    begin = file.scene.configurations(file)["density"].begin()
     np.testing.assert_array_equal(begin.coefficients, run.final.coefficients)
-    tokens = own.scene.configurations(own)["tokens"].begin()
+    tokens = file.scene.configurations(file)["tokens"].begin()
     np.testing.assert_array_equal(tokens.x, run.final.sample(200, rng=1).x)
 
 
 def test_the_last_state_of_tokens(tmp_path):
     run = solved(CIRCLE.uniform().sample(5, rng=0), rng=1)
     run.save(tmp_path / "run.nc")
-    own = Own.of_file(tmp_path / "run.nc")
-    configurations = own.scene.configurations(own)
+    file = UserFile.of_file(tmp_path / "run.nc")
+    configurations = file.scene.configurations(file)
     assert list(configurations) == ["tokens"]
     np.testing.assert_array_equal(configurations["tokens"].begin().x, run.final.x)
 
@@ -51,9 +51,9 @@ def test_the_law_of_a_configuration_with_a_file_of_its_own(tmp_path):
         "solve": {"t_span": [0, 1]},
     }
     (tmp_path / "run.toml").write_text(toml_text(data))
-    own = Own.of_file(tmp_path / "run.toml")
-    assert own.scene.beta == 1.0 and own.scene.kappa == 3.0
-    begin = own.scene.configurations(own)["density"].begin()
+    file = UserFile.of_file(tmp_path / "run.toml")
+    assert file.scene.beta == 1.0 and file.scene.kappa == 3.0
+    begin = file.scene.configurations(file)["density"].begin()
     law = mf.Circle(degree=64).estimate(angles, bandwidth=0.5)
     np.testing.assert_array_equal(begin.coefficients, law.coefficients)
 
@@ -75,14 +75,14 @@ def test_files_that_cannot_be_shown(tmp_path):
         "missing.nc": "missing.nc",
     }.items():
         with pytest.raises(MeanfieldError, match=words):
-            Own.of_file(tmp_path / name)
+            UserFile.of_file(tmp_path / name)
 
 
 def test_a_file_is_shown_on_its_own_space(tmp_path):
     solved(CIRCLE.uniform()).save(tmp_path / "run.nc")
-    own = Own.of_file(tmp_path / "run.nc")
+    file = UserFile.of_file(tmp_path / "run.nc")
     with pytest.raises(ValueError, match="Circle"):
-        Scene(start="own", space="Sphere").tables(own)
+        Scene(start="file", space="Sphere").tables(file)
 
 
 def test_last_state_in_configurations(tmp_path):

@@ -9,16 +9,16 @@ import numpy as np
 from ..spaces import Space
 from ..steppers import Scheme, Stepper
 from ..steppers.clock import started
-from ..steppers.flow import UNHEARD
+from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.rows import Rows
 from ..steppers.stepper import advance_rows
 from .arguments import Arguments
 
-MOST = 32  # members of a flock: more save nothing, and fewer share themselves out among threads
+LARGEST_BATCH = 32  # members: larger ones save nothing, smaller ones are spread over threads
 FIRST_CHANGE = 0.05  # times rtol^(1/4): by which the first step changes a state
 
 
-class Flock:
+class DensityBatch:
     """Some runs of densities under the same arguments, and what they have in common.
 
     Each run has the steps that it has alone; they share equations, transforms and memory, so one
@@ -71,7 +71,7 @@ class Flock:
             self._evolutions[key] = motion.evolution(space, apart=shared)
         return self._evolutions[key]
 
-    @np.errstate(**UNHEARD)
+    @np.errstate(**NO_FLOAT_WARNINGS)
     def begin(self, runs: Sequence[Any]) -> None:
         """Let runs, which have steppers, begin at their first densities.
 
@@ -99,10 +99,10 @@ class Flock:
         """What `Integration.advance` does, and returns, of each of the runs."""
         limit = dict(zip(runs, limits, strict=True))
         moved = [run for run in runs if not run.within]
-        errands = {run: run.errand(output, run.until_review(limit[run])) for run in moved}
+        tasks = {run: run.task(output, run.until_review(limit[run])) for run in moved}
         counts = {run: run.stepper.counts.tolist() for run in moved}
         for _, mine in _by_rows(moved):
-            found = advance_rows([run.stepper for run in mine], [errands[run] for run in mine])
+            found = advance_rows([run.stepper for run in mine], [tasks[run] for run in mine])
             for run, (code, clock) in zip(mine, found, strict=True):
                 run.stepped(code, clock, counts[run])
         for run in moved:

@@ -1,0 +1,483 @@
+"""Transport on the circle by tables of the velocity, its derivative, and the transpose: compiled.
+
+The velocity is a sum of quotients of linear functions, and of one that no density changes,
+
+    v = v_0 + sum_h q_h,    q_h = A_h u / B_h u,
+
+tabulated at 3 degree + 1 points and more, so that with the weak divergence
+
+    N(u) = -(u v)',    DN(u) k = -(k v + u sum_h (A_h k - q_h B_h k) / B_h u)',
+    DN(u)* l = v l' + sum_h A_h* (u l' / B_h u) - B_h* (u l' q_h / B_h u)
+
+are exact for the discrete map. Where a bound has taken the place of B_h u its derivative is 0. Of
+`pairs` the velocities are those of other measures: see `spaces.linearised`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
+from ..lowlevel.compilation import IN_ANY_ORDER, INNER, SUBROUTINE, WITHIN, njit
+from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
+from ..lowlevel.records import Field, Layout, Record, floats, integers
+from ..lowlevel.simd import aligned
+from .circle_transport import largest, minus_derivative
+from .contract import Transport
+
+NEGLIGIBLE_COLUMN = 3e-16  # of a table, relative to its largest: less is rounding
+NEGLIGIBLE_CHANGE = 1e-13  # the same, of derivatives by parameters
+POINTS_AT_ONCE = 1024  # at which four rows of a table are combined for all functions
+
+
+@dataclass(frozen=True)
+class VelocityTable:
+    """A velocity at the points of the circle, a quotient of linear functions of a density.
+
+    Attributes
+    ----------
+    numerator, denominator : ndarray, (columns, N)
+        For each real and imaginary part of the coefficients; no denominator is None.
+    least : float
+        Where the denominator is below it, it is rounding: see `circle_transport.NO_MASS`.
+    steady : bool
+        Whether it is the velocity of all densities: the first row, times their mass 1.
+    """
+
+    numerator: np.ndarray
+    denominator: np.ndarray | None = None
+    least: float = 0.0
+    steady: bool = False
+
+    @classmethod
+    def constant(cls, velocity: np.ndarray) -> Self:
+        """A velocity (N,) which no density of mass 1 changes."""
+        return cls(np.stack([velocity, np.zeros_like(velocity)]), steady=True)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return self.numerator.size * (1 if self.denominator is None else 2)
+
+    def negligible_to(self, other: Self, share: float = NEGLIGIBLE_COLUMN) -> bool:
+        """True where all columns are at most a share of the largest entry of another table."""
+        pairs = (self.numerator, other.numerator), (self.denominator, other.denominator)
+        return all(
+            np.abs(part).max() <= share * np.abs(whole).max()
+            for part, whole in pairs
+            if part is not None and whole is not None
+        )
+
+    @classmethod
+    def joined(cls, tables: Sequence[Self]) -> Self:
+        """One table of the columns of several."""
+        below = [table.denominator for table in tables if table.denominator is not None]
+        above = np.concatenate([table.numerator for table in tables])
+        return cls(above, np.concatenate(below) if below else None, tables[0].least)
+
+    def trimmed(self, share: float) -> Self:
+        """The table without its last columns, as far as they are a share of the largest or less."""
+        columns = 2
+        for part in (self.numerator, self.denominator):
+            sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1, initial=0.0)
+            counted = np.flatnonzero(sizes > share * sizes.max(initial=0.0))
+            columns = max(columns, int(counted[-1]) + 1 if counted.size else 0)
+        below = None if self.denominator is None else self.denominator[:columns]
+        return replace(self, numerator=self.numerator[:columns], denominator=below)
+
+    @property
+    def unchanged(self) -> Self:
+        """The derivative of this table by a parameter on which it does not depend."""
+        return replace(self.by_factor, numerator=np.zeros_like(self.numerator[:1]))
+
+    @property
+    def by_factor(self) -> Self:
+        """The derivative of c times this velocity by c."""
+        below = self.denominator
+        return replace(self, denominator=None if below is None else np.zeros_like(below[:1]))
+
+    def scaled(self, factor: float) -> Self:
+        """The table of the velocity times a factor."""
+        return replace(self, numerator=factor * self.numerator)
+
+
+class TabulatedVelocity(NamedTuple):
+    """A velocity on the circle, or the derivative of one by a parameter, as a sum.
+
+    Attributes
+    ----------
+    steady : ndarray, (N,)
+        v_0.
+    tables : list of VelocityTable
+        At first one without a denominator, then the quotients.
+    """
+
+    steady: np.ndarray
+    tables: list[VelocityTable]
+
+    @classmethod
+    def of(
+        cls, tables: Sequence[VelocityTable], points: int, share: float = NEGLIGIBLE_COLUMN
+    ) -> Self:
+        """The sum of these tables, which may be steady; columns below a share are left out."""
+        linear = [t.numerator for t in tables if t.denominator is None and not t.steady]
+        total = np.zeros((max(map(len, linear), default=0), points))
+        for numerator in linear:
+            total[: len(numerator)] += numerator
+        steady = sum((t.numerator[0] for t in tables if t.steady), np.zeros(points))
+        quotients = [table for table in tables if table.denominator is not None]
+        return cls(steady, [table.trimmed(share) for table in [VelocityTable(total), *quotients]])
+
+
+class _ByTables(Transport):
+    """A map of densities by tables of velocities, at the points of the tables.
+
+    Parameters
+    ----------
+    velocities : sequence of TabulatedVelocity
+        Velocities of all members, or the velocity and its derivatives by parameters; with equally
+        many tables each.
+    degree : int
+        Highest degree of the densities.
+    bounds : int
+        Number of the velocities, from the first one on, whose quotients have bounds.
+    """
+
+    def __init__(
+        self, velocities: Sequence[TabulatedVelocity], degree: int, pairs: bool, bounds: int
+    ):
+        self.pairs, self.degree, self._modes = pairs, degree, degree + 1
+        self.points = self.length = velocities[0].steady.size
+        self.time, self.speed = np.zeros(1), np.zeros(1)
+        self._fft = RealTransform(self.points, rows=1)
+        parts, size = [np.stack([velocity.steady for velocity in velocities])], len(velocities)
+        entries = np.zeros((size, len(velocities[0].tables), 4), dtype=np.int64)
+        for number, velocity in enumerate(velocities):
+            for h, table in enumerate(velocity.tables):
+                for kind, part in ((0, table.numerator), (2, table.denominator)):
+                    if part is not None:
+                        parts.append(part[: 2 * self._modes])
+                        entries[number, h, kind : kind + 2] = len(parts[-1]), size
+                        size += len(parts[-1])
+        stored = aligned(size, self.points)
+        np.concatenate(parts, out=stored)
+        least = np.array([[t.least for t in velocity.tables] for velocity in velocities[:bounds]])
+        self._shared: dict[str, Any] = {
+            "modes": self._modes,
+            "pairs": int(pairs),
+            "fft": self._fft.record,
+            "entries": entries,
+            "least": least,
+            "tables": stored,
+            "speed": self.speed,
+        }
+
+    def _forward(self, which: Sequence[int]) -> Record:
+        """The record of `_tangents`, for rows that change with these parameters."""
+        shape = 1 + len(which), self.points
+        v, above, below = (aligned(*shape) for _ in range(3))
+        rows = np.array([-1, *which], dtype=np.int64)
+        return TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
+
+
+SHARED: dict[str, Field] = {
+    **dict.fromkeys(("modes", "pairs"), int),
+    "fft": TRANSFORM,
+    # Number of columns, and the first of them in `tables`, of numerators and denominators.
+    "entries": integers("velocities", "count", 4),
+    "least": floats("bounds", "count"),
+    "tables": floats("size", "length"),
+    "speed": floats(1),
+}
+TANGENTS = Layout(
+    "TableTangents",
+    {
+        **SHARED,
+        "which": integers("rows"),
+        **dict.fromkeys(("v", "above", "below"), floats("rows", "length")),
+    },
+)
+ADJOINT = Layout("TableAdjoint", {**SHARED, "work": floats(7, "length"), "back": floats("floats")})
+_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+
+
+class TableTransport(_ByTables):
+    """mu -> -(mu v)' with v by tables, compiled.
+
+    Parameters
+    ----------
+    velocities : sequence of TabulatedVelocity
+        One of each member, or one of all.
+    degree, count : int
+        Degree of the densities, and their number.
+    """
+
+    def __init__(
+        self,
+        velocities: Sequence[TabulatedVelocity],
+        degree: int,
+        count: int,
+        pairs: bool = False,
+    ):
+        super().__init__(velocities, degree, pairs, len(velocities))
+        self._shape = count, self._modes
+        self._enter(_transport, self._forward([]))
+
+
+class TableTangents(_ByTables):
+    """(u, k_1, ..., k_p) -> (N(u), DN(u) k_1 + dN/dp_1, ...), for compiled code: see `Transport`.
+
+    Parameters
+    ----------
+    velocity : TabulatedVelocity
+    changes : sequence of TabulatedVelocity
+        Its derivatives by parameters.
+    degree : int
+        Highest degree of the densities.
+    parameters : sequence of int
+        For each k the number of the parameter that changes with it, or -1.
+    """
+
+    def __init__(
+        self,
+        velocity: TabulatedVelocity,
+        changes: Sequence[TabulatedVelocity],
+        degree: int,
+        parameters: Sequence[int],
+        pairs: bool = False,
+    ):
+        super().__init__([velocity, *changes], degree, pairs, 1)
+        self._shape = 1, (1 + len(parameters)) * self._modes
+        self._enter(_tangents, self._forward(parameters))
+
+
+class TableAdjoint(_ByTables):
+    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
+
+    The numbers are floats after the coefficients.
+    """
+
+    def __init__(
+        self,
+        velocity: TabulatedVelocity,
+        changes: Sequence[TabulatedVelocity],
+        degree: int,
+        pairs: bool = False,
+    ):
+        super().__init__([velocity, *changes], degree, pairs, 1)
+        self._shape, work, back = (1, self._modes), aligned(7, self.points), 2 * self._modes
+        self._enter(_adjoint, ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
+
+
+@CompiledFunction
+def _transport(context, member, source, target):
+    record = _tangents_at(context)
+    modes, pairs, length, fft = record.modes, record.pairs, record.length, record.fft
+    parts = float_array(source, (1 + pairs, 2 * modes))[pairs : pairs + 1]
+    tables, entries, spectrum, values = (
+        record.tables,
+        record.entries,
+        fft.spectrum[0],
+        fft.values[0],
+    )
+    v, above, below = record.v, record.above, record.below
+    first = member if record.bounds > 1 else 0
+    for j in range(length):
+        v[0, j] = tables[first, j]
+    _accumulate(v, tables, entries[first, 0, 1], entries[first, 0, 0], parts)
+    for h in range(1, record.count):
+        for j in range(length):
+            above[0, j] = below[0, j] = 0.0
+        _accumulate(above, tables, entries[first, h, 1], entries[first, h, 0], parts)
+        _accumulate(below, tables, entries[first, h, 3], entries[first, h, 2], parts)
+        least = record.least[first, h]
+        for j in range(length):
+            v[0, j] += above[0, j] / max(below[0, j], least)
+    record.speed[0] = max(record.speed[0], largest(v[0], length))
+    _write_padded(complex_array(source, (modes,)), spectrum)
+    fill_values(fft)
+    for j in range(length):
+        values[j] *= v[0, j]
+    fill_spectrum(fft)
+    minus_derivative(spectrum, length, complex_array(target, (modes,)))
+
+
+@CompiledFunction
+def _tangents(context, member, source, target):
+    record = _tangents_at(context)
+    modes, pairs, length, rows = record.modes, record.pairs, record.length, record.rows
+    parts = float_array(source, (rows, 1 + pairs, 2 * modes))[:, pairs]
+    densities = complex_array(source, (rows, 1 + pairs, modes))[:, 0]
+    result, fft = complex_array(target, (rows, modes)), record.fft
+    spectrum, values = fft.spectrum[0], fft.values[0]
+    tables, entries, which = record.tables, record.entries, record.which
+    v, above, below = record.v, record.above, record.below
+    for row in range(rows):
+        of = which[row] + 1
+        for j in range(length):
+            v[row, j] = tables[of, j] if of > 0 or row == 0 else 0.0
+    _add_sums(v, tables, entries, 0, 0, which, parts)
+    for h in range(1, record.count):
+        for row in range(rows):
+            for j in range(length):
+                above[row, j] = below[row, j] = 0.0
+        _add_sums(above, tables, entries, h, 0, which, parts)
+        _add_sums(below, tables, entries, h, 2, which, parts)
+        _quotient(v, above, below, record.least[0, h])
+    for row in range(rows):
+        _write_padded(densities[row], spectrum)
+        fill_values(fft)
+        if row == 0:
+            for j in range(length):
+                u = values[j]
+                values[j] *= v[0, j]
+                for other in range(1, rows):
+                    v[other, j] *= u
+        else:
+            for j in range(length):
+                values[j] = values[j] * v[0, j] + v[row, j]
+        fill_spectrum(fft)
+        minus_derivative(spectrum, length, result[row])
+
+
+@CompiledFunction
+def _adjoint(context, member, source, target):
+    record = _adjoint_at(context)
+    modes, pairs, length = record.modes, record.pairs, record.length
+    velocities, count = record.velocities, record.count
+    series = complex_array(source, (2 + pairs, modes))
+    parts = float_array(source, (2 + pairs, 2 * modes))[pairs : pairs + 1]
+    fft, tables, entries = record.fft, record.tables, record.entries
+    spectrum, values, back, work = fft.spectrum[0], fft.values[0], record.back, record.work
+    result, size = complex_array(target, (1 + pairs, modes)), 2 * modes * (1 + pairs)
+    numbers = float_array(target, (size + velocities - 1,))[size:]
+    v, slope, flux, above, below = work[0], work[1], work[2], work[3], work[4]
+    F, s = work[5], work[6]
+    _write_padded(series[0], spectrum)
+    fill_values(fft)
+    for j in range(length):
+        flux[j] = values[j]
+    for k in range(fft.stride):
+        spectrum[k] = 0.0
+    for k in range(modes):
+        spectrum[k] = complex(-k * series[1 + pairs, k].imag, k * series[1 + pairs, k].real)
+    fill_values(fft)
+    for j in range(length):
+        slope[j] = values[j]
+        flux[j] *= slope[j]  # u l'
+        v[j] = tables[0, j]
+    for p in range(1, velocities):
+        numbers[p - 1] = _dot(tables[p], flux)
+    for i in range(2 * modes):
+        back[i] = 0.0
+    for h in range(count):
+        for j in range(length):
+            above[j] = 0.0
+            F[j] = flux[j]
+        _accumulate(work[3:4], tables, entries[0, h, 1], entries[0, h, 0], parts)
+        if h == 0:
+            for j in range(length):
+                v[j] += above[j]
+        else:
+            for j in range(length):
+                below[j] = 0.0
+            _accumulate(work[4:5], tables, entries[0, h, 3], entries[0, h, 2], parts)
+            bound = record.least[0, h]
+            for j in range(length):
+                level = max(below[j], bound)
+                quotient = above[j] / level
+                v[j] += quotient
+                F[j] /= level
+                s[j] = -quotient * F[j] if below[j] > bound else 0.0
+        for of in range(velocities):
+            total = 0.0
+            for kind in range(0, 2 if h == 0 else 4, 2):
+                covector = F if kind == 0 else s
+                columns, at = entries[of, h, kind], entries[of, h, kind + 1]
+                for i in range(columns):
+                    part = _dot(tables[at + i], covector)
+                    if of == 0:
+                        back[i] += part
+                    else:
+                        total += part * parts[0, i]
+            if of > 0:
+                numbers[of - 1] += total
+    for p in range(velocities - 1):
+        numbers[p] /= length
+    for j in range(length):
+        values[j] = v[j] * slope[j]
+    fill_spectrum(fft)
+    for k in range(modes):
+        weight = 1 / (length if k == 0 else 2 * length)  # that of L^2
+        result[pairs, k] = 0.0
+        result[0, k] = spectrum[k] / length
+        result[pairs, k] += complex(weight * back[2 * k], weight * back[2 * k + 1])
+
+
+@njit(**INNER)
+def _write_padded(series, spectrum):
+    """The series in the place of a spectrum, with zeros after it."""
+    for k in range(spectrum.size):
+        spectrum[k] = series[k] if k < series.size else 0.0
+
+
+@njit(**INNER)
+def _add_sums(total, tables, entries, h, kind, which, parts):
+    """Add numerators, kind 0, or denominators, 2, of all rows, with their parameters' part."""
+    columns, at = entries[0, h, kind], entries[0, h, kind + 1]
+    _accumulate(total, tables, at, columns, parts)
+    for row in range(1, len(total)):
+        if which[row] >= 0:
+            of = which[row] + 1
+            columns, at = entries[of, h, kind], entries[of, h, kind + 1]
+            _accumulate(total[row : row + 1], tables, at, columns, parts[:1])
+
+
+@njit(**INNER, error_model="numpy")
+def _quotient(v, above, below, least):
+    """v += q in the first row, and the change of q in the others."""
+    for j in range(v.shape[1]):
+        moving = below[0, j] > least
+        over = 1 / (below[0, j] if moving else least)
+        quotient = above[0, j] * over
+        above[0, j], below[0, j] = quotient if moving else 0.0, over
+        v[0, j] += quotient
+    for row in range(1, len(v)):
+        for j in range(v.shape[1]):
+            v[row, j] += (above[row, j] - above[0, j] * below[row, j]) * below[0, j]
+
+
+@njit(**SUBROUTINE)
+def _accumulate(totals, tables, at, columns, parts):
+    """totals_r += sum_i parts_ri tables_(at + i), four columns at a time.
+
+    By stretches of points, which all rows find in cache.
+    """
+    for begin in range(0, totals.shape[1], POINTS_AT_ONCE):
+        end, i = min(begin + POINTS_AT_ONCE, totals.shape[1]), 0
+        while i + 4 <= columns:
+            p, q = tables[at + i, begin:end], tables[at + i + 1, begin:end]
+            r, s = tables[at + i + 2, begin:end], tables[at + i + 3, begin:end]
+            for row in range(len(totals)):
+                total = totals[row, begin:end]
+                a, b, c, d = parts[row, i], parts[row, i + 1], parts[row, i + 2], parts[row, i + 3]
+                for j in range(total.size):
+                    total[j] += a * p[j] + b * q[j] + c * r[j] + d * s[j]
+            i += 4
+        while i < columns:
+            p = tables[at + i, begin:end]
+            for row in range(len(totals)):
+                total, a = totals[row, begin:end], parts[row, i]
+                for j in range(total.size):
+                    total[j] += a * p[j]
+            i += 1
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _dot(a, b):
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
