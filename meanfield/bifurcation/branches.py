@@ -71,7 +71,7 @@ def branches(
     resume: bool = False,
     progress: bool | None = None,
 ) -> Diagram:
-    """Follow stationary states as one parameter changes: the bifurcation diagram of a drift.
+    """Follow stationary states as one parameter changes: the bifurcation diagram of a model.
 
     The uniform state loses stability to harmonics of degree l at kappa_l = 1/w_l, the inverse of
     the multiplier of its potential. From every such point in the range, a branch is followed
@@ -79,17 +79,23 @@ def branches(
 
     Parameters
     ----------
-    drift : USA, SA, Kuramoto, Interaction or another zonal drift
-        A single one; or `USA` or `SA` itself, to follow beta.
-    space : Circle, Sphere or Zonal
+    drift : Drift, Transformer, type or callable
+        A single drift, or a whole model with fields, matrices, a reaction or another noise; `USA`
+        or `SA` itself, to follow beta; or a function s -> `Transformer`, for any path of models.
+    space : Circle, Sphere or Zonal; or Density
+        A density on such a space adds the branch of the state near it, at the value that the
+        parameter has in the model, or at the first of the range.
     kappa : (float, float), or float
         0 < first < last: the range, below which branches are followed until they turn back, and
-        above it up to twice its end, if they come back; or one value, to follow another parameter.
+        above it up to twice its end, if they come back; or one value, to follow another parameter,
+        by default that of the model. Of a function the range of s.
     beta : (float, float), optional
         0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
     vary : mapping of str to (float, float), optional
         The name of one parameter of the drift, and its range, first < last, for one kappa:
-        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``.
+        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``. Of a model also those of
+        parts of a sum, "factors[1]" and "drifts[0].beta", of its noise and frequencies,
+        "frequency.width", "reaction" and "kappa".
     noise : Noise
         Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
     symmetry : str or array, (k, 3, 3)
@@ -137,14 +143,14 @@ def branches(
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For drifts that are no gradient of a potential.
+        For models that move no densities, or change with time, with the reason.
     CheckpointError
         If the checkpoint is damaged or belongs to another diagram.
 
     Notes
     -----
-    Under anisotropic and multiplicative noise the state without order is not uniform: it is branch
-    0, followed from strong noise on. `degrees` and stability=False are refused, as onsets are found
+    Under other noise than isotropic noise, fields and matrices the state without order is not
+    uniform: it is branch 0, followed from strong noise on. `degrees` and stability=False are refused, as onsets are found
     by growth rates, in all directions. Where a perturbation becomes neutral that a reflection turns
     into its opposite, a pair of branches leaves it, of which one is followed: one for each axis for
     an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
@@ -305,8 +311,8 @@ def _asked_range(
         return "kappa", range_of("kappa", kappa), None
     asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
     if kappa is None and isinstance(drift, Transformer):
-        kappa = None if asked[0] == "kappa" else drift.kappa
-    if asked[0] == "kappa":
+        kappa = drift.kappa if drift.steady_noise else None
+    if asked[0] == "kappa" or (kappa is None and isinstance(drift, Transformer)):
         return *asked, None
     return *asked, positive("kappa", kappa)
 

@@ -138,9 +138,16 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def weights(self) -> Array:
-        """w_l for all degrees: of W over the mean of Z, in the sum of all zonal parts."""
-        none = np.zeros(self.basis.degree + 1)
-        return np.sum([none, *(w for w, _ in self._zonal_parts)], axis=0)
+        """w_l for all degrees: of W over the mean of Z, in the sum of all zonal parts.
+
+        And what a reaction adds to them, alpha Phi_l/(l (l + d - 2)).
+        """
+        l, d = np.arange(self.basis.degree + 1), self.basis.dimension
+        total = np.sum([0.0 * l, *(w for w, _ in self._zonal_parts)], axis=0)
+        if alpha := self.model.reaction:
+            phi = np.sum([p.factors for p in self._potentials if np.ndim(p.factors)], axis=0)
+            total += alpha * phi / np.maximum(1, l * (l + d - 2))
+        return total
 
     @cached_property
     def _zonal_parts(self) -> list[tuple[Array, Array | None]]:
@@ -349,6 +356,10 @@ class TransportEquation(StationaryEquation):
             product(density, velocity * np.ones_like(density))
             @ (basis.gradients[0] * basis.weights).T
         )
+        if alpha := self.model.reaction:
+            phi = sum(p.factors[basis.degrees] for p in self._potentials) * c @ basis.values
+            phi = phi - (product(density, phi) @ basis.weights)[:, None]
+            force += alpha * product(density, phi) @ (basis.values * basis.weights).T
         scaled = force / (basis.eigenvalues * basis.sizes)
         return m - product(np.broadcast_to(kappa[:, None], scaled.shape), scaled)
 

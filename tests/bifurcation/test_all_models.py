@@ -18,7 +18,10 @@ def along_x(x):
 
 PULL = mf.Field(along_x)
 MATRICES = mf.Attention(
-    Q=np.array([[1.0, 0.3], [0.0, 0.8]]), K=np.eye(2), V=np.array([[1.0, 0.1], [0.1, 0.7]]), beta=2.0
+    Q=np.array([[1.0, 0.3], [0.0, 0.8]]),
+    K=np.eye(2),
+    V=np.array([[1.0, 0.1], [0.1, 0.7]]),
+    beta=2.0,
 )
 
 
@@ -181,15 +184,17 @@ def test_a_sphere_under_matrices():
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ((mf.Transformer(mf.Kuramoto(), lambda t: 2 + t), CIRCLE, (1.0, 2.0)),
-         mf.MeanfieldError, "change with time"),
+        ((mf.Transformer(PULL, lambda t: 2 + t), CIRCLE, None, "vary"), mf.MeanfieldError,
+         "change with time"),
         ((lambda s: s, CIRCLE, (1.0, 2.0)), TypeError, "Transformer"),
         ((mf.Transformer(PULL, 2.0), mf.Zonal(4, 8), (1.0, 2.0)), mf.MeanfieldError, "Zonal"),
     ],
 )  # fmt: skip
 def test_refusals(arguments, error, match):
+    model, space, span, *varied = arguments
+    options = {"vary": {"reaction": (0.0, 1.0)}} if varied else {}
     with pytest.raises(error, match=match):
-        mf.branches(*arguments)
+        mf.branches(model, space, span, **options)
 
 
 def test_unknown_parameters_are_refused_with_those_that_are_known():

@@ -57,8 +57,8 @@ def test_a_normaliser_that_is_not_proportional_has_states_too():
     first = found.data.sel(point=found.data.branch == 1).isel(point=0)
     t = float(np.sqrt(2) * first.order_parameter)
     assert float(first.kappa) / 5 - 1 == pytest.approx(onset.coefficients[1] * t**2, abs=5 * t**4)
-    model = mf.Transformer(drift, 6.0)
-    run = mf.solve(model, CIRCLE.von_mises(0.2, 2.0), (0, 100), rtol=1e-12)
+    model = mf.Transformer(drift, 10.0)
+    run = mf.solve(model, CIRCLE.von_mises(0.2, 2.0), (0, 200), rtol=1e-12)
     state = mf.stationary(model, run.final)
     assert state.stability().stable
     size = run.final.space.degree
