@@ -14,15 +14,15 @@ from ..core.checks import (
 )
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
-from .chart import Chart, Nodes, graded_rule
+from .chart import NodeChart, Nodes, graded_rule
 from .circle_transport import CircleTransport
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
-from .transforms import CircleTransforms
+from .transforms import CircleGridTransforms
 
-BLOCK = 256
-STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
+ANGLES_AT_ONCE = 256
+INVERSION_STEPS, INVERSION_ACCURACY = 60, 1e-14  # of the inversion of a cumulative law
 
 
 class Circle(Space):
@@ -93,8 +93,8 @@ class Circle(Space):
             If there are more than degree + 1, c_0 is not 1, or the density is negative
             somewhere.
         """
-        given = self._padded("c", complex_array("coefficients", coefficients))
-        return Density(self, given).checked_positive()
+        series = self._padded("c", complex_array("coefficients", coefficients))
+        return Density(self, series).checked_positive()
 
     def von_mises(self, mean: float, concentration: float) -> Density:
         """exp(concentration cos(theta - mean)) / I_0: c_k = e^{-ik mean} I_k / I_0.
@@ -185,8 +185,8 @@ class Circle(Space):
         pairs = zip(angles, masses, strict=True)
         return np.array([moments_of_angles(*pair, self.degree) for pair in pairs])
 
-    def chart(self, limit: np.ndarray) -> "CircleChart":
-        return CircleChart(self, limit)
+    def chart(self, limit: np.ndarray) -> "CircleNodeChart":
+        return CircleNodeChart(self, limit)
 
     @cached_property
     def frame(self) -> np.ndarray:
@@ -205,8 +205,8 @@ class Circle(Space):
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         return bands_of(self.degrees * attraction)
 
-    def transforms(self, points: int) -> CircleTransforms:
-        return CircleTransforms(self.degree, points)
+    def transforms(self, points: int) -> CircleGridTransforms:
+        return CircleGridTransforms(self.degree, points)
 
 
 def rotation_angle(matrix: np.ndarray) -> float:
@@ -232,14 +232,17 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
 @njit(cache=True, nogil=True)
 def _series_values(series, angles):
     values = np.empty((len(series), angles.size))
-    for begin in range(0, angles.size, BLOCK):
-        block, found = angles[begin : begin + BLOCK], values[:, begin : begin + BLOCK]
+    for begin in range(0, angles.size, ANGLES_AT_ONCE):
+        block, values_here = (
+            angles[begin : begin + ANGLES_AT_ONCE],
+            values[:, begin : begin + ANGLES_AT_ONCE],
+        )
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.ones(block.size), np.zeros(block.size)
         for i in range(block.size):
             cosine[i], sine[i] = np.cos(block[i]), np.sin(block[i])
             for member in range(len(series)):
-                found[member, i] = series[member, 0].real
+                values_here[member, i] = series[member, 0].real
         for k in range(1, series.shape[1]):
             for i in range(block.size):
                 re[i], im[i] = (
@@ -248,7 +251,7 @@ def _series_values(series, angles):
                 )
             for member in range(len(series)):
                 real, imaginary = 2 * series[member, k].real, 2 * series[member, k].imag
-                row = found[member]
+                row = values_here[member]
                 for i in range(block.size):
                     row[i] += real * re[i] - imaginary * im[i]
     return values
@@ -263,8 +266,8 @@ def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np
 def _moments(angles, masses, degree):
     """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
     total = np.zeros(degree + 1, dtype=np.complex128)
-    for begin in range(0, angles.size, BLOCK):
-        block, mass = angles[begin : begin + BLOCK], masses[begin : begin + BLOCK]
+    for begin in range(0, angles.size, ANGLES_AT_ONCE):
+        block, mass = angles[begin : begin + ANGLES_AT_ONCE], masses[begin : begin + ANGLES_AT_ONCE]
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.empty(block.size), np.zeros(block.size)
         for i in range(block.size):
@@ -310,7 +313,7 @@ def _inverted(series, offset, grid, table, level, cell):
         rise = table[cell[j] + 1] - table[cell[j]]
         part = (level[j] - table[cell[j]]) / rise if rise > 0 else 0.5
         angle = low + (high - low) * min(max(part, 0.0), 1.0)
-        for _ in range(STEPS):
+        for _ in range(INVERSION_STEPS):
             z, law, density = np.exp(1j * angle), 0j, 0j
             for k in range(len(series) - 1, 0, -1):
                 law = (law + series[k, 0]) * z
@@ -324,7 +327,7 @@ def _inverted(series, offset, grid, table, level, cell):
             new = angle - excess / slope if slope != 0 else low
             if not low < new < high:
                 new = (low + high) / 2
-            close = abs(new - angle) < CLOSE
+            close = abs(new - angle) < INVERSION_ACCURACY
             angle = new
             if close:
                 break
@@ -335,7 +338,7 @@ def _inverted(series, offset, grid, table, level, cell):
 # Nodes of characteristics ---------------------------------------------------------------------
 
 
-class CircleChart(Chart):
+class CircleNodeChart(NodeChart):
     """The angle of a node is that of -limit plus its coordinate.
 
     Rounding moves the point that repels by about 1e-16, and with it as much mass.
@@ -363,7 +366,7 @@ class CircleChart(Chart):
         turned = moments_of_angles(coordinates, masses, degree)
         return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
 
-    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         moments = moments_of_angles(coordinates, masses, attraction.size - 1)
         slope = 1j * np.arange(attraction.size) * attraction * moments
         if normaliser is None:
@@ -383,12 +386,12 @@ class CircleChart(Chart):
             for by, dm in zip(changes, by_masses, strict=True)
         ]
         rows = [turn * attraction * moments, turn**2 * attraction * moments]
-        for own, (by, _) in zip(moved, by_multipliers, strict=True):
-            rows.append(turn * (attraction * own + by * moments))
+        for dm_hat, (by, _) in zip(moved, by_multipliers, strict=True):
+            rows.append(turn * (attraction * dm_hat + by * moments))
         if normaliser is not None:
             rows += [normaliser * moments, turn * normaliser * moments]
-            for own, (_, by) in zip(moved, by_multipliers, strict=True):
-                rows.append(normaliser * own + by * moments)
+            for dm_hat, (_, by) in zip(moved, by_multipliers, strict=True):
+                rows.append(normaliser * dm_hat + by * moments)
         slope, bend, *rest = evaluate(np.stack(rows), coordinates)
         by_slope = np.reshape(rest[:count], changes.shape) + bend * changes
         if normaliser is None:
@@ -397,18 +400,6 @@ class CircleChart(Chart):
         v = slope / level
         by_level = np.reshape(levels, changes.shape) + tilt * changes
         return v, (by_slope - v * by_level) / level
-
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        x = self.points(coordinates)
-        return changes[..., None] * np.stack([-x[:, 1], x[:, 0]], axis=1)
-
-    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
-        x = self.points(coordinates)
-        return (
-            x[:, 0] * by[..., 1]
-            - x[:, 1] * by[..., 0]
-            - changes * (x[:, 0] * vectors[:, 0] + x[:, 1] * vectors[:, 1])
-        )
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         x = self.points(coordinates)

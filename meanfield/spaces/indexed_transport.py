@@ -51,7 +51,7 @@ class _ByNodes(Transport):
     def _forward(self, rows: int) -> Record:
         """The record of `_tangents`, for a state and rows - 1 tangents of it."""
         influence, size = self._shared["influence"], self._shared["size"]
-        return TANGENTS.filled(
+        return NODE_TANGENTS.filled(
             **self._shared,
             ranges=_ranges(influence),
             pairs=aligned(rows, 2, size),
@@ -113,7 +113,7 @@ class IndexedAdjoint(_ByNodes):
         parameters: int,
     ):
         super().__init__(inner, size, influence)
-        record = ADJOINT.filled(
+        record = NODE_ADJOINT.filled(
             **self._shared,
             parameters=parameters,
             back=weights[:, None] * influence / weights,
@@ -124,24 +124,24 @@ class IndexedAdjoint(_ByNodes):
         self._enter(_adjoint, record)
 
 
-SHARED: dict[str, Field] = {
+NODE_FIELDS: dict[str, Field] = {
     "size": int,
     "called": integers("inner", 2),
     "influence": floats("count", "count"),
 }
-TANGENTS = Layout(
+NODE_TANGENTS = Layout(
     "IndexedTangents",
     {
-        **SHARED,
+        **NODE_FIELDS,
         "ranges": integers("count", 2),  # see `_ranges`
         "pairs": floats("rows", 2, "size"),
         "change": floats("rows", "size"),
     },
 )
-ADJOINT = Layout(
+NODE_ADJOINT = Layout(
     "IndexedAdjoint",
     {
-        **SHARED,
+        **NODE_FIELDS,
         "parameters": int,
         "back": floats("count", "count"),
         "weights": floats("count"),
@@ -149,7 +149,7 @@ ADJOINT = Layout(
         "pulled": floats("floats"),
     },
 )
-_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+_tangents_at, _adjoint_at = NODE_TANGENTS.at, NODE_ADJOINT.at
 
 
 def _ranges(influence: np.ndarray) -> np.ndarray:

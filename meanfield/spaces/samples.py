@@ -9,8 +9,8 @@ from ..core.checks import finite_array, fitting, path_of, real_array
 from ..states import Tokens
 from ..states.points import check_unit
 
-STAGES = 7
-UNIT, EQUAL = 1e-6, 1e-12  # of lengths and masses in a sample
+PLUG_IN_STAGES = 7
+SAMPLE_LENGTH_ERROR, SAMPLE_MASS_ERROR = 1e-6, 1e-12  # of lengths and masses in a sample
 
 
 def checked_sample(sample, dimension: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
     if isinstance(sample, str | Path):
         sample = read_numbers(path_of("sample", sample))
     if isinstance(sample, Tokens):
-        if np.ptp(sample.masses) > EQUAL:
+        if np.ptp(sample.masses) > SAMPLE_MASS_ERROR:
             raise ValueError(
                 f"estimate expects tokens of equal masses; got masses from {sample.masses.min():g} "
                 f"to {sample.masses.max():g}. Draw tokens by their masses first."
@@ -42,7 +42,7 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
             "Tokens of higher dimension: see principal_circle and principal_sphere."
         )
     if not angles:
-        check_unit("A sample", sample, UNIT)
+        check_unit("A sample", sample, SAMPLE_LENGTH_ERROR)
     return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
 
 
@@ -129,9 +129,9 @@ def _sheather_jones(angles: np.ndarray) -> float:
         return np.sum(weights * power[: kept.size]) / np.pi
 
     def excess(t: float) -> float:
-        norm = squared_norm(STAGES, t)
+        norm = squared_norm(PLUG_IN_STAGES, t)
         with np.errstate(divide="ignore", over="ignore"):  # no modes left: infinitely smooth
-            for stage in range(STAGES - 1, 1, -1):
+            for stage in range(PLUG_IN_STAGES - 1, 1, -1):
                 odd = np.prod(np.arange(1, 2 * stage, 2)) / np.sqrt(2 * np.pi)
                 constant = (1 + 0.5 ** (stage + 0.5)) / 3
                 width = (2 * constant * odd / np.float64(n * norm)) ** (2 / (3 + 2 * stage))

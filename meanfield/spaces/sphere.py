@@ -9,20 +9,20 @@ from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
-from .chart import Chart, Nodes, graded_rule
+from .chart import NodeChart, Nodes, graded_rule
 from .contract import Space, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
 from .sphere_rings import Rings
 from .sphere_transport import SphereTransport
-from .transforms import SphereTransforms
+from .transforms import SphereGridTransforms
 
 if TYPE_CHECKING:
     import pyshtools
 
 FEWEST_LONGITUDES = 32  # of the nodes of characteristics
-ALIKE = 1e-12  # multipliers of which one is a multiple of the other
+PROPORTIONAL = 1e-12  # multipliers of which one is a multiple of the other
 
 
 class Sphere(Space):
@@ -242,13 +242,13 @@ class Sphere(Space):
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
         pairs = zip(points, masses, strict=True)
-        found = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
-        result = np.array(found)
+        series = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
+        result = np.array(series)
         result[:, 0] = masses.sum(axis=1)  # to rounding, as fast transforms are not
         return result
 
-    def chart(self, limit: np.ndarray) -> "SphereChart":
-        return SphereChart(self, limit)
+    def chart(self, limit: np.ndarray) -> "SphereNodeChart":
+        return SphereNodeChart(self, limit)
 
     @cached_property
     def rings(self) -> Rings:
@@ -273,11 +273,11 @@ class Sphere(Space):
     def transport(self, attraction, normaliser, members, pairs=False) -> SphereTransport:
         return SphereTransport(attraction, normaliser, members, pairs)
 
-    def transforms(self, points: int) -> SphereTransforms:
-        return SphereTransforms(self.degree, points)
+    def transforms(self, points: int) -> SphereGridTransforms:
+        return SphereGridTransforms(self.degree, points)
 
 
-class SphereChart(Chart):
+class SphereNodeChart(NodeChart):
     """Unit vectors: at first graded latitudes about the limit, times longitudes."""
 
     usual_nodes = 16384
@@ -309,7 +309,7 @@ class SphereChart(Chart):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         return sphere_points.empirical_coefficients(coordinates, masses, degree)
 
-    def velocity(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
         degree = attraction.size - 1
         degrees = sphere_points.degrees_of(degree)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
@@ -322,9 +322,9 @@ class SphereChart(Chart):
     def velocity_tangents(
         self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
     ) -> tuple[np.ndarray, np.ndarray]:
-        given = coordinates, masses, changes, by_masses, multipliers, by_multipliers
-        v, found, _ = self.field_tangents(*given)
-        return v, found
+        arguments = coordinates, masses, changes, by_masses, multipliers, by_multipliers
+        v, by_v, _ = self.field_tangents(*arguments)
+        return v, by_v
 
     def field_tangents(
         self,
@@ -334,67 +334,53 @@ class SphereChart(Chart):
         by_masses,
         multipliers,
         by_multipliers,
-        accuracy: float = sphere_points.ACCURACY,
-        known: np.ndarray | None = None,
+        accuracy: float = sphere_points.TRANSFORM_ACCURACY,
+        velocity: np.ndarray | None = None,
         moments: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
+        """The result of `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
 
-        `known` is the velocity, where it is, and `moments` are those of the measure, (modes,).
+        `velocity` and `moments`, those of the measure (modes,), are computed unless passed.
         """
         degree = multipliers[0].size - 1
         degrees = sphere_points.degrees_of(degree)
         attraction: Any
         normaliser: Any
-        places = sphere_points.Places(coordinates, degree, accuracy)
+        transforms = sphere_points.ScatteredTransforms(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
-        moments = places.moments(masses) if moments is None else moments
-        hessian = places.hessian(attraction * moments)
+        moments = transforms.moments(masses) if moments is None else moments
+        hessian = transforms.hessian(attraction * moments)
         level, tilt = np.empty(0), np.empty((0, 0))
         if normaliser is not None:
-            level = places.values(normaliser * moments)
-        if known is None:
-            gradient = places.gradient(attraction * moments)
+            level = transforms.values(normaliser * moments)
+        if velocity is None:
+            gradient = transforms.gradient(attraction * moments)
         else:
-            gradient = places.parts(known[None])[0] * (1.0 if normaliser is None else level)
+            gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
         if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            if np.ptp(ratio) <= ALIKE * np.abs(ratio).max():  # as of exponential kernels
+            if np.ptp(ratio) <= PROPORTIONAL * np.abs(ratio).max():  # as of exponential kernels
                 tilt = ratio[0] * gradient
             else:
-                tilt = places.gradient(normaliser * moments)
-        v, found = known, np.empty(changes.shape)
+                tilt = transforms.gradient(normaliser * moments)
+        v, by_v = velocity, np.empty(changes.shape)
         if v is None:
             v = np.empty(coordinates.shape)
-            sphere_points.embed_quotient(places.frame, gradient, level, v)
-        tangents = places.parts(changes) / places.frame[4]
+            sphere_points.embed_quotient(transforms.frame, gradient, level, v)
+        tangents = transforms.parts(changes) / transforms.frame[4]
         for a, dm in enumerate(by_masses):
-            moved = places.moment_changes(masses * tangents[a])
+            moved = transforms.moment_changes(masses * tangents[a])
             if dm.any():
-                moved = moved + places.moments(dm)
+                moved = moved + transforms.moments(dm)
             by_attraction, by_normaliser = by_multipliers[a]
-            dg = places.gradient(attraction * moved + by_attraction[degrees] * moments)
+            dg = transforms.gradient(attraction * moved + by_attraction[degrees] * moments)
             by_level = np.empty(0)
             if normaliser is not None:
-                by_level = places.values(normaliser * moved + by_normaliser[degrees] * moments)
+                by_level = transforms.values(normaliser * moved + by_normaliser[degrees] * moments)
             sphere_points.embed_change(
-                places.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, found[a]
+                transforms.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, by_v[a]
             )
-        return v, found, np.inf if normaliser is None else float(np.min(level))
-
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        return changes
-
-    def rates_tangents(self, coordinates, changes, vectors, by) -> np.ndarray:
-        along = np.einsum("nd,nd->n", coordinates, vectors)
-        moved = np.einsum("pnd,nd->pn", changes, vectors) + np.einsum("nd,pnd->pn", coordinates, by)
-        return by - moved[..., None] * coordinates - along[:, None] * changes
-
-    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        length = np.linalg.norm(coordinates, axis=1, keepdims=True)
-        x = coordinates / length
-        along = np.einsum("nd,pnd->pn", x, changes)
-        return (changes - along[..., None] * x) / length
+        return v, by_v, np.inf if normaliser is None else float(np.min(level))
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         along = np.einsum("nd,nd->n", coordinates, vectors)

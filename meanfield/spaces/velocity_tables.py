@@ -179,10 +179,10 @@ class _ByTables(Transport):
         shape = 1 + len(which), self.points
         v, above, below = (aligned(*shape) for _ in range(3))
         rows = np.array([-1, *which], dtype=np.int64)
-        return TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
+        return TABLE_TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
 
 
-SHARED: dict[str, Field] = {
+TABLE_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("modes", "pairs"), int),
     "fft": TRANSFORM,
     # Number of columns, and the first of them in `tables`, of numerators and denominators.
@@ -191,16 +191,18 @@ SHARED: dict[str, Field] = {
     "tables": floats("size", "length"),
     "speed": floats(1),
 }
-TANGENTS = Layout(
+TABLE_TANGENTS = Layout(
     "TableTangents",
     {
-        **SHARED,
+        **TABLE_FIELDS,
         "which": integers("rows"),
         **dict.fromkeys(("v", "above", "below"), floats("rows", "length")),
     },
 )
-ADJOINT = Layout("TableAdjoint", {**SHARED, "work": floats(7, "length"), "back": floats("floats")})
-_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+TABLE_ADJOINT = Layout(
+    "TableAdjoint", {**TABLE_FIELDS, "work": floats(7, "length"), "back": floats("floats")}
+)
+_tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
 
 class TableTransport(_ByTables):
@@ -268,7 +270,7 @@ class TableAdjoint(_ByTables):
     ):
         super().__init__([velocity, *changes], degree, pairs, 1)
         self._shape, work, back = (1, self._modes), aligned(7, self.points), 2 * self._modes
-        self._enter(_adjoint, ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
+        self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
 
 
 @CompiledFunction

@@ -14,7 +14,6 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import (
-    RULES,
     analyse,
     fold,
     recurrence,
@@ -26,7 +25,7 @@ from ..lowlevel.records import Field, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
 from .contract import Transport, bands_of
-from .latitudes import Latitudes
+from .latitudes import LATITUDE_FIELDS, Latitudes
 
 
 def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
@@ -190,32 +189,18 @@ class QuotientTransport(Transport):
 
 
 AXIS: dict[str, Field] = {
+    **LATITUDE_FIELDS,
     "dimension": int,
     "e": floats("e_size"),  # see `legendre.recurrence`
     "ones": floats("modes"),
-    "x": floats("half"),
-    "rules": RULES,
-    "products": floats(8, "width"),
-    **{"folded": floats(4, "pairs"), "unfolded": floats("pairs", 8)},  # in the same memory
-    "series": floats("series_size"),
 }
 
 
 def axis_values(latitudes: Latitudes, degree: int) -> dict[str, Any]:
     """The values of AXIS, which all records of sums along the axis have, for modes to a degree."""
-    pairs, rules, d = latitudes.pairs(0), latitudes.rules(), latitudes.dimension
-    folded = aligned(8, pairs)
-    return {
-        "dimension": d,
-        "e": recurrence(degree + 2, 0, d),
-        "ones": np.ones(degree + 1),
-        "x": latitudes.x,
-        "rules": rules,
-        "products": aligned(8, rules.width),
-        "folded": folded[:4],
-        "unfolded": folded.reshape(pairs, 8),
-        "series": aligned(4 * pairs),
-    }
+    d = latitudes.dimension
+    e, ones = recurrence(degree + 2, 0, d), np.ones(degree + 1)
+    return {**latitudes.values(), "dimension": d, "e": e, "ones": ones}
 
 
 QUOTIENT = Layout(
@@ -244,14 +229,14 @@ def _quotient(context, member, source, target):
     speed = _multiply(record, sums)
     record.speed[0] = max(record.speed[0], speed)
     analyse(0, record.rules, record.products, record.unfolded, record.pairs)
-    unfold(0, record.rules, record.unfolded, record.pairs, record.series)
+    unfold(0, record.rules, record.unfolded, record.pairs, record.series[0])
     weak_divergence(record, float_array(target, (modes,)))
 
 
 @njit(**INNER)
 def sum_series(density, multipliers, record, sums):
     """Values of multipliers times a density, even and odd parts, of a record with AXIS."""
-    series, folded, rules = record.series, record.folded, record.rules
+    series, folded, rules = record.series[0], record.folded, record.rules
     for i in range(series.size):
         series[i] = 0.0
     for l in range(density.size):
@@ -262,7 +247,7 @@ def sum_series(density, multipliers, record, sums):
 @njit(**INNER)
 def sum_slope(density, attraction, band, record, sums):
     """Values of G = sin(theta) d_theta g for the potential g = W * mu, as `sum_series`."""
-    series, folded, rules = record.series, record.folded, record.rules
+    series, folded, rules = record.series[0], record.folded, record.rules
     e, d = record.e, record.dimension
     for i in range(series.size):
         series[i] = 0.0
@@ -277,7 +262,7 @@ def sum_slope(density, attraction, band, record, sums):
 @njit(**INNER)
 def weak_divergence(record, result):
     """Coefficients of -div of a field along the meridians, from those in `series`."""
-    e, d, series = record.e, record.dimension, record.series
+    e, d, series = record.e, record.dimension, record.series[0]
     result[0] = 0.0
     for l in range(1, result.size):
         up, down = l * e[l + 1], (l + d - 2) * e[l]
