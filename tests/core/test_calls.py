@@ -143,14 +143,24 @@ def test_classes_offer_what_their_objects_offer_for_completion():
 
 
 def test_a_class_that_lacks_a_method_names_it_with_its_arguments():
-    with pytest.raises(TypeError, match=r"^Quad must define slope\(self, t\)\.$"):
-        type("Quad", (mf.ZonalDrift,), {"__doc__": "A drift."})()
+
+    class Quadratic(mf.ZonalDrift):
+        """A drift without its slope."""
+
+    class Bent(mf.Weights):
+        """Weights whose method is misspelt."""
+
+        def of_logit(self, logits, squares):
+            return logits
+
+    with pytest.raises(TypeError, match=r"^Quadratic must define slope\(self, t\)\.$"):
+        Quadratic()
     with pytest.raises(TypeError, match=r"of_logits\(self, logits, squares\).* of_logit\."):
-        type("Bent", (mf.Weights,), {"of_logit": lambda self, logits, squares: logits})()
+        Bent()
 
 
 def test_a_misspelt_class_attribute_is_refused():
-    with pytest.raises(TypeError, match="normalized.*did you mean normalised"):
+    with pytest.raises(TypeError, match=r"normalized.*did you mean normalised"):
         type("Relu", (mf.Weights,), {"normalized": False, "of_logits": abs})
 
 
