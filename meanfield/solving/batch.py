@@ -35,7 +35,7 @@ class DensityBatch:
     def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
         self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
         self._motion: Any = None  # that of all of them, where they can share it
-        if numbers is not None and arguments.alike:
+        if numbers is not None and arguments.motion.alike:
             self._motion = arguments.motion.of_members(numbers)
         self._evolutions: dict[tuple[int | None, int], Any] = {}
         self._rows: dict[tuple[int, str], Rows] = {}

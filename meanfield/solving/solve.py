@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
-from ..core.kinds import checked, with_hints
+from ..core.kinds import checked_call
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
@@ -22,7 +22,8 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import STEADY_TOLERANCE, Arguments, Times
+from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
+from .checkpoint import Keeper
 from .degree_adaptation import SpectralIntegration
 from .ensemble import ALL_ENDED, Ensemble, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
@@ -34,7 +35,7 @@ from .watching import EventWatch, asks_to_stop, checked_observables, observed
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
 
 
-@with_hints
+@checked_call(*CHECKED_WHERE_USED)
 def solve(
     model: Transformer,
     state: State,
@@ -207,7 +208,28 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
+    arguments = Arguments.of(
+        model,
+        state,
+        t_span,
+        t_eval,
+        breaks,
+        Requested(scheme, dt, min_degree, max_degree),
+        rtol=rtol,
+        until=until,
+        steady_tolerance=steady_tolerance,
+        events=events,
+        callback=callback,
+        tangents=tangents,
+        max_steps=max_steps,
+        progress=progress,
+        engine=engine,
+        merge=merge,
+        threads=threads,
+        rng=rng,
+        keeper=Keeper(checkpoint, checkpoint_every, resume),
+        provenance=provenance,
+    )
     observables = checked_observables(observe, _start(arguments))
     wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
