@@ -154,7 +154,7 @@ def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
         table = pformat(law, width=96, sort_dicts=False)
         space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
         return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [
-            "from meanfield.results import last_state  # noqa: F401, a law that tables may name",
+            "from meanfield.results import solution  # noqa: F401, LastState is a law of tables",
             "from meanfield.states import Start",
         ]
     space = f"space = mf.{scene.initial_space!r}"

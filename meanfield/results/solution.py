@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import boolean, path_of
+from ..core.checks import as_given, boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Reading
+from ..core.forms import Reading, ResultFile
 from ..core.kinds import build, describe, with_hints
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
+from ..spaces.laws import DensityLaw
 from ..states import Equiangular, Gaussian, Gram, Start, Tokens
 from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result
+from .files import Contents, Result, load
 from .provenance import provenance
 
 if TYPE_CHECKING:
@@ -362,6 +363,41 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
         first = values.take([0], axis=axis)
         values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
     return values if values.size > 1 else values.reshape(())
+
+
+# The end of a run as an initial law ------------------------------------------------------------
+
+
+class LastState(DensityLaw):
+    """The density at the end of a run, from the file of its result.
+
+    It keeps its degree. [space] may be left out; if it is there it is of the same kind.
+
+    Parameters
+    ----------
+    file : str
+        *.nc, as `meanfield solve` and `Solution.save` write it; relative names start from the
+        folder of the configuration file.
+    """
+
+    method = "uniform"  # which all spaces have
+
+    file: ResultFile
+
+    def begin(self, space: Space | None) -> Density:
+        density = self.density(space)
+        if space is not None and type(space) is not type(density.space):
+            raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")
+        return density
+
+    def density(self, space: Any) -> Density:
+        final = getattr(load(self.file), "final", None)
+        if not isinstance(final, Density):
+            raise ValueError(
+                f"file must be the result of a run of a density; {self.file} ends with "
+                f"{as_given(final)}."
+            )
+        return final
 
 
 # Labelled arrays -----------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 States with a velocity are moved by `FlowIntegration`, whose policies are merging, the detection of
 blow-ups and implicit steps. Expansions in modes are moved by
-`degree_adaptation.SpectralIntegration`, with policies for their degree and their scheme.
+`spectral_integration.SpectralIntegration`, with policies for their degree and their scheme.
 """
 
 import copy
@@ -45,48 +45,113 @@ JUMP_MARGIN = (
 
 
 class Integration(ABC):
-    """A state on its way through time, as the driver asks for it.
+    """A state, or an ensemble of states, on its way through time, as the driver asks for it.
 
     The clock counts from the start: times far from zero lose no digits.
 
+    Attributes
+    ----------
+    start : float
+        The first time.
+    outputs : ndarray
+        Times of outputs since the start.
+    elapsed : float
+        The time since the start, of the state.
+    steady : float
+        The rate of change at which the run ends; 0 never.
+    within : bool
+        Whether the state is one within the last step.
+    pause : int
+        Steps after which the driver may look around without loss of speed.
+    """
+
+    elapsed: float = 0.0
+    within: Any = False
+    pause: Any = 1
+    journal: Any = None  # of accepted steps, for derivatives
+    t_events: Any = None  # times of events, where an integration looks for them itself
+    cause: Any = None  # of the end of an ensemble all of whose members have ended
+
+    def __init__(self, arguments: Arguments):
+        self._arguments = arguments
+        self.start, self.steady = arguments.start, arguments.steady
+        self.outputs = arguments.times - arguments.start
+        self.duration = float(self.outputs[-1])
+
+    @property
+    def t(self) -> float:
+        return self.start + self.elapsed
+
+    @property
+    @abstractmethod
+    def state(self) -> Any: ...
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """The rate of change that a steady state is known by."""
+
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """The size of the representation in words, for the progress bar."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> float:
+        """The part of the way that lies behind."""
+
+    @property
+    @abstractmethod
+    def attempts(self) -> int:
+        """Steps tried so far, accepted or rejected; the most of a member."""
+
+    @abstractmethod
+    def advance(self, output: float, limit: int) -> int:
+        """Move towards an output by at most `limit` attempts; return why it came back, a code."""
+
+    @abstractmethod
+    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+        """The end with this state, as plain data: status, message, warning, and counts."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the future of the run depends on, and its counts, as arrays."""
+
+    @abstractmethod
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+
+
+class SteppedIntegration(Integration):
+    """One run, in steps that all parts of the state have in common.
+
     Steps do not depend on the outputs where the state within a step is known: they are planned to
     the end. The driver is taken through the outputs within a step, then to its end. Only there
-    policies follow, so that a run that is resumed within a step sees them at the same place.
+    policies follow, so that a run that is resumed within a step consults them at the same place.
 
     Attributes
     ----------
     motion : Motion
         Of the state as a whole.
-    start : float
-        The first time.
     clock : Clock
         The time since the start, at the end of the last step, and the plan of steps.
-    elapsed : float
-        The time since the start, of the state; it may be within the last step.
     tally : dict of ndarray
         For each scheme: steps accepted, steps rejected, evaluations.
     policies : dict of Policy
         They are consulted after every step, in this order.
     continuous : bool
         Whether a step can be taken again, shorter, as events need it.
-    pause : int
-        Steps after which the driver may look around without loss of speed.
     """
 
     clock: Clock
-    elapsed: float = 0.0
     policies: dict[str, Policy]
     continuous: bool = True
-    pause: int = 1
     stalled: bool = False
-    journal: Any = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
-        self._arguments = arguments
-        self.start, self.rtol, self.dt = arguments.start, arguments.rtol, arguments.dt
-        self.outputs = arguments.times - arguments.start
-        self.duration = float(self.outputs[-1])
-        self.steady = arguments.steady
+        super().__init__(arguments)
+        self.rtol, self.dt = arguments.rtol, arguments.dt
         self.tally: dict[str, np.ndarray] = {}
         self._code = PAUSED  # with which the last steps came back
         self.jumps = arguments.jumps  # which no step passes
@@ -97,47 +162,26 @@ class Integration(ABC):
         return self._arguments.motion
 
     @property
-    def t(self) -> float:
-        return self.start + self.elapsed
-
-    @property
     def progress(self) -> float:
-        """The part of the way that lies behind."""
         return self.elapsed / self.duration
 
     @property
     def within(self) -> bool:
-        """Whether the state is one within the last step."""
         return self.elapsed < self.clock.t
 
     @property
-    @abstractmethod
-    def state(self) -> Any: ...
-
-    @property
     def coordinates(self) -> np.ndarray:
-        """Those at the end of the last step."""
+        """Coordinates at the end of the last step."""
         return self.motion.coordinates(self.state)
-
-    @property
-    @abstractmethod
-    def rate(self) -> float:
-        """The rate of change that a steady state is known by."""
-
-    @property
-    @abstractmethod
-    def size(self) -> str:
-        """How fine the representation is, for the progress bar."""
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, output: float, limit: int) -> int:
-        """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
             self._code = self.take_steps(output, limit)
         return self.arrive(output)
 
     def arrive(self, output: float) -> int:
-        """Be at the output, or at the end of the steps, where policies follow; why it came back."""
+        """Go to the output, or to the end of the steps, where policies follow; return why."""
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -146,28 +190,28 @@ class Integration(ABC):
 
     @abstractmethod
     def take_steps(self, output: float, limit: int) -> int:
-        """Move the clock until it is at the output or beyond; why it stopped."""
+        """Move the clock until it is at the output or beyond; return why it stopped, a code."""
 
     @abstractmethod
     def follow(self, code: int) -> int | None:
-        """What comes after steps that came back with a code; why the run ends there, or None."""
+        """React to steps that came back with a code; return why the run ends there, or None."""
 
     @abstractmethod
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
         """The state one single step after another one, that at `elapsed` after the start."""
 
     def goal(self, output: float, dense: bool) -> float:
-        """Where steps are planned to: the end, or an output; never past a jump."""
+        """The time to which steps are planned: the end, or an output; never past a jump."""
         goal = self.duration if dense else output
         return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
 
     @property
     def motions(self) -> list[Motion]:
-        """Those that velocities are asked of."""
+        """The motions that velocities are asked of."""
         return [self.motion]
 
     def enter_piece(self, elapsed: float) -> bool:
-        """Tell motions between which jumps a time is; whether they are other ones."""
+        """Tell motions between which jumps a time is; return whether these have changed."""
         if not self.jumps:
             return False
         edges = [0.0, *self.jumps, self.duration]
@@ -185,7 +229,7 @@ class Integration(ABC):
         return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
-        """Let policies follow a step that came back with a code; why the run ends, or None."""
+        """Let policies follow a step with this code; return why the run ends, or None."""
         for policy in self.policies.values():
             if policy.always or not always_only:
                 end = policy.after_step(self, code)
@@ -213,18 +257,17 @@ class Integration(ABC):
 
     @property
     def attempts(self) -> int:
-        """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
     def counts(self) -> dict[str, Any]:
-        """What its steps were, and what policies tell."""
+        """Numbers of steps, and the counts of the policies."""
         names = "steps", "rejected", "evaluations"
-        totals = [int(sum(counts)) for counts in zip(*self.tally.values(), strict=True)]
-        found: dict[str, Any] = dict(zip(names, totals, strict=True))
-        found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
+        totals = [int(sum(column)) for column in zip(*self.tally.values(), strict=True)]
+        counts: dict[str, Any] = dict(zip(names, totals, strict=True))
+        counts["schemes"] = {scheme: int(steps[0]) for scheme, steps in self.tally.items()}
         for policy in self.policies.values():
-            found |= policy.stats(self.start)
-        return found
+            counts |= policy.stats(self.start)
+        return counts
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
@@ -232,12 +275,11 @@ class Integration(ABC):
         return self.counts() | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """Where the run is, for the words in which it ends."""
+        """The point that the run has reached, for the message of its end."""
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
-        """The end with this state, as plain data: status, message, what to warn of, and counts."""
         stats = self.stats(state, t)
         at = self.situation(stats)
         stuck = cause in FAILURES.values()
@@ -255,7 +297,7 @@ class Integration(ABC):
         }
 
     def plain_ending(self, cause: str) -> dict[str, Any]:
-        """That of a member of an ensemble, where there is no failure and no warning."""
+        """The end of a member of an ensemble, where there is no failure and no warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS_OF_CAUSE.get(cause, cause), "warning": None, "stats": stats}
 
@@ -273,7 +315,6 @@ class Integration(ABC):
         }[status]
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the future of the run depends on, and its counts, as arrays."""
         return {
             "clock": tuple(self.clock),
             "elapsed": self.elapsed,
@@ -287,15 +328,14 @@ class Integration(ABC):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
         self.clock, self.elapsed = restored(snapshot["clock"]), float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
-            own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
-            policy.restore(own, self)
+            part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
+            policy.restore(part, self)
 
 
-class FlowIntegration(Integration):
+class FlowIntegration(SteppedIntegration):
     """Steps of a flow: adaptive, or of a given length by a splitting.
 
     Attributes
@@ -350,7 +390,7 @@ class FlowIntegration(Integration):
 
     @property
     def flow_options(self) -> dict[str, float]:
-        """How steps of a flow are controlled."""
+        """Options of the flow that control its steps."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
             "smallest_change": self.motion.smallest_change,

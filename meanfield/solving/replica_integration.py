@@ -15,7 +15,7 @@ from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
-from .integration import RESUMABLE, Integration
+from .integration import RESUMABLE, SteppedIntegration
 
 END_OF_CODE = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
 STATUS_OF_END = {
@@ -26,7 +26,7 @@ STATUS_OF_END = {
 }
 
 
-class ReplicaIntegration(Integration):
+class ReplicaIntegration(SteppedIntegration):
     """Steps of replicas by an explicit scheme, with error control or of a given length.
 
     Attributes
