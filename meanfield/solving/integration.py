@@ -18,7 +18,7 @@ from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.clock import Clock, restored, started
+from ..steppers.clock import Clock, first_steps, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
@@ -246,6 +246,36 @@ class SteppedIntegration(Integration):
                 f"The velocities under {model!r} are not finite at the start: {reason}"
             )
 
+    def first_steps(self, y: np.ndarray, *, apart: bool = False) -> np.ndarray:
+        """The step, or those of replicas that move apart, in which y changes by rtol^(1/8) / 10.
+
+        Raises
+        ------
+        MeanfieldError
+            If the first velocities are not finite.
+        TypeError, ValueError
+            If they are not one real number for each coordinate.
+        """
+        motion, start, part = self.motion, self.start, 0.1 * self.rtol**0.125
+        axes = tuple(range(1 if apart else 0, y.ndim))
+
+        def errors(error: np.ndarray) -> np.ndarray:
+            return motion.relative_errors(error, y) if apart else motion.relative_error(error, y)
+
+        def along(values: np.ndarray) -> np.ndarray:
+            return np.reshape(values, (-1, *(1,) * (y.ndim - 1)))
+
+        with np.errstate(**NO_FLOAT_WARNINGS):
+            who = f"{type(motion).__name__}.velocity"
+            velocity = returned(who, motion.velocity(y, start), y.shape)
+            self.check_finite(velocity, y)
+            fastest = np.abs(velocity).max(axis=axes)
+            direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
+            sizes = errors(direction)  # squares of velocities may overflow
+            moved = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(moved, start) - velocity) / part
+            return first_steps(part, sizes * fastest, growths, self.duration)
+
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
         """Add steps, and what they cost, to the tally."""
         self.tally[scheme] = self.tally.get(scheme, 0) + np.array([accepted, rejected, evaluations])
@@ -359,7 +389,7 @@ class FlowIntegration(SteppedIntegration):
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
-        first_step = self._first_step(y)
+        first_step = float(self.first_steps(y))
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
         self.clock = started(self.dt or first_step)
@@ -534,32 +564,3 @@ class FlowIntegration(SteppedIntegration):
         if self.within:
             self.flow.repeat(step)
         self.flow.stalls.numbers[:] = snapshot["stalls"]
-
-    def _first_step(self, y: np.ndarray) -> float:
-        """A step in which the state changes by about rtol^(1/8) / 10, relative, at most.
-
-        The velocities of a state that is almost at rest may grow: they have ten times as long to
-        change as much, by their growth a short way along them. Of a state that is at rest nothing
-        but the length of the run is known.
-
-        Raises
-        ------
-        MeanfieldError
-            If the first velocities are not finite.
-        TypeError, ValueError
-            If they are not one real number for each coordinate.
-        """
-        with np.errstate(**NO_FLOAT_WARNINGS):
-            who = f"{type(self.motion).__name__}.velocity"
-            velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
-            self.check_finite(velocity, y)
-            part, fastest = 0.1 * self.rtol**0.125, float(np.abs(velocity).max())
-            direction = velocity / (fastest or 1.0)  # squares of velocities may overflow
-            size = self.motion.relative_error(direction, y)
-            if not size > 0:
-                return part * self.duration
-            moved = y + part / size * direction
-            change = self.motion.velocity(moved, self.start) - velocity
-            growth = self.motion.relative_error(change, y) / part
-            rate = max(size * fastest, 0.1 * growth if np.isfinite(growth) else 0.0)
-        return part / rate

@@ -10,7 +10,7 @@ from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
 from ..spaces.density import Density, tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
-from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED
+from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
 from ..steppers.clock import Clock, planned_to, replanned, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
@@ -114,15 +114,15 @@ class SpectralIntegration(SteppedIntegration):
 
     def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
         """Move the row towards an output; return why the loop came back, and the new clock."""
-        target, output, limit = self.task(output, limit)[-3:]
-        return self.stepper.advance(self.clock, self._rules, target, limit, output)
+        task = self.task(output, limit)
+        return self.stepper.advance(*task[:3], task.limit, output)
 
-    def task(self, output: float, limit: int) -> tuple:
+    def task(self, output: float, limit: int) -> Task:
         """What its row is to do on the way to an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
-        return *self.clock, *self._rules, goal, output, limit
+        return Task(self.clock, self._rules, goal, output, limit)
 
     def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
         """Count the steps that the row has made; `counts` are `Stepper.counts` before them."""

@@ -20,7 +20,18 @@ from .attempt import (
     slope_of,
     weigh,
 )
-from .clock import NO_STEP, Clock, accepted, after, planned_to, rejected, replanned, shows
+from .clock import (
+    NO_STEP,
+    Clock,
+    accepted,
+    after,
+    clock_of,
+    keep,
+    planned_to,
+    rejected,
+    replanned,
+    shows,
+)
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
@@ -48,6 +59,21 @@ class Rules(NamedTuple):
     steady: float
 
 
+class Task(NamedTuple):
+    """The work of one call of the loop.
+
+    target : the time to step towards
+    output : come back once this time is reached or passed
+    limit : attempts
+    """
+
+    clock: Clock
+    rules: Rules
+    target: float
+    output: float
+    limit: int
+
+
 TASK_FIELDS = {
     "target": float,  # the time to step towards
     "output": float,  # come back once this time is reached or passed
@@ -64,16 +90,11 @@ EQUATION_ROW = Layout(
         **EQUATION_FIELDS,
         **SCHEME_FIELDS,
         **MEMORY_FIELDS,
-        **{f"before_{name}": float for name in Clock._fields},
-        **{f"clock_{name}": float for name in Clock._fields},
         **dict.fromkeys(Rules._fields, float),
         **TASK_FIELDS,
     },
 )
-"""The record of one equation and of its run for compiled code, with addresses of arrays.
-
-The clock `before` is that at the beginning of the last step.
-"""
+"""The record of one equation and of its run for compiled code, with addresses of arrays."""
 ROW_SIZE = EQUATION_ROW.dtype.itemsize
 _row_at = EQUATION_ROW.at
 
@@ -114,47 +135,19 @@ def front_of(row, states):
 
 
 @njit(**IN_STEP)
-def _clock(row):
-    return Clock(
-        row.clock_t,
-        row.clock_start,
-        row.clock_step,
-        int(row.clock_planned),
-        int(row.clock_taken),
-        row.clock_proposal,
-        row.clock_previous_error,
-    )
-
-
-@njit(**IN_STEP)
-def _set_clock(row, clock):
-    row.clock_t, row.clock_start, row.clock_step = clock.t, clock.start, clock.step
-    row.clock_planned, row.clock_taken = clock.planned, clock.taken
-    row.clock_proposal, row.clock_previous_error = clock.proposal, clock.previous_error
-
-
-@njit(**IN_STEP)
-def _remember(row, clock):
-    """Let `clock` be that at the beginning of the last step."""
-    row.before_t, row.before_start, row.before_step = clock.t, clock.start, clock.step
-    row.before_planned, row.before_taken = clock.planned, clock.taken
-    row.before_proposal, row.before_previous_error = clock.proposal, clock.previous_error
-
-
-@njit(**IN_STEP)
 def _advance(row, zero):
     """Step until something else is due; the code says what."""
-    clock, verdict = _clock(row), PAUSED
-    _remember(row, clock)
+    clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
+    keep(clock, numbers_at(row.before, 0, 0.0))
     attempts = int(row.limit) if row.limit < JOURNAL else JOURNAL
     for _ in range(attempts):
         clock = planned_to(clock, row.target, not row.rtol > 0)
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
-        keep = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
+        kept = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
         end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            row, clock.t, end, row.tail_degree, row.coarse_degree, keep, zero
+            row, clock.t, end, row.tail_degree, row.coarse_degree, kept, zero
         )
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
@@ -169,7 +162,7 @@ def _advance(row, zero):
             journal[0], journal[1] = clock.t, clock.step
             row.accepted += 1
             relative = error / row.rtol if row.rtol > 0 else -1.0
-            _remember(row, clock)
+            keep(clock, numbers_at(row.before, 0, 0.0))
             is_shown = shows(clock.t, clock.step)
             clock = accepted(clock, relative, row.error_order, row.target)
             verdict = _look_around(row, coarse_tail, clock.t == row.target, zero)
@@ -189,7 +182,7 @@ def _advance(row, zero):
                 verdict = TOO_SMALL if hopeless or clock.proposal < NO_STEP else PAUSED
         if verdict != PAUSED:
             break
-    _set_clock(row, clock)
+    keep(clock, numbers_at(row.clock, 0, 0.0))
     return verdict
 
 

@@ -5,9 +5,10 @@ import math
 import numpy as np
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INNER, njit
+from ..lowlevel.compilation import INNER, jitable, njit
 from ..lowlevel.records import numbers_at
 from ..lowlevel.simd import LANES, as_bits, from_bits, load, spread, sum_of
+from .clock import NO_STEP
 from .eigenbasis import BACK, FORTH
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
@@ -73,6 +74,8 @@ MEMORY_FIELDS = {
     "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
     "weighed_step": float,  # the step that the weights are for
     "journal": int,  # (JOURNAL, 2) beginning and length of accepted steps
+    "clock": int,  # (7,) the clock now
+    "before": int,  # (7,) and at the beginning of the last step
     "accepted": int,  # how many steps
     "rejected": int,
     "weighed": int,  # how often weights were computed
@@ -251,10 +254,16 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         copy(modes, slopes + last * size, new_slope, zero)
     if row.joined:
         error = math.sqrt(error * error + second * second)
-    elif row.rows > last + 1 and error > 0:
-        error *= error / math.sqrt(error * error + 0.01 * second * second)
+    elif row.rows > last + 1:
+        error = embedded_error(error, second)
     before, after = norm(row, u, row.metric), norm(row, new, row.metric)
     return error / (after if after > before else before), tail
+
+
+@jitable
+def embedded_error(first, second):
+    """The error of DOP853, E5^2 / sqrt(E5^2 + E3^2 / 100), of one step or of arrays of them."""
+    return first * (first / np.maximum(np.hypot(first, 0.1 * second), NO_STEP))
 
 
 @njit(**IN_STEP)

@@ -8,7 +8,7 @@ Nothing but the clock is remembered, so where a run pauses has no influence on i
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,10 +39,33 @@ def started(proposal: float) -> Clock:
     return Clock(0.0, 0.0, 0.0, 0, 0, proposal, 1.0)
 
 
-def restored(values: np.ndarray) -> Clock:
+@jitable
+def clock_of(row):
     """The clock with these numbers, in the order of its fields."""
-    t, start, step, planned, taken, proposal, previous = values.tolist()
-    return Clock(t, start, step, int(planned), int(taken), proposal, previous)
+    return Clock(row[0], row[1], row[2], int(row[3]), int(row[4]), row[5], row[6])
+
+
+@jitable
+def keep(clock, row):
+    """Write a clock to a row of numbers."""
+    row[0], row[1], row[2], row[3] = clock.t, clock.start, clock.step, clock.planned
+    row[4], row[5], row[6] = clock.taken, clock.proposal, clock.previous_error
+
+
+def restored(values: np.ndarray) -> Clock:
+    """The clock that an array holds."""
+    return clock_of(values.tolist())
+
+
+def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
+    """First steps in which states change by `part`, relative, at most.
+
+    A state that is almost at rest may change ever faster: it has ten times as long to change as
+    much by the growth of its rate, relative. Of a state that is at rest nothing but the length of
+    the run is known.
+    """
+    fastest = np.maximum(rates, np.where(np.isfinite(growths), 0.1 * growths, 0.0))
+    return np.where(rates > 0, part / np.where(rates > 0, fastest, 1.0), part * duration)
 
 
 @jitable
