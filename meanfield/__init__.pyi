@@ -1,12 +1,15 @@
 from . import engines as engines
+from . import extending as extending
 from . import networks as networks
 from . import plotting as plotting
 from . import steppers as steppers
 from . import testing as testing
 from .app.citation import citation as citation
+from .app.configuration import parse_config as parse_config
 from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor
+from .app.tasks import Configuration as Configuration
 from .bifurcation import Cusp as Cusp
 from .bifurcation import Diagram as Diagram
 from .bifurcation import NoisePhaseDiagram as NoisePhaseDiagram
@@ -56,6 +59,7 @@ from .distances import sobolev_distance as sobolev_distance
 from .distances import wasserstein as wasserstein
 from .dynamics import ClosedCovariance as ClosedCovariance
 from .dynamics import Motion as Motion
+from .dynamics import TokenMotion as TokenMotion
 from .dynamics import attend as attend
 from .dynamics.kernel_modes import KernelModes as KernelModes
 from .dynamics.kernel_modes import kernel_modes as kernel_modes
@@ -93,6 +97,7 @@ from .models import Sum as Sum
 from .models import Unnormalised as Unnormalised
 from .models import Weights as Weights
 from .models import ZonalDrift as ZonalDrift
+from .models import activations as activations
 from .models import ensembles as ensembles
 from .models import noise as noise
 from .models import normalisation as normalisation
@@ -119,6 +124,7 @@ from .models.positional import RelativeBias as RelativeBias
 from .models.positional import Rotary as Rotary
 from .models.transformer import Transformer as Transformer
 from .results.files import load as load
+from .results.solution import LastState as LastState
 from .results.solution import Solution as Solution
 from .solving import solve as solve
 from .spaces import Circle as Circle
@@ -139,6 +145,7 @@ from .states import Dirac as Dirac
 from .states import Equiangular as Equiangular
 from .states import Gaussian as Gaussian
 from .states import Gram as Gram
+from .states import Start as Start
 from .states import State as State
 from .states import Tokens as Tokens
 from .sweeps import Sweep as Sweep

@@ -1,8 +1,9 @@
 """The rules that keep the code readable, as tests: which file may import which, and names.
 
 A room is a folder of the package. Imports point to
-rooms further down, that is earlier in ROOMS, or stay inside the room. An import that serves
-type hints only (under ``if TYPE_CHECKING``) is never executed and is not counted.
+rooms further down, that is earlier in ROOMS, or stay inside the room: imports inside functions and
+those that serve type hints only count too. A room asks for functions of rooms above through the
+registries of `core.provided`.
 """
 
 import ast
@@ -11,6 +12,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+import meanfield
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "meanfield"
@@ -29,25 +34,21 @@ ROOMS = [
     {"solving"},
     {"distances"},
     {"sweeps"},
-    {"chaos", "bifurcation", "networks"},
+    {"chaos", "bifurcation"},
     {"plotting"},
-    {"app", "testing"},
-    {"explore"},
-    {"__init__", "__main__"},
+    {"app", "testing", "extending"},
+    {"__init__"},
+    {"networks", "explore"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 
 ONLY = {"steppers": {"core", "lowlevel"}}  # a scheme knows no physics
-LATE = {
-    "states": {"plotting"},
-    "models": {"plotting"},
-    "results": {"plotting", "bifurcation", "solving"},
-    "sweeps": {"app", "plotting"},
-    "chaos": {"plotting"},
-    "bifurcation": {"plotting"},
-    "networks": {"plotting"},
-    "app": {"explore"},
-}  # their methods import when called
+UPWARD = {  # inside functions, or for type hints
+    ("results", "derivatives"),
+    ("app", "networks"),
+    ("app", "explore"),
+}
 
 NAMES_WITHOUT_A_PURPOSE = {"utils", "util", "helpers", "helper", "common", "misc", "tools"}
 HEAVY = {"scipy", "numba", "matplotlib", "xarray", "pandas", "pyshtools", "ot", "h5py", "pydantic"}
@@ -89,24 +90,6 @@ def room_of(path):
     return first.removesuffix(".py")
 
 
-def only_for_types(node):
-    """Whether a node is ``if TYPE_CHECKING:``."""
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-
-
-def imports(node, *, late=False):
-    """Yield (import statement, whether it stands inside a function) below a node."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import | ast.ImportFrom):
-            yield child, late
-        elif only_for_types(child):
-            for other in child.orelse:
-                yield from imports(other, late=late)
-        else:
-            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            yield from imports(child, late=late or inside)
-
-
 def absolute_names(statement, package):
     """Dotted names that an import statement asks for; `package` is that of the file."""
     if isinstance(statement, ast.Import):
@@ -117,13 +100,14 @@ def absolute_names(statement, package):
 
 
 def rooms_imported_by(path):
-    """Yield (room of this package, whether imported inside a function) for a module."""
+    """Yield the rooms of this package that a module imports, wherever the statement stands."""
     package = ["meanfield", *path.relative_to(PACKAGE).parts[:-1]]
-    for statement, late in imports(parse(path)):
-        for dotted in absolute_names(statement, package):
-            top, *rest = dotted.split(".")
-            if top == "meanfield":  # a name of the public face counts as the face itself
-                yield (rest[0] if rest and rest[0] in LEVEL else "__init__"), late
+    for statement in ast.walk(parse(path)):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            for dotted in absolute_names(statement, package):
+                top, *rest = dotted.split(".")
+                if top == "meanfield":  # a name of the public face counts as the face itself
+                    yield rest[0] if rest and rest[0] in LEVEL else "__init__"
 
 
 def best_of_five(measure):
@@ -148,16 +132,41 @@ def upward_imports():
     """Yield (module, room it imports) for the imports that ROOMS forbids."""
     for path in MODULES:
         room = room_of(path)
-        for imported, late in rooms_imported_by(path):
+        for imported in rooms_imported_by(path):
             allowed = imported == room or LEVEL[imported] < LEVEL[room]
             if room in ONLY:
                 allowed = imported == room or imported in ONLY[room]
-            if not (allowed or (late and imported in LATE.get(room, ()))):
+            if not (allowed or (room, imported) in UPWARD):
                 yield name(path), imported
 
 
 def test_imports_point_downwards():
     assert list(upward_imports()) == [], "modules and what they import that is not below: see ROOMS"
+
+
+def private_names(path, room):
+    """Names of the package that a module uses and that no `__all__` lists, but for its own room."""
+    package = ["meanfield", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(parse(path)):
+        dotted = []
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            dotted = absolute_names(node, package)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("mf", "meanfield"):
+            dotted = [f"meanfield.{node.attr}"]
+        for name in dotted:
+            top, *rest = name.split(".")
+            owner = meanfield if top == "meanfield" and rest[:1] != [room] else None
+            for part in rest if owner else ():
+                if part not in owner.__all__:
+                    yield name
+                    break
+                owner = getattr(owner, part)
+
+
+@pytest.mark.parametrize("room", ["networks", "explore"])
+def test_rooms_that_could_be_packages_of_their_own_use_public_names_only(room):
+    used = {name for path in MODULES if room_of(path) == room for name in private_names(path, room)}
+    assert not used, "make these public, or solve it in the room"
 
 
 def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
@@ -175,9 +184,8 @@ def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
         "if TYPE_CHECKING:\n    from ..app import main\n"
         "class A:\n    def save(self):\n        from ..plotting.maps import heat_map\n"
     )
-    found = set(rooms_imported_by(path))
-    eager = {"core", "models", "steppers", "results", "__init__"}
-    assert found == {(room, False) for room in eager} | {("plotting", True)}
+    below = {"core", "models", "steppers", "results"}
+    assert set(rooms_imported_by(path)) == below | {"__init__", "app", "plotting"}
 
 
 def test_file_names_say_what_is_inside():

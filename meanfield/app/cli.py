@@ -381,11 +381,18 @@ def probe(
         raise MeanfieldError(f"{source} is a folder, of a network: say on what, with --text FILE.")
     if source.is_file() and texts:
         raise MeanfieldError(f"{source} is a file, of hidden states, which have no --text.")
-    for option, path in (("--out", out), ("--cosines", cosines)):
-        if path is not None and path.exists() and not force:
+    for option, path, endings in (
+        ("--out", out, (".html", ".htm")),
+        ("--cosines", cosines, (".png", ".pdf", ".svg")),
+    ):
+        if path is None:
+            continue
+        if path.suffix.lower() not in endings:
+            wanted = f"a file {', '.join(endings[:-1])} or {endings[-1]}"
+            raise MeanfieldError(f"{option} takes {wanted}; got {path}.")
+        if path.exists() and not force:
             raise MeanfieldError(f"{path} exists. Use --force to overwrite it, or {option}.")
-        if path is not None:
-            check_writable(path)
+        check_writable(path)
     try:
         net = load(source) if texts else None
         for path in texts:
@@ -397,7 +404,7 @@ def probe(
                 draws=draws,
                 fit=not no_fit,
                 rng=rng,
-                title=f"What of the mean-field theory is in {source.resolve().name}",
+                title=f"{source.resolve().name} and the mean-field theory",
                 progress=False if quiet else None,
             )
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
@@ -405,10 +412,7 @@ def probe(
         raise MeanfieldError(named) from error
     found.save(out)
     if cosines is not None:
-        try:
-            found.histograms().savefig(cosines)
-        except ValueError as error:
-            raise MeanfieldError(f"{cosines}: {error}") from error
+        found.histograms().savefig(cosines)
     if not quiet:
         click.echo(found)
         click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")

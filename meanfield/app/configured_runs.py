@@ -13,6 +13,7 @@ from ..core.checks import fitting, real, whole_number
 from ..core.errors import ConfigError, MeanfieldError
 from ..core.files import NUMBER_FORMATS, RESULT_FORMATS, checksum
 from ..core.identity import digest
+from ..core.provided import CONFIGURED_RUNS
 from ..dynamics.motion import motion_for
 from ..models.transformer import Transformer
 from ..results.solution import Solution
@@ -40,6 +41,7 @@ RANGE = ("first", "last", "count")
 SPACINGS: dict[str, Any] = {"linear": np.linspace, "log": np.geomspace}
 
 
+@CONFIGURED_RUNS.register
 @dataclass(frozen=True)
 class Runs(Work):
     """The runs of a configuration, whose parameters are dotted keys.

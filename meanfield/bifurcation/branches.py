@@ -17,10 +17,10 @@ from ..core.checks import as_given, fitting, is_variable_name, positive, range_o
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
+from ..lowlevel.progress import Interruption, Progress
 from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
-from ..solving.progress import Interruption, Progress
 from ..spaces import Space
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch

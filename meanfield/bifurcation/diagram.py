@@ -12,6 +12,7 @@ from ..core.checks import check_memory, real, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
 from ..core.kinds import absent, build, checked_call, describe
+from ..core.provided import FIGURES
 from ..models import ZonalDrift
 from ..models.noise import Noise
 from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
@@ -465,9 +466,7 @@ class Diagram(Result):
 
     def plot(self, kind: str | None = None, **options) -> "Figure":
         """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
-        from ..plotting import bifurcation
-
-        return bifurcation(self, **{"y": kind, **options})
+        return FIGURES["bifurcation"](self, **{"y": kind, **options})
 
     def __repr__(self) -> str:
         lines = [f"Diagram of {self.data.attrs['drift']}: {len(self.ends) + 1} branches, "

@@ -26,6 +26,7 @@ from ..core.checks import as_given, finite, fitting, range_of
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import checked_call, describe
+from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Drift, ZonalDrift
 from ..models.noise import Noise
@@ -346,11 +347,9 @@ class PhaseDiagram(Result):
         ValueError
             For another kind.
         """
-        from ..plotting import phases
-
         if kind not in (None, "relative"):
             raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
-        return phases(self, **{"relative": kind is not None, **options})
+        return FIGURES["phases"](self, **{"relative": kind is not None, **options})
 
 
 @checked_call("drift", "vary", "executor")

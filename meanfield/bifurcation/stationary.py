@@ -1,6 +1,6 @@
 """Stationary states by Newton's method and by deflation, with their stability."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..core.checks import fitting, real, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.kinds import checked_call
+from ..core.provided import Rows, Shown
 from ..lowlevel.blas import one_blas_thread
 from ..models import ZonalDrift
 from ..models.transformer import Transformer
@@ -45,7 +46,7 @@ MESSAGES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StationaryState:
+class StationaryState(Shown):
     """A stationary density mu = exp(kappa g[mu]) / int exp(kappa g[mu]).
 
     Attributes
@@ -138,12 +139,10 @@ class StationaryState:
         """
         return state_derivative(self, parameter)
 
-    def _repr_html_(self) -> str:
-        from ..plotting.cards import card
-
+    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
         names = "kappa", "order_parameter", "status", "residual"
         rows = [(name.replace("_", " "), f"{getattr(self, name)}") for name in names]
-        return card(repr(self), rows, self.density.plot)
+        return repr(self), rows, self.density.plot
 
     def __repr__(self) -> str:
         return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core.checks import fitting, real
 from ..core.forms import nearest
+from ..core.provided import FIGURES
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..results.solution import Solution
 from .experiment import Experiment
@@ -140,10 +141,8 @@ class Study(Result):
 
         Of other kinds a figure of the densities, `law`.
         """
-        from ..plotting import rates
-
         rated = isinstance(kind, str) and kind == "rates"
-        return rates(self, **options) if rated else self.law.plot(kind, **options)
+        return FIGURES["rates"](self, **options) if rated else self.law.plot(kind, **options)
 
     def contents(self) -> Contents:
         """The data of a file: the tables, and the densities in a group."""

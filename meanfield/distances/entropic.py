@@ -19,7 +19,7 @@ import numpy as np
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
 from ..core.kinds import with_hints
-from ..solving.progress import Progress
+from ..lowlevel.progress import Progress
 from .distance import Distance
 from .linear_programs import WeightedPoints, pairwise_distances
 from .measures import checked_pair
@@ -36,14 +36,9 @@ COARSE_TOLERANCE = 1e-3  # of a marginal before the strength is halved
 
 @with_hints
 def sinkhorn_divergence(
-    a: Any,
-    b: Any,
-    p: float = 2,
-    *,
-    blur: float = 0.1,
-    cells: int = SINKHORN_CELLS,
+    a: Any, b: Any, p: float = 2, *, blur: float = 0.1, cells: int = SINKHORN_CELLS,
     progress: bool | None = None,
-) -> Distance:
+) -> Distance:  # fmt: skip
     """(S(a, b) - S(a, a)/2 - S(b, b)/2)^(1/p), where S is the entropic transport cost.
 
         S(a, b) = min over plans of int d(x, y)^p dplan + blur^p KL(plan | a x b)
@@ -132,13 +127,9 @@ def _with_mass(points: WeightedPoints) -> WeightedPoints:
 
 
 def _cost(
-    a: WeightedPoints,
-    b: WeightedPoints,
-    p: float,
-    strength: float,
-    curved: bool,
+    a: WeightedPoints, b: WeightedPoints, p: float, strength: float, curved: bool,
     show: Callable[[float], None],
-) -> tuple[float, float]:
+) -> tuple[float, float]:  # fmt: skip
     """A lower bound of S(a, b), and a bound of its error.
 
     `show` is called with the fraction of the work that is done.
@@ -166,14 +157,9 @@ def _cost(
 
 
 def _maximum(
-    costs: np.ndarray,
-    back: np.ndarray,
-    a: np.ndarray,
-    b: np.ndarray,
-    g: np.ndarray,
-    strength: float,
-    rounds: int,
-) -> tuple[np.ndarray, np.ndarray, float]:
+    costs: np.ndarray, back: np.ndarray, a: np.ndarray, b: np.ndarray, g: np.ndarray,
+    strength: float, rounds: int,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
     """The potentials f, g after at most `rounds` Newton steps, and the error of the marginal b."""
     log_a, log_b = np.log(a), np.log(b)
 

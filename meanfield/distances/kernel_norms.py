@@ -220,12 +220,9 @@ def _rooted(
 
 
 def _beyond_the_degree(
-    states: tuple[Measure, Measure],
-    series: tuple[np.ndarray, np.ndarray],
-    weights: np.ndarray,
-    pairs: np.ndarray,
-    s: int,
-) -> np.ndarray:
+    states: tuple[Measure, Measure], series: tuple[np.ndarray, np.ndarray], weights: np.ndarray,
+    pairs: np.ndarray, s: int,
+) -> np.ndarray:  # fmt: skip
     """The contribution of harmonics beyond the degree of the series, for points, (pairs,)."""
     signed = [
         (*state.angles_on_circle(), coefficients, sign, members)

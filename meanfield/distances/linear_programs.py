@@ -162,13 +162,9 @@ def dual_value(fine: WeightedPoints, points: WeightedPoints, plan: Plan, p: floa
 
 @njit(cache=True, nogil=True)
 def _least_costs(
-    x: np.ndarray,
-    y: np.ndarray,
-    potential: np.ndarray,
-    p: float,
-    least: np.ndarray,
+    x: np.ndarray, y: np.ndarray, potential: np.ndarray, p: float, least: np.ndarray,
     first: np.ndarray,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """min_j (d(x_i, y_j)^p - v_j), starting at j = first_i, with lower bounds `least` (n, m)."""
     costs = np.empty(len(x))
     for i in range(len(x)):

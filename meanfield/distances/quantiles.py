@@ -326,14 +326,9 @@ def _best_shifts(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _costs(
-    X: np.ndarray,
-    Y: np.ndarray,
-    members: np.ndarray,
-    shifts: np.ndarray,
-    p: float,
-    period: float,
+    X: np.ndarray, Y: np.ndarray, members: np.ndarray, shifts: np.ndarray, p: float, period: float,
     rules: np.ndarray,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The costs (pairs,) at these shifts; on an interval the shift is 0."""
     results = np.empty(len(members))
     for pair in range(len(members)):
@@ -461,15 +456,9 @@ def _inverse(X: np.ndarray, i: int, level: float, t: float) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _difference(
-    X: np.ndarray,
-    Y: np.ndarray,
-    i: int,
-    j: int,
-    ahead: float,
-    turned: float,
-    t: float,
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, t: float,
     guess: float,
-) -> tuple[float, float]:
+) -> tuple[float, float]:  # fmt: skip
     """X - Y at t on piece i of X, and the t of piece j of Y; levels of Y are shifted by `ahead`."""
     x = X[i, CENTRE] + X[i, WIDTH] * t - turned - Y[j, CENTRE]
     if Y.shape[1] == RISE:
@@ -483,17 +472,9 @@ def _difference(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _stretch(
-    X: np.ndarray,
-    Y: np.ndarray,
-    i: int,
-    j: int,
-    ahead: float,
-    turned: float,
-    begin: float,
-    end: float,
-    p: float,
-    rules: np.ndarray,
-) -> tuple[float, float]:
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
     """Cost and slope of an interval of t within one piece of each curve."""
     if p % 2 == 0:
         return _sum(X, Y, i, j, ahead, turned, begin, end, p, rules, SMOOTH)
@@ -520,17 +501,9 @@ def _stretch(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _graded(
-    X: np.ndarray,
-    Y: np.ndarray,
-    i: int,
-    j: int,
-    ahead: float,
-    turned: float,
-    begin: float,
-    end: float,
-    p: float,
-    rules: np.ndarray,
-) -> tuple[float, float]:
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray,
+) -> tuple[float, float]:  # fmt: skip
     """Cost and slope for a point Y and a power that is not smooth where X = Y, at t = `zero`.
 
     Away from the zero each interval is at most three times as long as its distance from it.
@@ -554,16 +527,9 @@ def _graded(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _zero(
-    X: np.ndarray,
-    Y: np.ndarray,
-    i: int,
-    j: int,
-    ahead: float,
-    turned: float,
-    low: float,
-    high: float,
-    below: float,
-) -> float:
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, low: float,
+    high: float, below: float,
+) -> float:  # fmt: skip
     """The zero of the difference, whose sign at `low`, not at `high`, is the sign of `below`."""
     if Y.shape[1] == RISE:
         return (turned + Y[j, CENTRE] - X[i, CENTRE]) / X[i, WIDTH]
@@ -580,18 +546,9 @@ def _zero(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sum(
-    X: np.ndarray,
-    Y: np.ndarray,
-    i: int,
-    j: int,
-    ahead: float,
-    turned: float,
-    begin: float,
-    end: float,
-    p: float,
-    rules: np.ndarray,
-    ends: int,
-) -> tuple[float, float]:
+    X: np.ndarray, Y: np.ndarray, i: int, j: int, ahead: float, turned: float, begin: float,
+    end: float, p: float, rules: np.ndarray, ends: int,
+) -> tuple[float, float]:  # fmt: skip
     """Cost and slope of an interval on which X - Y does not change sign."""
     middle, half = (begin + end) / 2, (end - begin) / 2
     size = rules.shape[3]

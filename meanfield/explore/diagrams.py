@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..bifurcation import branches, phase_diagram
-from ..bifurcation.stability import GROWING_RATE
-from ..models import SA, USA
+from meanfield import SA, USA, branches, phase_diagram
+
 from .scene import PAGE_SPACES, Scene
 
 DIAGRAM_DEGREES = {"Circle": 64, "Sphere": 32}
@@ -44,7 +43,7 @@ def branches_of(scene: Scene) -> dict[str, Any]:
     for number in range(len(diagram.ends) + 1):
         here = data.branch.values == number
         kappa, order = data.kappa.values[here], data.order_parameter.values[here]
-        stable = data.growth.values[here] <= GROWING_RATE
+        stable = data.unstable.values[here].sum(axis=1) == 0
         cuts = [0, *(np.flatnonzero(stable[1:] != stable[:-1]) + 1), len(kappa)]
         for first, last in pairwise(cuts):
             until = slice(first, min(last + 1, len(kappa)))  # neighbours share a point

@@ -7,17 +7,19 @@ from io import BytesIO
 from pprint import pformat
 from typing import Any
 
-from ..core.checks import fitting
-from ..core.errors import MeanfieldError
-from ..states import Tokens
+from meanfield import MeanfieldError, Tokens
+from meanfield.extending import fitting
+
 from .scene import Scene, UserFile
 
 TABLES_OF_FILES = {"density.toml": "density", "tokens.toml": "tokens"}
 FIGURE_LAYERS = {"density": "density", "tokens": "tokens"}
 FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
-SCRIPT_TEXT = '''"""What `meanfield explore` showed; its link was {link}."""
+SCRIPT_TEXT = '''"""A scene of `meanfield explore`; its link was {link}."""
 
-{imports}
+import numpy as np
+
+import meanfield as mf
 
 {body}'''
 
@@ -116,12 +118,10 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
     It calls the density ``density_run`` and the tokens ``token_run``.
     """
     tables = scene.tables(file)
-    imports = ["import numpy as np", "", "import meanfield as mf"]
-    law, model = scene.law(file), f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
-    begin, needs = _start(scene, law)
+    model = f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
     body = [
         f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
-        *begin,
+        *_start(scene, scene.law(file)),
         f"t_end = {scene.t_end!r}",
         f"times = np.linspace(0.0, t_end, {tables.popitem()[1]['solve']['t_eval']['count']})",
     ]
@@ -143,29 +143,26 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
     first = "density_run" if "density" in scene.tables(file) else "token_run"
     body += ["", f"print({first})", f'{first}.plot().savefig("explored.png")', ""]
     link = "?" + "&".join(f"{name}={value}" for name, value in scene.link.items())
-    return SCRIPT_TEXT.format(
-        link=link, imports="\n".join([*imports, *needs]), body="\n".join(body)
-    )
+    return SCRIPT_TEXT.format(link=link, body="\n".join(body))
 
 
-def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The lines that make mu0, and the imports that they need."""
+def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
+    """The lines of a script that make mu0."""
     if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
         space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"
-        return [f"law = {table}", f"mu0 = mf.build(Start, law).begin({space})"], [
-            "from meanfield.results import solution  # noqa: F401, LastState is a law of tables",
-            "from meanfield.states import Start",
-        ]
+        if law["kind"] == "LastState":
+            return [f"mu0 = mf.LastState({law['file']!r}).begin({space})"]
+        return [f"law = {table}", f"mu0 = mf.build(mf.Start, law).begin({space})"]
     space = f"space = mf.{scene.initial_space!r}"
     if law["kind"] == "Fourier":
         half = [c / 2 for c in law["cos"]]
-        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"], []
+        return [space, f"mu0 = space.fourier({[1.0, *half]!r})"]
     if law["kind"] == "Legendre":
         series = [1.0, *law["coefficients"]]
-        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"], []
+        return [space, f"mu0 = space.zonal({series!r}, axis={law['axis']!r})"]
     if law["kind"] != "Mixture":
-        return [space, f"mu0 = {_peak(law)}"], []
+        return [space, f"mu0 = {_peak(law)}"]
     weights = [part["weight"] for part in law["components"]]
     peaks = [f"    {_peak(part['law'])}," for part in law["components"]]
     return [
@@ -176,7 +173,7 @@ def _start(scene: Scene, law: dict[str, Any]) -> tuple[list[str], list[str]]:
         *peaks,
         "]",
         "mu0 = mf.Density.mixture(shares, peaks)",
-    ], []
+    ]
 
 
 def _peak(law: dict[str, Any]) -> str:

@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..app.tasks import Configuration
-from ..dynamics.observables import measure
-from ..models.transformer import Transformer
-from ..results.solution import SUCCESSFUL
-from ..spaces import Density
-from ..spaces.characteristics import Characteristics
-from ..states import Tokens
+import meanfield as mf
 
 DRAWN_DEGREES = {2: (64, 512), 3: (32, 32)}  # lowest and highest degree that is drawn, by dimension
 NODE_BANDWIDTH = 0.05  # in radians, with which nodes are drawn as a density
@@ -68,32 +62,32 @@ class Ending:
 
 def drawn(state: Any) -> np.ndarray:
     """The `values` of a frame that shows a state; points with masses as a smoothed density."""
-    if isinstance(state, Tokens):
+    if isinstance(state, mf.Tokens):
         return state.x.astype(np.float32)
     low, high = DRAWN_DEGREES[state.dimension]
-    if isinstance(state, Characteristics):
+    if isinstance(state, mf.Characteristics):
         state = _smoothed(state)
     degree = min(max(state.space.degree, low), high)
     return state.resample(degree).values.astype(np.float32)
 
 
-def _smoothed(state: Characteristics) -> Density:
+def _smoothed(state: mf.Characteristics) -> mf.Density:
     """The nodes, spread out by the heat flow: a_l exp(-l (l + d - 2) h^2 / 2), bandwidth h."""
     space = state.space.with_degree(NODE_DEGREE)
     heat = np.exp(-0.5 * NODE_BANDWIDTH**2 * space.degrees * (space.degrees + state.dimension - 2))
-    return Density.computed(state.coefficients(NODE_DEGREE) * heat, space)
+    return mf.Density.computed(state.coefficients(NODE_DEGREE) * heat, space)
 
 
-def measured(model: Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
+def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
     """The order parameter, and the free energy of a density if it is measured `fully`."""
-    if isinstance(state, Tokens) or not fully:
+    if isinstance(state, mf.Tokens) or not fully:
         return float(np.linalg.norm(state.expect(lambda x: x))), math.nan
-    values = measure(model, state, t)
+    values = mf.measure(model, state, t)
     return float(values["order_parameter"]), float(values["free_energy"])
 
 
 def play(
-    config: Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
+    config: mf.Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
 ) -> Ending:
     """Run a configuration, and show each of its frames as soon as it is there.
 
@@ -133,5 +127,4 @@ def play(
     message = run.message
     if late:
         message = f"Stopped at t = {run.t[-1]:g} after {LONGEST_COMPUTING:g} seconds of computing."
-    complete = run.status in SUCCESSFUL and not late
-    return Ending(complete, run.status, message, time.perf_counter() - began)
+    return Ending(run.success and not late, run.status, message, time.perf_counter() - began)

@@ -7,20 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from ..app.configuration import parse_config, read_config
-from ..app.tasks import Configuration, Run
-from ..core.checks import as_given, fitting, path_of, real
-from ..core.errors import ConfigError, MeanfieldError
-from ..core.forms import Index, Leaf
-from ..core.kinds import Kind, build, describe
-from ..models import Drift, Kuramoto, ZonalDrift
-from ..results.files import load
-from ..results.solution import Solution
-from ..spaces import Circle, Density, Sphere
-from ..spaces.laws import DensityLaw
-from ..states import Tokens
+import meanfield as mf
+from meanfield.extending import Index, Kind, Leaf, as_given, fitting, path_of, real
 
-PAGE_SPACES: dict[str, type[Circle] | type[Sphere]] = {"Circle": Circle, "Sphere": Sphere}
+Space = mf.Circle | mf.Sphere
+PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere}
 INITIAL_DEGREES = {"Circle": 64, "Sphere": 64}  # at the start
 MOST_DEGREE = {"Circle": 1024, "Sphere": 64}
 FRAME_COUNTS = {"Circle": 301, "Sphere": 151}
@@ -29,6 +20,7 @@ MOST_TOKENS = 1000
 NOISE_STEPS = 120  # of tokens with noise, in the time kappa_1
 MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
 LONGEST_TEXT = 200  # characters of a parameter
+REFUSED = (TypeError, ValueError, mf.MeanfieldError)  # errors with a message for the page
 
 
 def within(low: float, high: float, beyond: str = "") -> Leaf:
@@ -123,13 +115,13 @@ class Scene(Kind, family=True):
         for name, text in texts.items():
             few = len(name) <= LONGEST_TEXT and len(text) <= LONGEST_TEXT
             wanted = f"of at most {LONGEST_TEXT} characters"
-            fitting(as_given(name, 40), text, wanted, few, ConfigError)
-        return build(cls, {name: _read(text) for name, text in texts.items()})
+            fitting(as_given(name, 40), text, wanted, few, mf.ConfigError)
+        return mf.build(cls, {name: _read(text) for name, text in texts.items()})
 
     @property
     def link(self) -> dict[str, str]:
         """The texts from which `of_texts` makes the same scene, without those by default."""
-        table = describe(self)
+        table = mf.describe(self)
         return {name: str(value) for name, value in table.items() if name != "kind"}
 
     # The model -----------------------------------------------------------------------------
@@ -140,20 +132,20 @@ class Scene(Kind, family=True):
         return {"Circle": 2, "Sphere": 3}[self.space]
 
     @property
-    def initial_space(self) -> Circle | Sphere:
+    def initial_space(self) -> Space:
         """The space at the initial degree of the runs."""
         return PAGE_SPACES[self.space](INITIAL_DEGREES[self.space])
 
     @property
     def drift_table(self) -> dict[str, Any]:
         """The drift as a table of a configuration."""
-        bare = self.drift == Kuramoto.__name__
+        bare = self.drift == mf.Kuramoto.__name__
         return {"kind": self.drift} | ({} if bare else {"beta": self.beta})
 
     @property
-    def zonal(self) -> ZonalDrift:
+    def zonal(self) -> mf.ZonalDrift:
         """The drift."""
-        return build(Drift, self.drift_table)
+        return mf.build(mf.Drift, self.drift_table)
 
     @property
     def onset(self) -> float:
@@ -204,7 +196,7 @@ class Scene(Kind, family=True):
         `max_degree` resolves it. A file of tokens has no density; 0 tokens are left out.
         """
         law, space = self.law(file), {"kind": self.space, "degree": INITIAL_DEGREES[self.space]}
-        law_of_tokens = self.start == "file" and law["kind"] == Tokens.__name__
+        law_of_tokens = self.start == "file" and law["kind"] == mf.Tokens.__name__
         model = {"drift": self.drift_table, "kappa": self.kappa}
         times = {"kind": "Linspace", "count": FRAME_COUNTS[self.space]}
         solve: dict[str, Any] = {"t_span": [0.0, self.t_end], "t_eval": times}
@@ -235,9 +227,9 @@ class Scene(Kind, family=True):
             }
         return tables
 
-    def configurations(self, file: "UserFile | None" = None) -> dict[str, Configuration]:
+    def configurations(self, file: "UserFile | None" = None) -> dict[str, mf.Configuration]:
         """The configurations by the names of their layers, "density" and "tokens"."""
-        return {name: parse_config(table) for name, table in self.tables(file).items()}
+        return {name: mf.parse_config(table) for name, table in self.tables(file).items()}
 
 
 def _read(text: str) -> Any:
@@ -286,64 +278,60 @@ class UserFile:
             return cls._of_result(path)
         if path.suffix == ".toml":
             return cls._of_configuration(path)
-        raise MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
+        raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
 
     @classmethod
     def _of_result(cls, path: Path) -> "UserFile":
-        run = load(path)
-        state = run.final if isinstance(run, Solution) else None
-        fits = isinstance(state, Density | Tokens) and not state.shape and state.dimension in (2, 3)
-        fits = fits and not (isinstance(state, Density) and type(state.space) not in _SPACE_CLASSES)
-        fits = fits and len(state) <= MOST_TOKENS if isinstance(state, Tokens) else fits
-        if not fits or state is None:
-            raise MeanfieldError(
+        run = mf.load(path)
+        if not isinstance(run, mf.Solution) or not _fits(run.final):
+            raise mf.MeanfieldError(
                 f"{path}: expected the run of a density on Circle or Sphere, or of at most "
                 f"{MOST_TOKENS} tokens there; got {run!r}."
             )
-        if isinstance(state, Tokens):
-            table = describe(state)
-        else:
-            table = {"kind": "LastState", "file": str(path)}
+        state, table = run.final, {"kind": "LastState", "file": str(path)}
+        table = mf.describe(state) if isinstance(state, mf.Tokens) else table
         return cls._with_model(path, table, state, run.model)
 
     @classmethod
     def _of_configuration(cls, path: Path) -> "UserFile":
-        config = read_config(path)
-        if not isinstance(config, Run):
-            raise MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
-        law, space = config.tables["initial"], config.tables.get("space")
-        of_density = isinstance(law, DensityLaw) and type(space) in _SPACE_CLASSES
+        config = mf.read_config(path)
+        if config.work != "solve":
+            raise mf.MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
         state = config.begin()
-        fits = not state.shape and state.dimension in (2, 3)
-        few = isinstance(state, Tokens) and len(state) <= MOST_TOKENS and state.on_sphere
-        if not (fits and (of_density or few)):
-            raise MeanfieldError(
+        if not _fits(state):
+            raise mf.MeanfieldError(
                 f"{path}: initial: expected a law of a density on Circle or Sphere, or at most "
                 f"{MOST_TOKENS} tokens there; got {state!r}."
             )
-        table = describe(law if of_density else state)
+        table = mf.describe(state if isinstance(state, mf.Tokens) else config.tables["initial"])
         return cls._with_model(path, table, state, config.tables["model"])
 
     @classmethod
     def _with_model(cls, path: Path, law: dict[str, Any], state: Any, model: Any) -> "UserFile":
         """A file whose scene has drift, beta and kappa of a model, if the page can show them."""
         space = "Circle" if state.dimension == 2 else "Sphere"
-        values = {"drift": describe(model.drift)["kind"]} | {
+        values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
         }
         kept = {name: values[name] for name in ("drift", "beta", "kappa") if name in values}
         try:
-            scene = build(Scene, {"space": space, "start": "file", **kept})
-        except ConfigError as error:
-            raise MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
+            scene = mf.build(Scene, {"space": space, "start": "file", **kept})
+        except mf.ConfigError as error:
+            raise mf.MeanfieldError(f"{path}: the page cannot show its model: {error}") from error
         return cls(path.name, space, law, scene)
 
 
-_SPACE_CLASSES = tuple(PAGE_SPACES.values())
+def _fits(state: Any) -> bool:
+    """True for a state that the page can show: one density, or few tokens, on Circle or Sphere."""
+    if isinstance(state, mf.Tokens):
+        fits = state.on_sphere and len(state) <= MOST_TOKENS
+    else:
+        fits = isinstance(state, mf.Density) and type(state.space) in PAGE_SPACES.values()
+    return fits and not state.shape and state.dimension in (2, 3)
 
 
 def _owned(file: UserFile | None, space: str) -> UserFile:
     if file is None:
-        raise MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
+        raise mf.MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
     fitting("space", space, f"{file.space}, that of {file.name}", space == file.space)
     return file

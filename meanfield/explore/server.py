@@ -23,15 +23,15 @@ import tornado.httpserver
 import tornado.web
 import tornado.websocket
 
-from ..core.errors import MeanfieldError, UnresolvedWarning
-from ..core.forms import REFUSED
-from ..core.kinds import describe, parameters_of
+from meanfield import MeanfieldError, UnresolvedWarning, describe
+from meanfield.extending import parameters_of
+
 from .connections import Doors, Listening, Sparing
 from .drawings import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings
 from .export import exported, is_figure
 from .frames import DRAWN_DEGREES
 from .outbox import Outbox
-from .scene import LONGEST_TEXT, PAGE_SPACES, Scene, UserFile
+from .scene import LONGEST_TEXT, PAGE_SPACES, REFUSED, Scene, UserFile
 from .sessions import NO_SCENE, Session, Studio
 
 PAGE_FOLDER = Path(__file__).parent / "page"
@@ -59,7 +59,7 @@ def hello(file: UserFile | None) -> dict[str, Any]:
     """The first message to a page: the parameters of a scene, their ranges, and colours."""
     import matplotlib
 
-    from ..plotting.theme import DENSITY_MAP, PALETTE
+    from meanfield.plotting.theme import DENSITY_MAP, PALETTE
 
     parameters = parameters_of(Scene)
     first = Scene() if file is None else file.scene

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ..app.tasks import Configuration
-from ..core.errors import MeanfieldError
-from ..core.forms import REFUSED
-from ..solving.progress import stopped_when
+from meanfield import Configuration
+from meanfield.extending import stopped_when
+
 from .diagrams import branches_of, plane_of
 from .frames import Frame, play
-from .scene import Scene, UserFile
+from .scene import REFUSED, Scene, UserFile
 
 MOST_SESSIONS = 8
 RUN_THREADS, DIAGRAM_THREADS = (
@@ -241,7 +240,7 @@ class Session:
         try:
             with stopped_when(stopped):
                 diagram = self._studio.cached(key) or compute(scene)
-        except (*REFUSED, MeanfieldError) as error:
+        except REFUSED as error:
             self.tell(version, header | {"message": str(error)})
             return
         except Exception as error:  # a defect, which must not be silent in a thread

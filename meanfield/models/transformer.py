@@ -11,6 +11,7 @@ import numpy as np
 from ..core.checks import common_shape
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
+from ..core.provided import FIGURES, Rows, Shown
 from .common_noise import CommonNoise
 from .drift import Drift
 from .influence import CausalOrWord, Coupling, FrequencyOfIndex
@@ -20,8 +21,10 @@ from .parameters import NoiseParameter, at
 from .pointwise import FeedForward, Pointwise, values_at
 from .zonal import ZonalDrift
 
+PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 
-class Transformer(Kind, family=True):
+
+class Transformer(Kind, Shown, family=True):
     """Mean-field attention with noise: d mu/dt = (1/kappa) L* mu - div(mu v[mu]).
 
     The law of tokens that follow dX = v[mu_t](X) dt + sqrt(2/kappa) dW on the unit sphere.
@@ -87,8 +90,8 @@ class Transformer(Kind, family=True):
 
     default_kind: ClassVar[str | None] = "Transformer"
     _internal: ClassVar[str] = (
-        "at_each_place by_place feedforward_at feedforward_in has_independent_noise keeps_axes "
-        "is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
+        "at_each_place by_place card feedforward_at feedforward_in has_independent_noise "
+        "keeps_axes is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
     )
 
     drift: Drift
@@ -292,10 +295,12 @@ class Transformer(Kind, family=True):
         common = {} if self.common is None else {"common_kappa": self.common.kappa}
         return {**self.drift.parameters, **kappa, **common}
 
-    def _repr_html_(self) -> str:
-        from ..plotting.cards import of_model
-
-        return of_model(self)
+    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
+        """The parts, and the velocity that one token gives to another at each angle."""
+        parts = {name: getattr(self, name) for name in PARTS}
+        rows = [(name, f"{part}") for name, part in parts.items() if part is not None]
+        title = type(self.drift).__doc__ or type(self).__name__
+        return title.strip().splitlines()[0], rows, lambda: FIGURES["pull"](self)
 
     def __repr__(self) -> str:
         name, _, rest = super().__repr__().partition("drift=")

@@ -1,6 +1,7 @@
 """Trained networks compared with the theory: replays, probes, attributions, fits of flows."""
 
-from ..core.public_names import with_hint
+from meanfield.extending import with_hint
+
 from .advice import Advice, advise
 from .attribution import attribute
 from .fitting import Fit, fit

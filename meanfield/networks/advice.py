@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import fitting, generator, real, whole_number
-from ..models import Attention, FeedForward, PerLayer, Transformer
-from ..models.activations import ACTIVATIONS
-from ..models.normalisation import Normalisation, PeriLN, PostLN, PreLN
-from ..solving import solve
-from ..states import Tokens
-from ..steppers import Layers
+import meanfield as mf
+from meanfield.extending import fitting, generator, real, whole_number
+from meanfield.steppers import Layers
+
 from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
 from .initialisation import NORMAL_RULE, Overlaps, Sizes, layers_of
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEARCHED_DEPTHS = 100  # times the depth, up to which a collapse is looked for
-PLACEMENTS = {"Post-LN": PostLN(), "Pre-LN": PreLN(), "Peri-LN": PeriLN()}
+PLACEMENTS = {"Post-LN": mf.PostLN(), "Pre-LN": mf.PreLN(), "Peri-LN": mf.PeriLN()}
 FEWEST_ADVISED_TOKENS = 8  # critical contexts: at fewer tokens nothing is critical
 LARGEST_LOGITS = 30.0  # logits: some four times the critical ones of a million tokens
 LARGEST_LENGTH = 1e50  # lengths, whose squares and their products are floats
@@ -34,7 +31,7 @@ def advise(
     d: int,
     depth: int,
     heads: int = 1,
-    normalisation: Normalisation = PLACEMENTS["Pre-LN"],
+    normalisation: mf.Normalisation = PLACEMENTS["Pre-LN"],
     *,
     logits: float = 1.0,
     values: float = 1.0,
@@ -119,7 +116,7 @@ def advise(
     depth, heads = whole_number("depth", depth), whole_number("heads", heads)
     fitting("heads", heads, "a divisor of d with d/heads >= 4", d % heads == 0 and d >= 4 * heads)
     wanted = "a Normalisation without norms that have gains, as mf.PreLN()"
-    kind = isinstance(normalisation, Normalisation)
+    kind = isinstance(normalisation, mf.Normalisation)
     fitting("normalisation", normalisation, wanted, kind, TypeError)
     fitting("normalisation", normalisation, wanted, not normalisation.norms)
     logits = real(
@@ -128,8 +125,8 @@ def advise(
     strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
     strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
     fitting("values and identity", (values, identity), "not both 0", values or identity)
-    is_known = isinstance(activation, str) and activation in ACTIVATIONS
-    fitting("activation", activation, f"one of {', '.join(ACTIVATIONS)}", is_known)
+    is_known = isinstance(activation, str) and activation in mf.activations.ACTIVATIONS
+    fitting("activation", activation, f"one of {', '.join(mf.activations.ACTIVATIONS)}", is_known)
     rho = real("rho", rho, f"between {-1 / (n - 1):.6g} = -1/(n - 1) and 1",
                lambda x: -1 / (n - 1) < x < 1)  # fmt: skip
     threshold = real("threshold", threshold, "above rho, and below 1", lambda x: rho < x < 1)
@@ -187,7 +184,7 @@ class Advice:
 
     sizes: Sizes
     depth: int
-    normalisation: Normalisation
+    normalisation: mf.Normalisation
     rho: float
     radius: float
     threshold: float
@@ -198,11 +195,11 @@ class Advice:
     def _overlaps(self) -> Overlaps:
         return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
 
-    def _layers(self, normalisation: Normalisation) -> Any:
+    def _layers(self, normalisation: mf.Normalisation) -> Any:
         return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
 
     @property
-    def placements(self) -> Mapping[str, Normalisation]:
+    def placements(self) -> Mapping[str, mf.Normalisation]:
         """The advised normalisation, and Post-, Pre- and Peri-LN, by name."""
         name = next((k for k, v in PLACEMENTS.items() if v == self.normalisation), None)
         return PLACEMENTS if name else {repr(self.normalisation): self.normalisation} | PLACEMENTS
@@ -278,7 +275,7 @@ class Advice:
 
     # Measured ------------------------------------------------------------------------------
 
-    def model(self, rng: Any) -> Transformer:
+    def model(self, rng: Any) -> mf.Transformer:
         """A model with random weights of the advised sizes, for `solve` with `steppers.Layers`.
 
         Entries are independent and normal. Its time is `step` a layer:
@@ -294,8 +291,8 @@ class Advice:
         def drawn(*shape: int, size: float) -> Any:
             return size * random.standard_normal((self.depth, *shape))
 
-        def by_layer(matrices: Any) -> PerLayer:
-            return PerLayer(matrices, duration=s.step)
+        def by_layer(matrices: Any) -> mf.PerLayer:
+            return mf.PerLayer(matrices, duration=s.step)
 
         Q, K = (drawn(s.heads, k, s.d, size=s.d**-0.5) for _ in range(2))
         V, output = (drawn(s.heads, *shape, size=size) for shape, size in
@@ -303,18 +300,20 @@ class Advice:
         options: dict[str, Any] = {"V": by_layer(V), "output": by_layer(output)}
         if s.identity:
             options = {"V": by_layer(output @ V + s.identity / s.heads * np.eye(s.d))}
-        drift = Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **options)
+        drift = mf.Attention(by_layer(Q), by_layer(K), beta=s.logits * s.d / np.sqrt(k), **options)
         forward = None
         if s.feed_forward:
             m, (x, mass) = 4 * s.d, NORMAL_RULE
-            square = (mass * ACTIVATIONS[s.activation](s.inner * x) ** 2).sum() / mass.sum()
+            square = (
+                mass * mf.activations.ACTIVATIONS[s.activation](s.inner * x) ** 2
+            ).sum() / mass.sum()
             outer = drawn(s.d, m, size=s.feed_forward / np.sqrt(s.d * m * square))
             inner = drawn(m, s.d, size=s.inner)
-            forward = FeedForward(by_layer(inner), by_layer(outer),
-                                  activation=ACTIVATIONS[s.activation])  # fmt: skip
-        return Transformer(drift, normalisation=self.normalisation, feedforward=forward)
+            forward = mf.FeedForward(by_layer(inner), by_layer(outer),
+                                  activation=mf.activations.ACTIVATIONS[s.activation])  # fmt: skip
+        return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
-    def tokens(self, rng: Any) -> Tokens:
+    def tokens(self, rng: Any) -> mf.Tokens:
         """Random tokens whose cosines have the mean rho >= 0, with the radius of the advice.
 
         Raises
@@ -325,10 +324,12 @@ class Advice:
         if self.rho < 0:
             raise ValueError(f"Random tokens have rho >= 0; got rho = {self.rho:g}.")
         random, s = generator(rng), self.sizes
-        x = np.sqrt(1 - self.rho) * Tokens.uniform(s.n, s.d, rng=random).x
-        x = x + np.sqrt(self.rho) * Tokens.uniform(1, s.d, rng=random).x
+        x = np.sqrt(1 - self.rho) * mf.Tokens.uniform(s.n, s.d, rng=random).x
+        x = x + np.sqrt(self.rho) * mf.Tokens.uniform(1, s.d, rng=random).x
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        return Tokens(x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None)
+        return mf.Tokens(
+            x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None
+        )
 
     def measure(self, networks: int = 1, *, rng: Any = 0) -> "xr.Dataset":
         """Draw networks and run them: `mean_cosine` by (network, layer), and `collapse`.
@@ -349,7 +350,7 @@ class Advice:
         for _ in range(networks):
             model, start = self.model(random), self.tokens(random)
             times = step * np.arange(self.depth + 1)
-            run = solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
+            run = mf.solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
                         progress=False)  # fmt: skip
             rows.append(run.observables["mean_cosine"].values)
         cosines = np.array(rows)
@@ -395,10 +396,9 @@ class Advice:
         return "\n".join([title, *(f"  {one}" for one in self.words)])
 
     def _repr_html_(self) -> str:
-        from ..plotting.cards import card
+        from meanfield.plotting import result_card
 
-        title, *rows = repr(self).splitlines()
-        return card(title, [[row.strip()] for row in rows], self.plot)
+        return result_card(self)
 
     def plot(self) -> "Figure":
         """Mean cosines and tokens looked at by layer, for each placement of the normalisation."""

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.checks import fitting, positive
-from ..core.errors import UnresolvedWarning
+from meanfield import UnresolvedWarning
+from meanfield.extending import fitting, positive
+
 from .heads import heads_of
 from .quantities import Quantity
 from .trace import Trace

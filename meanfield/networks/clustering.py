@@ -1,12 +1,26 @@
 """Clusters of the tokens of a layer: modes by mean-shift, and Renyi centres of sequences."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..states.clusters import labels_of_inner_products
+from .quantities import directions
+
+if TYPE_CHECKING:
+    from .trace import Trace
 
 REST_STEP, SAME_MODE = 1e-7, 0.01  # in bandwidths
 MERGED_PATHS = 1e-5  # radians: paths that are so close have one limit
+MEAN_SHIFT_BETAS = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # tried for clusters of words
+SMALLEST_CLUSTER = 3  # tokens
 MEAN_SHIFT_STEPS, STEPS_BETWEEN_MERGERS = 2000, 10
+
+
+def linked(products: np.ndarray, angle: float) -> np.ndarray:
+    """Labels (n,) of single linkage up to an angle, from inner products (n, n) of unit vectors."""
+    from scipy.sparse.csgraph import connected_components
+
+    return connected_components(products >= np.cos(angle), directed=False)[1].astype(np.int64)
 
 
 def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
@@ -36,11 +50,11 @@ def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
         if not len(moving):
             break
         if step % STEPS_BETWEEN_MERGERS == STEPS_BETWEEN_MERGERS - 1:
-            same = labels_of_inner_products(y @ y.T, min(MERGED_PATHS, SAME_MODE * width))
+            same = linked(y @ y.T, min(MERGED_PATHS, SAME_MODE * width))
             first = np.unique(same, return_index=True)[1]
             y, path = y[first], same[path]
             moving = np.unique(same[moving])
-    apart = labels_of_inner_products(y @ y.T, SAME_MODE * width)[path]
+    apart = linked(y @ y.T, SAME_MODE * width)[path]
     sizes = np.bincount(apart)
     return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[apart]
 
@@ -57,3 +71,24 @@ def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
         if not near[j, centres].any():
             centres.append(j)
     return len(centres), strong
+
+
+def clusters_of(trace: "Trace") -> tuple[float, list[list[str]]]:
+    """Clusters of words in the last layer of the first text, by mean-shift.
+
+    At the inverse temperature, of those tried, at which clusters of three tokens or more hold most
+    tokens but for those of the largest: at small ones all tokens are one cluster, at large ones
+    each is alone.
+    """
+    x, _ = directions(trace.hidden[0][-1])
+    best: tuple[int, float, np.ndarray] = (-1, MEAN_SHIFT_BETAS[0], np.zeros(len(x), dtype=int))
+    for beta in MEAN_SHIFT_BETAS:
+        labels = modes_of(x, beta)
+        sizes = np.bincount(labels)
+        others = int(sizes[1:][sizes[1:] >= SMALLEST_CLUSTER].sum())  # the largest is the first
+        if others > best[0]:
+            best = others, beta, labels
+    _, beta, labels = best
+    words = np.array(trace.words[0] if trace.words else [str(k) for k in range(len(x))], object)
+    return beta, [list(words[labels == k]) for k in range(labels.max() + 1)
+                  if (labels == k).sum() >= SMALLEST_CLUSTER]  # fmt: skip

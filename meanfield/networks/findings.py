@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..core.arrays import shown
+from meanfield.extending import shown
+
 from .nulls import NULLS_IN_WORDS
+from .quantities import directions
 from .resampling import interval, means_over_pairs, rank_correlation
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ OUTLIER_DEVIATIONS, OUTLIER_GAP = (
     0.3,
 )  # standard deviations, by the median deviation, and the least difference
 OUTLIERS_NAMED = 5  # outliers of a text that are named
+UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
+LAYERS_LISTED = 13  # layers of which each number is written out
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
@@ -116,6 +120,26 @@ def in_ranges(numbers: Sequence[int]) -> list[str]:
         words += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
         start = end
     return words
+
+
+def of_order(trace: "Trace") -> list[Finding]:
+    """A finding on arrays whose first axis does not look like layers; none for others."""
+    if trace.streams:
+        return []
+    x = [directions(h)[0] for h in trace.hidden]
+    later, beside = (
+        float(np.mean([(a * b).sum(axis=-1).mean() for a, b in pairs]))
+        for pairs in ([(h[:-1], h[1:]) for h in x], [(h[:, :-1], h[:, 1:]) for h in x])
+    )
+    chance = UNRELATED_ERRORS / np.sqrt(sum(h[1:].size for h in x))
+    if later >= max(beside, chance):
+        return []
+    text = (
+        f"Tokens have the mean cosine {later:.2g} with themselves a layer later, and {beside:.2g} "
+        "with the next token of the text: layers of one residual stream are closer. The first axis "
+        "of hidden states is that of layers; of an array h (n, layers, d) give h.swapaxes(0, 1)."
+    )
+    return [Finding("Consecutive layers are unrelated", "", text)]
 
 
 def of_layers(changes: Changes) -> list[Finding]:

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..models.activations import ACTIVATIONS
-from ..models.normalisation import Normalisation
+import meanfield as mf
+
 from .contexts import of_gaussian
 
 LENGTH_RULE = np.polynomial.hermite_e.hermegauss(12)
@@ -103,7 +103,7 @@ def apart(activation: str, inner: float, gap: float) -> float:
 
     From the differences phi(a) - phi(a'), without cancellation where the gap is small.
     """
-    phi, (x, mass) = ACTIVATIONS[activation], NORMAL_RULE
+    phi, (x, mass) = mf.activations.ACTIVATIONS[activation], NORMAL_RULE
     mass = np.outer(mass, mass) / mass.sum() ** 2
     middle, off = np.sqrt(1 - gap / 2) * x[:, None], np.sqrt(gap / 2) * x
     first, second = phi(inner * (middle + off)), phi(inner * (middle - off))
@@ -112,7 +112,7 @@ def apart(activation: str, inner: float, gap: float) -> float:
 
 
 def layers_of(
-    sizes: Sizes, overlaps: Overlaps, normalisation: Normalisation, start: float, radius: float
+    sizes: Sizes, overlaps: Overlaps, normalisation: mf.Normalisation, start: float, radius: float
 ) -> Any:
     """Yield 1 - rho, r and own before the first layer and after each, without end.
 
@@ -140,7 +140,7 @@ def layers_of(
         square, layer = longer if grows else square, layer + 1
 
 
-def _rate(normalisation: Normalisation, t: float, step: float, length: float) -> float:
+def _rate(normalisation: mf.Normalisation, t: float, step: float, length: float) -> float:
     """The factor s f by which the normalisation scales an output of this length."""
     u = normalisation.updated(t, np.array([length, 0.0]))
     return step * float(np.linalg.norm(u)) / length

@@ -1,34 +1,26 @@
 """One layer of a network: replayed as it is, and as models of this package.
 
-The formulas of norms, positions and activations are those of `models`, of any precision.
+Replays are in the precision of the weights, models in double precision.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..models.activations import ACTIVATIONS
-from ..models.attention import Attention
-from ..models.normalisation import PostLN, PreLN
-from ..models.norms import LayerNorm, Norm, RMSNorm, standardised
-from ..models.pointwise import FeedForward
-from ..models.positional import PositionalEncoding
-from ..models.transformer import Transformer
+import meanfield as mf
+
 from .sublayers import attend, by_heads, in_rows
 
-ACTIVATION_NAMES = {  # of activations in config.json, and here
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "quick_gelu": "quick_gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
+ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
+    "gelu": mf.activations.gelu,
+    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), mf.activations.gelu_tanh),
+    "quick_gelu": mf.activations.quick_gelu,
+    "relu": mf.activations.relu,
+    **dict.fromkeys(("silu", "swish"), mf.activations.silu),
+    "tanh": np.tanh,
 }
 
 
@@ -64,15 +56,17 @@ class Gain(NamedTuple):
     epsilon: float
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        y = standardised(x, self.epsilon, centred=self.bias is not None) * self.gain
+        if self.bias is not None:
+            x = x - x.mean(axis=-1, keepdims=True)
+        y = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + self.epsilon) * self.gain
         return y if self.bias is None else y + self.bias
 
     @property
-    def model(self) -> Norm:
+    def model(self) -> mf.Norm:
         """This norm as one of the package, in double precision."""
         if self.bias is None:
-            return RMSNorm(self.gain, self.epsilon)
-        return LayerNorm(self.gain, self.bias, self.epsilon)
+            return mf.RMSNorm(self.gain, self.epsilon)
+        return mf.LayerNorm(self.gain, self.bias, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -107,7 +101,7 @@ class Layer:
     shared: int
     causal: bool
     activation: str
-    positions: PositionalEncoding | None = None
+    positions: mf.PositionalEncoding | None = None
 
     # Replayed ------------------------------------------------------------------------------
 
@@ -140,27 +134,27 @@ class Layer:
         return self.maps["output"](mixed), weights
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
-        inner, activation = self.maps["inner"](x), ACTIVATIONS[ACTIVATION_NAMES[self.activation]]
+        inner, activation = self.maps["inner"](x), ACTIVATIONS[self.activation]
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
         return self.maps["outer"](activation(self.maps["gate"](x)) * inner)
 
     # As models -----------------------------------------------------------------------------
 
-    def model(self) -> Transformer:
+    def model(self) -> mf.Transformer:
         """The whole layer, exactly: of hidden states ``Tokens(h, on_sphere=False)``.
 
         ``solve(layer.model(), tokens, (0, 1), scheme=steppers.Layers, dt=1.0)`` moves them as the
         network does.
         """
-        placement = PostLN if self.norms_after else PreLN
-        return Transformer(
+        placement = mf.PostLN if self.norms_after else mf.PreLN
+        return mf.Transformer(
             self._attention(None),
             normalisation=placement(*(norm.model for norm in self.norms)),
             feedforward=self._feed_forward(None),
         )
 
-    def attention(self) -> Attention:
+    def attention(self) -> mf.Attention:
         """The attention of the layer as a drift on the input of its sublayer.
 
         Where norms stand after sublayers, the inputs are hidden states,
@@ -170,11 +164,11 @@ class Layer:
         """
         return self._attention(None if self.norms_after else self.norms[0])
 
-    def feed_forward(self) -> FeedForward:
+    def feed_forward(self) -> mf.FeedForward:
         """The feed-forward map of the layer on the input of its sublayer: see `attention`."""
         return self._feed_forward(None if self.norms_after else self.norms[1])
 
-    def _attention(self, norm: Gain | None) -> Attention:
+    def _attention(self, norm: Gain | None) -> mf.Attention:
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
@@ -185,7 +179,7 @@ class Layer:
         size = options["V"].shape[1]
         if output.bias is not None:
             options["output_bias"] = output.bias
-        return Attention(
+        return mf.Attention(
             **options,
             output=output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1),
             beta=1 / math.sqrt(options["Q"].shape[1]),
@@ -199,14 +193,14 @@ class Layer:
         split = array.reshape(-1, size, *array.shape[1:])
         return np.repeat(split, self.heads // len(split), axis=0)
 
-    def _feed_forward(self, norm: Gain | None) -> FeedForward:
+    def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
         gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
-        return FeedForward(
+        return mf.FeedForward(
             inner.matrix,
             outer.matrix,
             inner.bias,
-            ACTIVATIONS[ACTIVATION_NAMES[self.activation]],
+            ACTIVATIONS[self.activation],
             outer_bias=outer.bias,
             gate=gate.matrix if gate.matrix.size else None,
             gate_bias=gate.bias,

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from ..core.checks import as_given
-from ..core.errors import ConfigError
-from ..models.positional import Rotary
+from meanfield import ConfigError, Rotary
+from meanfield.extending import as_given
+
 from .layer import Layer
 from .network import OTHER_MODELS, Network
 

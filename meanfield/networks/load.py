@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given, check_memory, fitting, generator, path_of
-from ..core.errors import ConfigError, StorageError
+from meanfield import ConfigError, StorageError
+from meanfield.extending import as_given, check_memory, fitting, generator, path_of, shown
+
 from .bert import Albert, Bert, DistilBert, Roberta
 from .gpt2 import GPT2
 from .llama import Llama, Mistral, Qwen2

@@ -11,15 +11,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given, check_memory, generator, whole_number
-from ..core.errors import ConfigError, ShortenedWarning, StorageError
-from ..core.files import regular_file
-from ..core.kinds import Kind
-from ..models.norms import Norm
-from ..models.parameters import PerLayer
-from ..models.transformer import Transformer
-from .layer import ACTIVATION_NAMES, Affine, Gain, Layer
+from meanfield import ConfigError, Norm, PerLayer, ShortenedWarning, StorageError, Transformer
+from meanfield.extending import (
+    Kind,
+    as_given,
+    check_memory,
+    generator,
+    regular_file,
+    shown,
+    whole_number,
+)
+
+from .layer import ACTIVATIONS, Affine, Gain, Layer
 from .options import FIXED_OPTIONS, HARMLESS_OPTIONS
 from .safetensors import write
 from .tokenizer import Tokenizer
@@ -104,11 +107,11 @@ class Network(ABC):
     @classmethod
     def check_size(cls, key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
         """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
+        wanted = f"a whole number >= {least} and below {bound}"
+        if value is None:
+            raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
         if type(value) is not int or not least <= value < bound:
-            raise ConfigError(
-                f"config.json: {key} must be a whole number >= {least} and below {bound}, found "
-                f"{as_given(value)}."
-            )
+            raise ConfigError(f"config.json: {key} must be {wanted}, found {as_given(value)}.")
 
     @classmethod
     def check_number(cls, key: str, value: Any) -> None:
@@ -120,9 +123,9 @@ class Network(ABC):
     def check_activation(cls, key: str, config: dict, default: str) -> None:
         """Raise ConfigError unless the activation is supported."""
         activation = config.get(key, default)
-        if not isinstance(activation, str) or activation not in ACTIVATION_NAMES:
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
             raise ConfigError(
-                f"config.json: {key} must be one of {', '.join(ACTIVATION_NAMES)}, found "
+                f"config.json: {key} must be one of {', '.join(ACTIVATIONS)}, found "
                 f"{as_given(activation)}."
             )
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, generator, whole_number
+from meanfield.extending import as_given, fitting, generator, whole_number
+
 from .load import untrained
 from .trace import Trace
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def of_fit(fit: "Fit") -> "Figure":
     """Parameters with intervals, the test of fit, and errors of held-out predictions."""
-    from ..plotting.theme import PALETTE, figure, style
+    from meanfield.plotting.theme import PALETTE, figure, style
 
     bars = PALETTE[0], PALETTE[5]  # dark and light
     with style():
@@ -50,7 +50,7 @@ def of_fit(fit: "Fit") -> "Figure":
 
 def of_advice(advice: "Advice") -> "Figure":
     """Mean cosines and numbers of attended tokens, by layer and placement."""
-    from ..plotting.theme import INK, PALETTE, figure, style
+    from meanfield.plotting.theme import INK, PALETTE, figure, style
 
     dashes = "-", "--", ":", "-."
     with style():

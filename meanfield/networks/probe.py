@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.checks import boolean, fitting, real, whole_number
-from ..distances import wasserstein
-from ..states import Tokens
-from ..states.clusters import labels_of_inner_products
-from .clustering import modes_of, renyi_centres
+from meanfield import Tokens, wasserstein
+from meanfield.extending import boolean, fitting, real, whole_number
+
+from .clustering import linked, modes_of, renyi_centres
 from .heads import heads_of, spectra_of
 from .hidden_states import check_states, texts_of
 from .quantities import EffectiveRank, Energy, MeanCosine, checked_beta, directions
@@ -229,7 +228,7 @@ def _of_layer(
         "effective_rank": ((), EffectiveRank().value(x), "effective rank"),
         "norm": ((), lengths.mean(), "mean length"),
         "norm_spread": ((), lengths.std(), "standard deviation of lengths"),
-        "clusters": (("angle",), [labels_of_inner_products(products, angle).max() + 1
+        "clusters": (("angle",), [linked(products, angle).max() + 1
                                   for angle in angles], "clusters, single linkage"),
     }  # fmt: skip
     if modes:

@@ -28,7 +28,7 @@ NULL_STYLES = {
 
 def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
     """Quantities by layer; bars and bands are intervals and the range of null models."""
-    from ..plotting.theme import PALETTE, figure, style
+    from meanfield.plotting.theme import PALETTE, figure, style
 
     with style():
         page = figure(width=8.4, height=5.6)
@@ -97,7 +97,7 @@ def _plain_numbers(ax: "Axes") -> None:
 
 def _beside(ax: "Axes", null: "xr.DataArray") -> None:
     """Draw null models: means, and the range of draws."""
-    from ..plotting.theme import PALETTE
+    from meanfield.plotting.theme import PALETTE
 
     for kind in map(str, null["null"].values):
         marks, colour = NULL_STYLES[kind]
@@ -110,7 +110,7 @@ def _beside(ax: "Axes", null: "xr.DataArray") -> None:
 
 def of_cosines(layers: "xr.Dataset") -> "Figure":
     """The law of the cosines of pairs, layer by layer."""
-    from ..plotting.theme import figure, style
+    from meanfield.plotting.theme import figure, style
 
     with style():
         page = figure(width=6.4, height=2.9)
@@ -128,7 +128,7 @@ def _shades(count: int) -> np.ndarray:
     """Colours of a number of layers, in their order."""
     from matplotlib import colormaps
 
-    from ..plotting.theme import ORDER_MAP
+    from meanfield.plotting.theme import ORDER_MAP
 
     return colormaps[ORDER_MAP](np.linspace(*LAYER_SHADES, count))
 
@@ -150,7 +150,7 @@ def of_histograms(layers: "xr.Dataset") -> "Figure":
 
     Means over texts; of more than 16 layers as many that are evenly spaced, the last among them.
     """
-    from ..plotting.theme import PALETTE, figure, style
+    from meanfield.plotting.theme import PALETTE, figure, style
 
     total = len(layers.layer)
     shown = np.unique(np.linspace(0, total - 1, min(total, HISTOGRAM_PANELS)).round().astype(int))
@@ -178,7 +178,7 @@ def of_histograms(layers: "xr.Dataset") -> "Figure":
 
 def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
     """Changes of quantities by sublayer, as bars for each layer."""
-    from ..plotting.theme import figure, style
+    from meanfield.plotting.theme import figure, style
 
     with style():
         page = figure(width=4.2 * len(parts), height=3.1)
@@ -191,7 +191,7 @@ def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
 
 
 def _bars(ax: "Axes", split: "xr.Dataset") -> None:
-    from ..plotting.theme import INK, PALETTE
+    from meanfield.plotting.theme import INK, PALETTE
 
     part = split.part.mean("text")
     blocks, names = split.block.values, list(map(str, split.sublayer.values))
@@ -212,7 +212,7 @@ def _bars(ax: "Axes", split: "xr.Dataset") -> None:
 
 def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
     """Parts of heads in the mean cosine, against traces of value matrices and temperatures."""
-    from ..plotting.theme import INK, figure, style
+    from meanfield.plotting.theme import INK, figure, style
 
     with style():
         page = figure(width=8.4, height=3.0)
@@ -259,7 +259,7 @@ def svg(page: "Figure", key: str, title: str, description: str) -> str:
     """
     from html import escape
 
-    from ..plotting.theme import INK, style
+    from meanfield.plotting.theme import INK, style
 
     buffer = StringIO()
     with style():

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..core.checks import real
-from ..dynamics.observables import LEAST_EIGENVALUE_SHARE, rank_of
+from meanfield.extending import real
 
+LEAST_SHARE = 1e-14  # of eigenvalues; smaller ones are rounding
 LARGEST_BETA = 500.0  # exp(beta) is a number of double precision
 
 
@@ -93,16 +93,15 @@ class EffectiveRank(Quantity):
     def value(self, h):
         x, _ = directions(h)
         shares = np.linalg.eigvalsh(smaller_gram(x) / len(x))
-        return float(rank_of(np.where(shares > LEAST_EIGENVALUE_SHARE, shares, 0)))
+        return float(np.exp(-(shares * log_shares(shares)).sum()))
 
     def gradient(self, h):
         x, lengths = directions(h)
         n, d = x.shape
         shares, vectors = np.linalg.eigh(smaller_gram(x) / n)
-        some = shares > LEAST_EIGENVALUE_SHARE
-        logs = np.log(np.where(some, shares, 1.0))
+        logs = log_shares(shares)
         rank = np.exp(-(shares * logs).sum())
-        slopes = np.where(some, -rank * (logs + 1), 0.0)
+        slopes = np.where(shares > LEAST_SHARE, -rank * (logs + 1), 0.0)
         slope = (vectors * slopes) @ vectors.T
         return in_hidden(x, lengths, 2 / n * (x @ slope if d < n else slope @ x))
 
@@ -124,6 +123,11 @@ def directions(h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def in_hidden(x: np.ndarray, lengths: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """The gradient in h of a function of x = h/|h| from its gradient in x."""
     return (gradient - (gradient * x).sum(axis=-1, keepdims=True) * x) / lengths
+
+
+def log_shares(shares: np.ndarray) -> np.ndarray:
+    """Logarithms of shares of eigenvalues; 0 for those that count as 0."""
+    return np.log(np.where(shares > LEAST_SHARE, shares, 1.0))
 
 
 def smaller_gram(x: np.ndarray) -> np.ndarray:

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import shown
-from ..core.checks import as_given
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import as_given, regular_file, shown
+
 from .untrusted_json import object_of
 
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}

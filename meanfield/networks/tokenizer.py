@@ -16,8 +16,8 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import regular_file
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million

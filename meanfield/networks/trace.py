@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import ArrayFile, names_shown
-from ..core.checks import counted, path_of
-from ..core.errors import StorageError
-from ..states import Tokens
+from meanfield import StorageError, Tokens
+from meanfield.extending import ArrayFile, counted, names_shown, path_of
+
 from .hidden_states import STATES_OF_ONE_TEXT, shape_in_words, without_padding
 
 ARRAYS_OF_TEXTS = (

@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..core.arrays import shown
-from ..core.checks import as_given
-from ..core.errors import StorageError
-from ..core.files import regular_file
+from meanfield import StorageError
+from meanfield.extending import as_given, regular_file, shown
 
 
 def json_of(path: Path, largest: int) -> dict[str, Any]:

@@ -18,8 +18,9 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import theme
+from . import cards, sweeps, theme  # noqa: F401  cards and sweeps register figures
 from .appearance import Appearance
+from .cards import of_result as result_card
 from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
@@ -61,6 +62,7 @@ __all__ = [
     "product_histogram",
     "projection",
     "rates",
+    "result_card",
     "rings",
     "scene",
     "snapshots",

@@ -1,12 +1,10 @@
-"""What notebooks show of an object: a small picture beside a table.
+"""Cards of objects in notebooks: a small picture beside a table.
 
-Objects are told by what they have: `plot`, and their `repr`. A picture that cannot be drawn is left
-out, and the reason stands in its place.
+In place of a picture that cannot be drawn stands the reason.
 """
 
 import base64
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from html import escape
 from io import BytesIO
 from typing import Any
@@ -15,14 +13,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..core.errors import MeanfieldError
+from ..core.provided import FIGURES, Rows, Shown
 from ..models.transformer import Transformer
 from ..results.solution import Solution
 from ..states.contract import State
 from . import theme
 from .appearance import appearance_of
 from .registry import plot
-
-__all__ = ["card", "of_model", "of_result", "of_state", "portrait"]
 
 WIDTH = 360  # pixels of a picture
 SHARP = 2  # pixels of the image for one of the page
@@ -35,31 +32,15 @@ CELL = '<td style="text-align:left">{}</td>'
 IMAGE = (
     '<img alt="{alt}" width="{width}" style="background:white" src="data:image/png;base64,{data}">'
 )
-PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 ANGLES = np.linspace(0.0, np.pi, 181)
 
 
 def of_result(result: Any) -> str:
-    """The lines of its `repr` as a table, and its default figure."""
-    title, *lines = repr(result).splitlines()
-    return card(
-        title, [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines], result.plot
-    )
+    """The card of anything with `plot` and a `repr`, whose lines are its table."""
+    return card(*Shown.card(result))
 
 
-def of_state(state: State) -> str:
-    """What it tells of itself, and its portrait."""
-    return card(repr(state), state.told().items(), lambda: portrait(state))
-
-
-def of_model(model: Transformer) -> str:
-    """Its parts, and the velocity that one token gives to another at each angle, if it is zonal."""
-    parts = {name: getattr(model, name) for name in PARTS}
-    rows = [(name, f"{part}") for name, part in parts.items() if part is not None]
-    title = type(model.drift).__doc__ or type(model).__name__
-    return card(title.strip().splitlines()[0], rows, lambda: _pull(model))
-
-
+@FIGURES.register
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a single state, as `plot` draws the only one of a run, but without a time."""
     heading = {} if options.get("ax") else {"title": ""}  # axes keep theirs
@@ -83,7 +64,9 @@ def alone(state: State) -> Solution:
     )
 
 
-def _pull(model: Transformer) -> Figure:
+@FIGURES.register
+def pull(model: Transformer) -> Figure:
+    """The velocity that one token gives to another at each angle, of a zonal drift."""
     if not model.is_zonal or model.drift.shape:
         raise MeanfieldError("It is drawn for single drifts that depend on inner products alone.")
     drift, t = model.zonal, np.cos(ANGLES)
@@ -99,7 +82,8 @@ def _pull(model: Transformer) -> Figure:
     return page
 
 
-def card(title: str, rows: Iterable[Sequence[str]], draw: Callable[[], Figure]) -> str:
+@FIGURES.register
+def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
     """A title, rows of one or two texts, and a picture, as HTML."""
     try:
         picture = _image(draw(), title)

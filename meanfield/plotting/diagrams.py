@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from ..core.checks import as_given, boolean, fitting, real
 from ..core.forms import TEXT, Many
+from ..core.provided import FIGURES
 from . import theme
 from .labels import describe_drift, label_logarithmic, symbol_of
 from .layouts import panels_in
@@ -51,6 +52,7 @@ LINES = {
 NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
+@FIGURES.register
 def bifurcation(
     diagram: "Diagram",
     *,
@@ -234,6 +236,7 @@ def _value_at(state, y: str) -> float | None:
 # Phase diagrams ------------------------------------------------------------------------------
 
 
+@FIGURES.register
 def phases(
     *diagrams: "PhaseDiagram",
     relative: bool = False,
@@ -405,6 +408,7 @@ SPREAD = 1.96
 BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
+@FIGURES.register
 def rates(
     study: "Study",
     *,

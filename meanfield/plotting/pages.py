@@ -25,6 +25,7 @@ from PIL import Image
 from ..core.checks import check_memory, path_of, real
 from ..core.errors import MeanfieldError
 from ..core.files import check_writable, write_whole
+from ..core.provided import FIGURES
 from ..results.solution import Solution
 from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
@@ -44,7 +45,7 @@ from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
 VIEWING = ("seen_from", "scale", "density")  # options of movies
 TIMES, COLUMNS, MAPS = 6, 5, 4  # so many times of a law, of points, by index, are shown
-PARTS, SCENES = registry.Registry(), registry.Registry()
+PARTS, SCENES = registry.FigureRegistry(), registry.FigureRegistry()
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ def scene(states: type | tuple[type, ...], *spaces: type) -> Callable:
     return SCENES.register("", states, spaces)
 
 
+@FIGURES.register
 def animate(
     solution: Solution,
     path: str | os.PathLike,

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 
 from ..core.checks import as_given, fitting
 from ..core.forms import nearest
+from ..core.provided import FIGURES
 from ..results.solution import Solution
 from . import layouts, theme
 from .appearance import Appearance, describe_states, space_of
@@ -26,7 +27,7 @@ from .spaces import in_words
 Draw = Callable[..., Any]
 
 
-class Registry:
+class FigureRegistry:
     """Functions by name, class of states and class of spaces."""
 
     def __init__(self) -> None:
@@ -70,7 +71,7 @@ def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type,
     return list(product(states if isinstance(states, tuple) else (states,), spaces or (object,)))
 
 
-FIGURES = Registry()
+FIGURE_KINDS = FigureRegistry()
 
 
 class FigureKind:
@@ -147,7 +148,7 @@ def figure(
         if not isinstance(draw, FigureKind):
             known = FigureKind(draw, frame, panels or sheet or ())
         known.drawn += pairs_of(states, spaces)
-        return FIGURES.register(kind, states, spaces)(known)
+        return FIGURE_KINDS.register(kind, states, spaces)(known)
 
     return register
 
@@ -179,7 +180,7 @@ def _name(state: type) -> str:
 
 def kinds_of(solution: Solution) -> dict[str, Draw]:
     """What `plot` can draw of a solution, "overview" first and "observables" last."""
-    found = FIGURES.of(solution)
+    found = FIGURE_KINDS.of(solution)
     last = {kind: found.pop(kind) for kind in ("overview", "observables")}
     return {"overview": last.pop("overview"), **found, **last}
 
@@ -219,6 +220,7 @@ def check_options(solution: Solution, what: str, options: dict, known: list[str]
             )
 
 
+@FIGURES.register
 def plot(solution: Solution, kind: str = "overview", **options: Any) -> Figure:
     """A figure of a solution.
 

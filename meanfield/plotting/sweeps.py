@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.checks import fitting
 from ..core.errors import MeanfieldError
+from ..core.provided import FIGURES
 from ..dynamics.observables import style_of_observable
 from .labels import label_logarithmic, symbol_of
 from .theme import figure, resized, style
@@ -22,6 +23,7 @@ REPLICA = "replica"
 EVEN, LONG = 0.01, 5.0  # steps differ by less, the range is longer: a logarithmic axis
 
 
+@FIGURES.register
 def sweep(
     found: "Sweep",
     name: str = "order_parameter",

@@ -19,6 +19,11 @@ from matplotlib.ticker import LogFormatterSciNotation
 from ..core.checks import positive
 from ..core.files import write_whole
 
+__all__ = [
+    *("CAUTION", "DASHES", "DENSITY_MAP", "FAINT", "GREY_MAP", "INK", "ORDER_MAP", "PALETTE"),
+    *("WARNING", "figure", "style"),
+]
+
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # Of curves in one panel: most of these colours are alike in grey.

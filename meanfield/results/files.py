@@ -25,6 +25,7 @@ from ..core.checks import path_of
 from ..core.errors import StorageError
 from ..core.files import write_whole
 from ..core.kinds import Kind, describe
+from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
 from ..states.contract import Arrays
 
@@ -86,7 +87,7 @@ class Contents:
         return Contents({group: self.header}, arrays, self.long, words)
 
 
-class Result(ReadOnlyArrays, ABC):
+class Result(ReadOnlyArrays, Shown, ABC):
     """The result of a computation, which a file keeps: `load` makes it again, bit for bit.
 
     A class of results is found by its name, which is one of the package's public names.
@@ -125,11 +126,6 @@ class Result(ReadOnlyArrays, ABC):
     def made_with(self) -> list[Any]:
         """The kinds and schemes that it was made with, for citations."""
         return [part for part in vars(self).values() if isinstance(part, Kind)]
-
-    def _repr_html_(self) -> str:
-        from ..plotting.cards import of_result
-
-        return of_result(self)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

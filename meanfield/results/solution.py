@@ -17,7 +17,9 @@ from ..core.checks import as_given, boolean, path_of
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
 from ..core.kinds import build, describe, with_hints
+from ..core.provided import FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
+from ..lowlevel.progress import Progress
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.characteristics import Characteristics
@@ -223,8 +225,6 @@ class Solution(Result):
     @cached_property
     def _measured(self) -> Arrays:
         """`observable_arrays`, with a bar where they take long."""
-        from ..solving.progress import Progress
-
         with Progress("measuring", None) as bar:
             return observable_arrays(self, lambda part: bar.show(part, "measuring"))
 
@@ -338,15 +338,11 @@ class Solution(Result):
         single times; `scale` of densities; `log_time` of those over time; `names` of "observables".
         The page Draw a run has a table of them, and `plotting.plot` the rest.
         """
-        from ..plotting import plot
-
-        return plot(self, kind=kind, **options)
+        return FIGURES["plot"](self, kind=kind, **options)
 
     def animate(self, path: str | Path, **options) -> Path:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
-        from ..plotting import animate
-
-        return animate(self, path_of("path", path), **options)
+        return FIGURES["animate"](self, path_of("path", path), **options)
 
 
 def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
 from ..dynamics.motion import Failure, Motion
 from ..engines import Summation
+from ..lowlevel.progress import Interruption, Progress
 from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
@@ -26,7 +27,6 @@ from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
 from .ensemble import ALL_ENDED, Ensemble, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
-from .progress import Interruption, Progress
 from .replica_integration import ReplicaIntegration, has_own_steps
 from .spectral_integration import CommonNoiseIntegration, SpectralIntegration
 from .watching import EventWatch, asks_to_stop, checked_observables, observed

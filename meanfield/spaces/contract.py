@@ -294,7 +294,9 @@ class Space(Kind, family=True):
         Warns
         -----
         UnresolvedWarning
-            If the highest modes are not small: f needs a higher degree.
+            If the highest modes are not small, or f differs from its series between the points of
+            the grid: f needs a higher degree. The latter is not checked for a table of values on
+            the grid.
         """
         what = f"f({', '.join(self.arguments)})"
         arguments = [argument.copy() for argument in self.arguments.values()]
@@ -315,7 +317,37 @@ class Space(Kind, family=True):
             )
         coefficients = self.to_coefficients(values / mass)
         coefficients[0] = 1
-        return Density(self, coefficients).warn_if_unresolved()
+        density = Density(self, coefficients)
+        return density.warn_if_unresolved(missed=self.missed_by_grid(f, coefficients, mass))
+
+    def missed_by_grid(
+        self,
+        f: Callable[..., np.ndarray],
+        coefficients: np.ndarray,
+        mass: Any,
+        *leading: np.ndarray,
+    ) -> float:
+        """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
+
+        Harmonics of f between the degree and the number of grid points leave no trace in the
+        coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
+        points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
+        same lower degree.
+        """
+        missed, finer = 0.0, self
+        for _ in range(2):
+            size = finer.weights.size
+            while finer.weights.size == size:
+                finer = finer.with_degree(finer.next_degree)
+            copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
+            series = finer.to_values(self.resample(coefficients, finer.degree))
+            try:
+                values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
+            except (TypeError, ValueError):  # f is a table of values on one grid
+                return 0.0
+            squares = (values / mass - series) ** 2 @ finer.weights
+            missed = max(missed, float(np.sqrt(np.max(squares))))
+        return missed
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
         """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.

@@ -395,14 +395,26 @@ class Density(State):
             )
         return self
 
-    def warn_if_unresolved(self, tolerance: float = NOT_SMALL) -> "Density":
-        """This density; warns when the spectral tail exceeds `tolerance`."""
+    def warn_if_unresolved(self, tolerance: float = NOT_SMALL, *, missed: float = 0.0) -> Self:
+        """This density; warns if the spectral tail exceeds `tolerance`.
+
+        `missed` is the root mean square of the part of a function that its series lacks, which may
+        be ten times the tolerance.
+        """
         real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
         tail = float(self.spectral_tail.max())
         if tail > tolerance:
             warnings.warn(
                 f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
                 f"<= {tolerance:.0e}. Use a degree above {self.space.degree}.",
+                UnresolvedWarning,
+                stacklevel=3,
+            )
+        elif missed > 10 * tolerance:
+            warnings.warn(
+                f"The density is not resolved: between the points of the grid it differs from the "
+                f"function by {missed:.1e} in root mean square. Use a degree above "
+                f"{self.space.degree}.",
                 UnresolvedWarning,
                 stacklevel=3,
             )

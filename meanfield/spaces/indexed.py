@@ -239,9 +239,8 @@ class Indexed(Density):
             )
         coefficients = space.to_coefficients(values / mass[:, None])
         coefficients[:, 0] = 1
-        found = cls(product, coefficients.ravel())
-        found.warn_if_unresolved()
-        return found
+        missed = space.missed_by_grid(f, coefficients, mass[:, None], nodes)
+        return cls(product, coefficients.ravel()).warn_if_unresolved(missed=missed)
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":

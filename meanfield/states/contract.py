@@ -11,6 +11,7 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.identity import digest
 from ..core.kinds import Kind, signature_of
+from ..core.provided import FIGURES, Rows, Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +56,7 @@ class Held(NamedTuple):
     fixed: bool = False
 
 
-class State(Start):
+class State(Start, Shown):
     """A measure in one representation, or an ensemble of them.
 
     A state of one's own is an ordinary class with an ``__init__``. Either the
@@ -87,9 +88,9 @@ class State(Start):
     families: ClassVar[dict[str, Any]] = {}
     takes_noise: ClassVar[bool] = False
     _internal: ClassVar[str] = (
-        "begin broadcast check_arrays computed families fixed header held of_arrays replicated "
-        "size_in_words stacked takes_noise told unstacked with_members words directed_masses "
-        "sum_of_inner_products "
+        "begin broadcast card check_arrays computed families fixed header held of_arrays "
+        "replicated size_in_words stacked takes_noise told unstacked with_members words "
+        "directed_masses sum_of_inner_products "
         "chart covariance inner_product logit mean_direction negative_mass of_root square w2_error"
     )
 
@@ -211,14 +212,10 @@ class State(Start):
         ValueError, TypeError
             If there is no such kind for this state, or for an option that it does not have.
         """
-        from ..plotting.cards import portrait
+        return FIGURES["portrait"](self, kind, **options)
 
-        return portrait(self, kind, **options)
-
-    def _repr_html_(self) -> str:
-        from ..plotting.cards import of_state
-
-        return of_state(self)
+    def card(self) -> tuple[str, Rows, Callable[[], Any]]:
+        return repr(self), self.told().items(), self.plot
 
     def arrays(self) -> Arrays:
         """What the state holds, by name: names of the axes, and values."""

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,8 +26,17 @@ from .contract import Held, State
 from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
 
 if TYPE_CHECKING:
-    from ..spaces.density import Density
     from .gram import Gram
+
+
+D = TypeVar("D", covariant=True)
+
+
+class Estimator(Protocol[D]):
+    """A space on which densities are estimated from tokens."""
+
+    def estimate(self, tokens: "Tokens", bandwidth: float | None = None) -> D:
+        """The density of kind D estimated from a single set of tokens."""
 
 
 class TokenSet(State):
@@ -314,7 +323,7 @@ class Tokens(TokenSet):
 
     # Other representations -----------------------------------------------------------------
 
-    def to_density(self, space, bandwidth: float | None = None) -> "Density":
+    def to_density(self, space: Estimator[D], bandwidth: float | None = None) -> D:
         """The kernel estimate `space.estimate` of the density of these tokens."""
         fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
         known = hasattr(space, "estimate")

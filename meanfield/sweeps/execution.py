@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import MeanfieldError
-from ..solving.progress import Interruption, Progress
+from ..lowlevel.progress import Interruption, Progress
 from .executors import WORKERS_LOST, completed, error_of, opened, was_killed, was_lost, workers_of
 from .outcomes import Outcome, message_of, of_bytes
 from .points import Job, SweepPoint, Work

@@ -17,7 +17,7 @@ import numpy as np
 from ..core.checks import as_given, check_memory, fitting, is_variable_name
 from ..core.identity import digest
 from ..lowlevel.blas import one_blas_thread
-from ..solving.progress import Interruption
+from ..lowlevel.progress import Interruption
 from .outcomes import REPLICA, Outcome, to_bytes
 
 NUMBERS_PER_POINT = 256  # memory of the record of a point, in numbers

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..core.provided import FIGURES
 from ..results.files import Contents, Result, contents_of, dataset_of
 
 if TYPE_CHECKING:
@@ -62,6 +63,4 @@ class Sweep(Result):
 
         Options are `ax`, and `width` and `height` in inches.
         """
-        from ..plotting.sweeps import sweep
-
-        return sweep(self, kind, **options)
+        return FIGURES["sweep"](self, kind, **options)

@@ -9,6 +9,7 @@ from ..core.checks import fitting, path_of
 from ..core.errors import ConfigError
 from ..core.forms import Index, Natural
 from ..core.kinds import checked_call
+from ..core.provided import CONFIGURED_RUNS
 from ..results.provenance import versions
 from .execution import run_points
 from .outcomes import ERROR, REPLICA, dataset_of
@@ -122,9 +123,7 @@ def _work_of(f: Any) -> Work:
     if isinstance(f, Work):
         return f
     if isinstance(f, Mapping):
-        from ..app.configured_runs import Runs
-
-        return Runs(dict(f))
+        return CONFIGURED_RUNS["Runs"](dict(f))
     wanted = "a function of the parameters, or a configuration as a dictionary"
     return Function(fitting("f", f, wanted, callable(f), TypeError))
 

@@ -326,6 +326,7 @@ def test_bad_files_are_refused_by_name(entries, data, says, tmp_path):
             )
             for kind in ("qwen3", "gemma", "gemma2", "t5", "vit", "gpt_neox", "mixtral", ["bert"])
         ),
+        ({"model_type": "gpt2"}, "vocab_size is missing"),
         (BERT | {"hidden_act": ["gelu"]}, "hidden_act must be one of"),
         (BERT | {"num_hidden_layers": 10**7}, "num_hidden_layers"),
         (ALBERT | {"num_hidden_layers": 10**7}, "num_hidden_layers"),

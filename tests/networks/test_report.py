@@ -11,6 +11,7 @@ from test_networks import ALBERT, BERT, spread
 
 import meanfield as mf
 from meanfield.app.cli import main
+from meanfield.networks.clustering import clusters_of
 from meanfield.networks.findings import (
     FAILS,
     HOLDS,
@@ -24,8 +25,9 @@ from meanfield.networks.findings import (
     of_outliers,
     of_parts,
 )
+from meanfield.networks.page import clusters_section, row_in_words
 from meanfield.networks.probe_pictures import of_cosines
-from meanfield.networks.report import _of_clusters, _row, clusters_of, report
+from meanfield.networks.report import report
 from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
@@ -152,8 +154,8 @@ def ends(part):
 
 
 def test_numbers_of_many_layers_are_told_by_the_ends_and_the_extremes():
-    assert _row(np.arange(4.0)) == "0, 1, 2, 3"
-    said = _row(np.sin(np.arange(33.0)))
+    assert row_in_words(np.arange(4.0)) == "0, 1, 2, 3"
+    said = row_in_words(np.sin(np.arange(33.0)))
     assert "0 in layer 0, 0.551 in layer 32" in said
     assert "from -1 (layer 11) to 0.991 (layer 14)" in said
 
@@ -188,11 +190,11 @@ def gathered(**named):
 
 
 def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text():
-    page = _of_clusters(gathered())
-    assert "Which tokens gather" in page and "by their places in the text" in page
+    page = clusters_section(gathered())
+    assert "Clusters of tokens" in page and "by their position in the text" in page
     assert "0, 2, 4, 6, 8, 10, 12, 14, 16" in page and "Which words gather" not in page
     ids = np.array([5, 7] * 12)
-    page = _of_clusters(gathered(words=[list(map(str, ids))], ids=[ids]))
+    page = clusters_section(gathered(words=[list(map(str, ids))], ids=[ids]))
     assert "by their ids" in page and "5 ×12" in page
 
 
@@ -217,7 +219,7 @@ def test_one_cloud_is_told_from_clusters():
     places = np.eye(8)[np.repeat([0, 1, 2], [20, 5, 5])] + 0.1 * rng.standard_normal((30, 8))
     found = report(np.stack([places] * 2), fit=False, progress=False)
     assert [len(words) for words in found.clusters[1]] == [20, 5, 5] and found.tokens == 30
-    assert "holds 20 of 30 tokens" in found.html and "one cloud" in found.html
+    assert "20 of 30 tokens" in found.html and "one cloud" in found.html
 
 
 def test_energies_with_intervals_are_those_of_the_table(found):
@@ -258,7 +260,7 @@ def test_tokens_that_gather_and_that_spread_are_told_apart():
     rng = np.random.default_rng(0)
     h = np.array([rng.standard_normal((60, 4)) + k * np.eye(4)[0] for k in (0.0, 1.0, 2.0)])
     for states, wanted in ((h, HOLDS), (h[::-1], FAILS)):
-        gather, energy = report(states, fit=False, progress=False).findings[:2]
+        _, gather, energy = report(states, fit=False, progress=False).findings[:3]
         assert gather.verdict == energy.verdict == wanted
 
 
@@ -341,8 +343,29 @@ def test_the_command_draws_the_cosines_of_pairs_of_any_albert(tmp_path):
         assert f"mean {mean:.3f}" in ax.get_title()
         area = sum(bar.get_height() * bar.get_width() for bar in ax.patches)
         assert area == pytest.approx(1.0)
-    again = CliRunner().invoke(main, [*given, "--force", "--cosines", str(tmp_path / "a.nope")])
-    assert again.exit_code == 2 and "nope" in again.output
+
+
+@pytest.mark.parametrize("option", ["--out", "--cosines"])
+def test_names_of_files_are_refused_before_the_work(option, tmp_path):
+    """The page is not left behind either, so that the corrected call may write it."""
+    np.save(tmp_path / "states.npy", np.random.default_rng(0).standard_normal((3, 8, 4)))
+    page = tmp_path / "page.html"
+    given = ["probe", str(tmp_path / "states.npy"), "--out", str(page), "--no-fit"]
+    done = CliRunner().invoke(main, [*given, option, str(tmp_path / "a.foo")])
+    assert done.exit_code == 2 and option in done.output and "a.foo" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["states.npy"]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_an_array_with_tokens_before_layers_is_named(share):
+    """Layers of a stream are closer to each other than the tokens of a text."""
+    rng = np.random.default_rng(0)
+    steps = rng.standard_normal((5, 20, 16))
+    h = np.sqrt(share) * steps[0] + np.sqrt(1 - share) * steps
+    found = report(h, fit=False, progress=False)
+    assert not any("unrelated" in one.topic for one in found.findings)
+    turned = report(h.swapaxes(0, 1), fit=False, progress=False)
+    assert "unrelated" in turned.findings[0].topic and "swapaxes(0, 1)" in turned.findings[0].text
 
 
 def test_the_command_says_what_is_not_there(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from meanfield.networks.fitting.transitions import (
     unit,
 )
 from meanfield.networks.fitting.wide import WideEquations, mean_after
+from meanfield.networks.flow_finding import fitted
 from meanfield.networks.probe import as_trace
-from meanfield.networks.report import fitted
 
 TRUE = {"beta": 4.0, "time": 0.5}
 FLOW = mf.SA(TRUE["beta"])

@@ -14,7 +14,7 @@ import meanfield as mf
 from meanfield.dynamics.observables import OBSERVABLE_STYLES, declare
 from meanfield.plotting import Appearance, figure, scene, upper_part
 from meanfield.plotting.pages import band
-from meanfield.plotting.registry import FIGURES, kinds_of, options_of
+from meanfield.plotting.registry import FIGURE_KINDS, kinds_of, options_of
 
 TOKENS = mf.Tokens.on_circle([0.0, 1.0, 2.0])
 
@@ -153,7 +153,7 @@ def kinds_with(option):
     """The kinds of figures of the package that have an option, for some state."""
     return {
         kind
-        for kinds in FIGURES._entries.values()
+        for kinds in FIGURE_KINDS._entries.values()
         for kind, draw in kinds.items()
         if draw.__module__.startswith("meanfield.") and option in options_of(draw)
     }

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.checks import as_given, fitting, positive, real, real_array
-from ...core.errors import MeanfieldError
-from ...core.kinds import parameters_of
-from ...models import Drift
-from ...models.transformer import Transformer
+from meanfield import Drift, MeanfieldError, Transformer
+from meanfield.extending import as_given, fitting, parameters_of, positive, real, real_array
 
 NO_DEFAULT = inspect.Parameter.empty
 LAYER_PARAMETERS = ("time", "kappa")

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import boolean, fitting, generator, whole_number
-from ...core.errors import UnresolvedWarning
-from ...models import SA
-from ...solving.progress import Progress
+from meanfield import SA, UnresolvedWarning
+from meanfield.extending import Progress, boolean, fitting, generator, whole_number
+
 from .equations import Equations
 from .families import ParameterFamily
 from .fitted import Fit

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.checks import fitting, positive, real, whole_number
-from ...core.errors import MeanfieldError
-from ...models.transformer import Transformer
+from meanfield import MeanfieldError, Transformer
+from meanfield.extending import fitting, positive, real, whole_number
+
 from .equations import Equations, Estimate
 from .families import ParameterFamily
 from .goodness import Goodness
@@ -129,7 +129,7 @@ class Fit:
         and takes the step of Newton's method from the estimate. Numbers that the data do not
         identify are nan.
         """
-        from ...core.checks import generator
+        from meanfield.extending import generator
 
         parts, random = self._parts(over), generator(rng)
         weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))

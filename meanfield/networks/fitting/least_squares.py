@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
-from ...solving import solve
-from ...states import Tokens
+from meanfield import MeanfieldError, Tokens, solve
+
 from .equations import Equations, Estimate
 from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
 from .goodness import Goodness

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...states import Tokens
+from meanfield import Tokens
+
 from .equations import Equations
 from .transitions import LayerTransition, angles, unit
 
@@ -69,7 +70,7 @@ def predictions(
     rng: np.random.Generator,
 ) -> list[Prediction]:
     """Errors on held-out transitions of the root of the equations of the training ones."""
-    from ...distances import wasserstein
+    from meanfield import wasserstein
 
     linear = _linear_map(equations.transitions)
     results = []

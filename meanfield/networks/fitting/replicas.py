@@ -19,7 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
+from meanfield import MeanfieldError
+
 from .equations import (
     LONGEST_STEP,
     ROOT_TOLERANCE,

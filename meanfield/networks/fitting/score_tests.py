@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
+from meanfield import MeanfieldError
+
 from .equations import Estimate
 
 if TYPE_CHECKING:

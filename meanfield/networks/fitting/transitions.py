@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import as_given, finite_array, fitting
-from ...core.errors import MeanfieldError
-from ...dynamics.tokens import TokenMotion
-from ...states import Tokens
-from ...steppers import Strang
+from meanfield import MeanfieldError, TokenMotion, Tokens
+from meanfield.extending import as_given, finite_array, fitting
+from meanfield.steppers import Strang
+
 from ..hidden_states import texts_of
 from .families import LayerFlow
 
@@ -177,7 +176,7 @@ def replicas_of(
         motion = TokenMotion(point.noisy, Tokens(y), scheme=Strang)
         draws: Any = Draws([one.seed for one in batch], replicas, pairs)
         for _ in range(steps):
-            y = motion.strang_step(y, 0.0, point.time / steps, draws)
+            y = motion.step(Strang, y, 0.0, point.time / steps, draws)
         if not np.isfinite(y).all():
             raise MeanfieldError(
                 f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "

@@ -30,7 +30,8 @@ from copy import copy
 
 import numpy as np
 
-from ...core.errors import MeanfieldError
+from meanfield import MeanfieldError
+
 from .equations import (
     LONGEST_STEP,
     ROOT_TOLERANCE,

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Self
 
 from ..core.checks import boolean
-from ..lowlevel.compilation import listening
+from .compilation import listening
 
 _STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
 BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 import meanfield as mf
-from meanfield.solving.progress import Progress, stopped_when
+from meanfield.lowlevel.progress import Progress, stopped_when
 
 KURAMOTO = mf.Transformer(mf.Kuramoto(), 5.0)
 START = mf.Circle(16).von_mises(0.3, 1.0)

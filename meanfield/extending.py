@@ -1,0 +1,59 @@
+"""Support for packages that build on meanfield, as its own `networks` and `explore` do.
+
+    from meanfield.extending import fitting, generator, whole_number
+
+Checks of arguments raise the messages of the package; files are read with bounds and written whole;
+runs and curves show a progress bar and can be stopped; kinds list their parameters.
+"""
+
+from .core.arrays import ArrayFile, names_shown, shown
+from .core.checks import (
+    as_given,
+    boolean,
+    check_memory,
+    counted,
+    finite_array,
+    fitting,
+    generator,
+    path_of,
+    positive,
+    real,
+    real_array,
+    whole_number,
+)
+from .core.files import regular_file, write_whole
+from .core.forms import Index, Leaf
+from .core.kinds import Kind, parameters_of
+from .core.public_names import with_hint
+from .lowlevel.blas import one_blas_thread
+from .lowlevel.progress import Progress, stopped_when
+
+__all__ = [
+    "ArrayFile",
+    "Index",
+    "Kind",
+    "Leaf",
+    "Progress",
+    "as_given",
+    "boolean",
+    "check_memory",
+    "counted",
+    "finite_array",
+    "fitting",
+    "generator",
+    "names_shown",
+    "one_blas_thread",
+    "parameters_of",
+    "path_of",
+    "positive",
+    "real",
+    "real_array",
+    "regular_file",
+    "shown",
+    "stopped_when",
+    "whole_number",
+    "with_hint",
+    "write_whole",
+]
+
+__getattr__ = with_hint(__name__, __all__)

@@ -1,0 +1,220 @@
+"""The page of a report in HTML: findings, figures with words, tables and clusters."""
+
+from collections import Counter
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .findings import LAYERS_LISTED, Finding, in_ranges
+from .probe_pictures import svg
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .report import Report
+
+PAGE_TEMPLATE = Path(__file__).with_name("report.html")
+CLUSTERS_SHOWN = 8
+WORDS_SHOWN, WORD_LENGTH = 14, 40  # words of a cluster, characters of a word
+HEADINGS = {
+    "layers": "Quantities by layer",
+    "cosines": "Cosines of pairs",
+    "parts": "Changes by sublayer",
+    "heads": "Heads",
+}  # of figures
+HEADS_IN_WORDS = (
+    "Left: the part of each head in the change of the mean cosine. Middle: that part against the "
+    "trace of output V. Right: the share of the variance of logits that cosines of tokens explain, "
+    "against the inverse temperature times the norms of queries and keys."
+)
+PARTS_NOTE = (
+    "Parts are integrals of gradients along the increments of the sublayers, in the order of the "
+    "network. For a quantity that is not linear no split is unique: other paths have other parts "
+    "with the same sum."
+)
+NULLS_NOTE = (
+    "Null models are the network with something taken away. Random weights of the trained sizes "
+    "and shuffled weights keep how large training made each tensor, and no more: they are no "
+    "networks before training, which are the untrained ones."
+)
+
+
+def html_of(report: "Report") -> str:
+    """The page, complete in itself; words that are no Unicode are escaped."""
+    page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        title=escape(report.title),
+        facts=escape(report.facts),
+        findings="\n".join(map(_finding, report.findings)),
+        figures="\n".join(_figures(report)),
+        clusters=clusters_section(report),
+        notes="".join(
+            f"<li>{escape(note)}</li>"
+            for note, holds in ((PARTS_NOTE, report.parts), (NULLS_NOTE, report.null is not None))
+            if holds
+        ),
+    )
+    return page.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _finding(one: Finding) -> str:
+    verdict = f': <span class="verdict {one.verdict}">{one.verdict}</span>' if one.verdict else ""
+    return f"<h3>{escape(one.topic)}{verdict}</h3>\n<p>{escape(one.text)}</p>"
+
+
+def _figures(report: "Report") -> list[str]:
+    """Figures with their words and tables, in HTML."""
+    means = report.layers.mean_cosine.mean("text").values
+    words = {
+        "layers": _layers_in_words(report),
+        "cosines": "The law of the cosines of all pairs of tokens, layer by layer: mean "
+        f"{row_in_words(means)}.",
+        "parts": _parts_in_words(report),
+        "heads": HEADS_IN_WORDS,
+    }
+    sections = []
+    for name, figure in report.figures().items():
+        heading, caption = HEADINGS[name], words[name]
+        sections.append(
+            f"<h2>{heading}</h2><figure>{svg(figure, name, heading, caption)}"
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+        if name == "layers":
+            sections.append(_table_of_layers(report))
+        if name == "parts":
+            sections += [_table_of_parts(*item) for item in report.parts.items()]
+    return sections
+
+
+def row_in_words(values: np.ndarray) -> str:
+    """Numbers of layers 0, 1, ...; of many the first, the last, the least and the largest."""
+    if len(values) <= LAYERS_LISTED:
+        return ", ".join(f"{value:.3g}" for value in values)
+    low, high = int(values.argmin()), int(values.argmax())
+    return (
+        f"{values[0]:.3g} in layer 0, {values[-1]:.3g} in layer {len(values) - 1}, from "
+        f"{values[low]:.3g} (layer {low}) to {values[high]:.3g} (layer {high})"
+    )
+
+
+def _layers_in_words(report: "Report") -> str:
+    means = row_in_words(report.changes.cosine[:, 0])
+    words = f"Mean over texts. Mean cosine: {means}; the band is its 95 % interval"
+    if report.null is not None:
+        words += "; other lines are null models, with the range of their draws"
+    return words + ". Lengths: bars are one standard deviation of tokens."
+
+
+def _parts_in_words(report: "Report") -> str:
+    words = "Parts of the sublayers in the change over each layer"
+    for name, parts in report.parts.items():
+        total = parts.part.mean("text").sum("block")
+        each = ", ".join(f"{k} {float(total.sel(sublayer=k)):+.3g}" for k in total.sublayer.values)
+        words += f"; {name}, over all layers: {each}"
+    return words + ". Diamonds are the whole change."
+
+
+def _table_of_layers(report: "Report") -> str:
+    layers = report.layers.mean("text")
+    rows = {
+        "mean cosine": layers.mean_cosine,
+        "effective rank": layers.effective_rank,
+        "mean length": layers.norm,
+    }
+    for beta in layers.beta.values:
+        rows[f"energy, beta = {beta:g}"] = layers.energy.sel(beta=beta)
+        rows[f"modes, beta = {beta:g}"] = layers.modes.sel(beta=beta)
+    for angle in layers.angle.values:
+        rows[f"clusters, linked to {angle:g} rad"] = layers.clusters.sel(angle=angle)
+        if "renyi_centres" in layers:
+            rows[f"Rényi centres, {angle:g} rad"] = layers.renyi_centres.sel(angle=angle)
+    rows["r.m.s. angle moved"], rows["W2 from the layer before"] = layers.moved, layers.w2
+    if "entropy" in layers:
+        rows["entropy of attention, nats"] = layers.entropy.mean("head")
+    count = len(layers.layer)
+    padded = {
+        label: np.concatenate([np.full(count - len(values), np.nan), values])
+        for label, values in rows.items()
+    }  # blocks lie between layers
+    return _table("layer", layers.layer.values, padded, "Quantities by layer")
+
+
+def _table_of_parts(name: str, parts: "xr.Dataset") -> str:
+    part = parts.part.mean("text")
+    rows = {str(k): part.sel(sublayer=k).values for k in part.sublayer.values}
+    rows["whole"] = parts.change.mean("text").values
+    return _table("layer", part.block.values, rows, f"Change of the {name}")
+
+
+def _table(corner: str, columns: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str:
+    head = "".join(f'<th scope="col">{escape(str(c))}</th>' for c in (corner, *columns))
+    body = "".join(
+        f'<tr><th scope="row">{escape(label)}</th>'
+        + "".join(f"<td>{'' if np.isnan(v) else f'{v:.3g}'}</td>" for v in values)
+        + "</tr>"
+        for label, values in rows.items()
+    )
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f'<caption class="soft">{escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+# Clusters ----------------------------------------------------------------------------------------
+
+
+def clusters_section(report: "Report") -> str:
+    """The section on clusters of words, tokens by ids, or positions."""
+    beta, clusters = report.clusters
+    rows = "".join(
+        f'<tr><th scope="row">{len(words)}</th><td class="words">'
+        f"{escape(_listed(words, report.named_by))}</td></tr>"
+        for words in clusters[:CLUSTERS_SHOWN]
+    )
+    hidden = len(clusters) - CLUSTERS_SHOWN
+    more = f" {hidden} more are not shown." if hidden > 0 else ""
+    noun, column = {
+        "words": ("words", "words"),
+        "ids": ("tokens", "tokens, by their ids"),
+    }.get(report.named_by, ("tokens", "tokens, by their position in the text, from 0"))
+    return (
+        f"<h2>Clusters of {noun}</h2>"
+        f"<p>{_shares(report)} Clusters are those of mean-shift at beta = {beta:g}: among the "
+        "values tried this one puts most tokens into clusters other than the largest."
+        f'{more}</p><div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
+        '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
+        f"{column}</th></tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _shares(report: "Report") -> str:
+    """A sentence on the sizes of the largest cluster, and of the others."""
+    first, *others = [len(words) for words in report.clusters[1]] or [0]
+    text = (
+        f"In the last layer of the first text the largest cluster has {first} of {report.tokens} "
+        f"tokens; {len(others)} others of three tokens and more have {sum(others)}."
+    )
+    if 2 * first > report.tokens:
+        text += " That is one cloud rather than several clusters: the list says little."
+    return text
+
+
+def _listed(words: list[str], named_by: str) -> str:
+    """Distinct words, the most frequent first, with counts; positions in the order of the text."""
+    if named_by == "numbers":
+        listed = in_ranges(sorted(map(int, words)))
+    else:
+        names = list(map(int, words)) if named_by == "ids" else words
+        counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
+        listed = [f"{_cut(word)}" + (f" ×{count}" if count > 1 else "") for word, count in counts]
+    return ", ".join(listed[:WORDS_SHOWN]) + (", ..." if len(listed) > WORDS_SHOWN else "")
+
+
+def _cut(word: Any) -> str:
+    """A word without unprintable marks, and not longer than a line."""
+    text = str(word)
+    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:WORD_LENGTH])
+    return plain + ("..." if len(text) > WORD_LENGTH else "")
