@@ -114,7 +114,7 @@ class Solution(Result):
     rtol: float = 1e-8
     stored: dict[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.t.setflags(write=False)
         each = {n: np.array(v) for n, v in self.stats.items() if n in PER_MEMBER and np.ndim(v)}
         object.__setattr__(self, "stats", self.stats | each)
@@ -323,7 +323,7 @@ class Solution(Result):
             **{name: header[name] for name in PLAIN_FIELDS},
         )
 
-    def plot(self, kind: str = "overview", **options) -> "Figure":
+    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
         """A figure of the run: "overview", "observables", or a kind that its states have.
 
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
@@ -340,7 +340,7 @@ class Solution(Result):
         """
         return FIGURES["plot"](self, kind=kind, **options)
 
-    def animate(self, path: str | Path, **options) -> Path:
+    def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
         return FIGURES["animate"](self, path_of("path", path), **options)
 

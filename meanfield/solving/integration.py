@@ -63,11 +63,14 @@ class Integration(ABC):
         Whether the state is one within the last step.
     pause : int
         Steps after which the driver may look around without loss of speed.
+    continuous : bool
+        Whether a step can be taken again, shorter, as events need it: by `step_from`.
     """
 
     elapsed: float = 0.0
     within: Any = False
     pause: Any = 1
+    continuous: Any = False
     journal: Any = None  # of accepted steps, for derivatives
     t_events: Any = None  # times of events, where an integration looks for them itself
     cause: Any = None  # of the end of an ensemble all of whose members have ended
@@ -110,6 +113,10 @@ class Integration(ABC):
     def advance(self, output: float, limit: int) -> int:
         """Move towards an output by at most `limit` attempts; return why it came back, a code."""
 
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        """The state one single step after another one, that at `elapsed` after the start."""
+        raise NotImplementedError
+
     @abstractmethod
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
         """The end with this state, as plain data: status, message, warning, and counts."""
@@ -140,13 +147,11 @@ class SteppedIntegration(Integration):
         For each scheme: steps accepted, steps rejected, evaluations.
     policies : dict of Policy
         They are consulted after every step, in this order.
-    continuous : bool
-        Whether a step can be taken again, shorter, as events need it.
     """
 
     clock: Clock
     policies: dict[str, Policy]
-    continuous: bool = True
+    continuous: Any = True
     stalled: bool = False
 
     def __init__(self, arguments: Arguments):
@@ -195,10 +200,6 @@ class SteppedIntegration(Integration):
     @abstractmethod
     def follow(self, code: int) -> int | None:
         """React to steps that came back with a code; return why the run ends there, or None."""
-
-    @abstractmethod
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        """The state one single step after another one, that at `elapsed` after the start."""
 
     def goal(self, output: float, dense: bool) -> float:
         """The time to which steps are planned: the end, or an output; never past a jump."""
@@ -469,7 +470,7 @@ class FlowIntegration(SteppedIntegration):
         return self.flow.stalls.stalled
 
     @property
-    def continuous(self) -> bool:  # type: ignore[override]
+    def continuous(self) -> bool:
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:

@@ -47,7 +47,7 @@ def solve(
     scheme: Scheme | Splitting | None = None,
     until: Literal["steady"] | None = None,
     steady_tolerance: Positive = STEADY_TOLERANCE,
-    events: Callable | Sequence[Callable] = (),
+    events: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
     tangents: Sequence[Any] = (),

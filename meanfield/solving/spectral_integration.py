@@ -372,7 +372,7 @@ class SchemeSelection(Policy):
 
     memory = ("at", "interval")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.at, self.interval = FIRST_REVIEW, REVIEW_INTERVAL
 
     def review_soon(self, attempts: int) -> None:

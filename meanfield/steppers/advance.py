@@ -6,6 +6,8 @@ It returns to Python with a code whenever something other than another step is d
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from ..lowlevel.compilation import njit
 from ..lowlevel.records import Layout, numbers_at
 from .attempt import (
@@ -14,6 +16,8 @@ from .attempt import (
     JOURNAL,
     MEMORY_FIELDS,
     SCHEME_FIELDS,
+    Number,
+    Row,
     add_product,
     attempt,
     norm,
@@ -102,7 +106,7 @@ ADVANCE, SLOPES, RATES = range(3)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
-def run(records, which, task, zero):
+def run(records: int, which: np.ndarray, task: int, zero: Number) -> None:
     """Do something for some of the records from an address on, whose states have such numbers.
 
     ADVANCE steps towards `target`, at most `limit` attempts, until `output` is reached or passed;
@@ -129,13 +133,13 @@ def run(records, which, task, zero):
 
 
 @njit(**IN_STEP)
-def front_of(row, states):
+def front_of(row: Row, states: int) -> int:
     """The address of the present state or slope of the first member."""
     return states + row.front * row.members * row.size
 
 
 @njit(**IN_STEP)
-def _advance(row, zero):
+def _advance(row: Row, zero: Number) -> int:
     """Step until something else is due; the code says what."""
     clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
     keep(clock, numbers_at(row.before, 0, 0.0))
@@ -187,7 +191,7 @@ def _advance(row, zero):
 
 
 @njit(**IN_STEP)
-def _judge(row, error, tail):
+def _judge(row: Row, error: float, tail: float) -> int:
     if not math.isfinite(error):
         return NOT_FINITE if row.rtol == 0 else _REJECTED
     if row.rtol > 0 and error > row.rtol:
@@ -198,7 +202,7 @@ def _judge(row, error, tail):
 
 
 @njit(**IN_STEP)
-def _hopeless(row, step, rate):
+def _hopeless(row: Row, step: float, rate: float) -> bool:
     """After a step that was rejected: whether a shorter one would be too.
 
     It is if nothing moved but for rounding, or if the state has no rate of change.
@@ -217,7 +221,7 @@ def _hopeless(row, step, rate):
 
 
 @njit(**IN_STEP)
-def _look_around(row, coarse_tail, arrived, zero):
+def _look_around(row: Row, coarse_tail: float, arrived: bool, zero: Number) -> int:
     if row.steady > 0:
         u, slope = front_of(row, row.u), front_of(row, row.slope)
         if rate_of_change(row, u, slope, row.parseval, zero) <= row.steady:
@@ -230,7 +234,7 @@ def _look_around(row, coarse_tail, arrived, zero):
 
 
 @njit(**IN_STEP)
-def rate_of_change(row, u, slope, weights, zero):
+def rate_of_change(row: Row, u: int, slope: int, weights: int, zero: Number) -> float:
     """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten."""
     largest, total = 0.0, numbers_at(row.stage, 0, zero)
     for member in range(row.members):

@@ -59,7 +59,14 @@ class ParabolicInterpolant:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _by_parabola(linear, u, derivatives, dt, s, state):
+def _by_parabola(
+    linear: np.ndarray,
+    u: np.ndarray,
+    derivatives: np.ndarray,
+    dt: float,
+    s: float,
+    state: np.ndarray,
+) -> None:
     """e(s) of `ParabolicOutput`, by the derivatives (3, members, modes) of P in s at s = 0."""
     phi, members, rows = np.empty(HIGHEST_PHI + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
     for row in range(rows):
@@ -114,7 +121,7 @@ class Interpolant:
         """The state after the part s of the step."""
         return self._x + polynomial(self._terms, s).reshape(self._x.shape)
 
-    def of(self, picked: Callable) -> Callable:
+    def of(self, picked: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
         """A linear function of the state, `picked`, as a function of the part s of the step.
 
         Differences of values that are close keep their digits.
@@ -191,13 +198,22 @@ def combined(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _combine(x, weights, slopes, rows, dt, result):
+def _combine(
+    x: np.ndarray,
+    weights: np.ndarray,
+    slopes: np.ndarray,
+    rows: np.ndarray,
+    dt: np.ndarray,
+    result: np.ndarray,
+) -> None:
     for r in range(rows.size):
         _add_up(x[r], weights, slopes[rows[r]], dt[r], result[r])
 
 
 @njit(**WITHIN, error_model="numpy", fastmath={"contract"})
-def _add_up(x, weights, slopes, dt, result):
+def _add_up(
+    x: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dt: float, result: np.ndarray
+) -> None:
     for begin in range(0, result.size, SUM_BLOCK):
         part = result[begin : begin + SUM_BLOCK]
         for i in range(part.size):

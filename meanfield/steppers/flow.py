@@ -121,7 +121,9 @@ class Flow(ABC):
         self.before: Step | None = None
 
     @abstractmethod
-    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: Any, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
 
     @np.errstate(**NO_FLOAT_WARNINGS)
@@ -165,7 +167,7 @@ class Flow(ABC):
         self.before = Step(self.x, self.t, elapsed, dt)
         self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
 
-    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
         return new, velocity
 
@@ -204,14 +206,21 @@ class ExplicitFlow(Flow):
         self._lent = True
         return Stages(self._slopes, self._beside)
 
-    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
         new, new_velocity = self._stepped(x, velocity, elapsed, dt, self._field.velocity)
         error = self._steps.error(self._field.relative_error, new, self._slopes, dt)
         return new, new_velocity, error
 
     def _stepped(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float, of: Callable
+        self,
+        x: np.ndarray,
+        velocity: np.ndarray,
+        elapsed: float,
+        dt: float,
+        of: Callable[[np.ndarray, float], np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities one step after x; velocities are of(x, t) of the stages."""
         if self._lent:
@@ -232,7 +241,7 @@ class ExplicitFlow(Flow):
         slopes[-1] = new_velocity.ravel()
         return new, new_velocity
 
-    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         of = self._field.velocity
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
@@ -282,7 +291,7 @@ class StallDetector:
         it, and what that was at the last progress.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.numbers = np.zeros(5)
 
     @property
@@ -300,14 +309,14 @@ class StallDetector:
 
 
 @jitable
-def stall_rejected(numbers):
+def stall_rejected(numbers: np.ndarray) -> bool:
     """`StallDetector.rejected` with these numbers."""
     numbers[0] += 1
     return numbers[0] > MOST_REJECTIONS
 
 
 @jitable
-def stall_accepted(numbers, step, moved):
+def stall_accepted(numbers: np.ndarray, step: float, moved: bool) -> bool:
     """`StallDetector.accepted` with these numbers."""
     numbers[0] = 0.0
     waited, shortest, total, mark = numbers[1], numbers[2], numbers[3], numbers[4]

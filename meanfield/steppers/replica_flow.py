@@ -149,7 +149,14 @@ class ReplicaFlow:
         self.times[ahead] = self._start + elapsed[done] + dt[done]
         return codes
 
-    def _attempt(self, members: np.ndarray, x: np.ndarray, velocity: np.ndarray, elapsed, dt):
+    def _attempt(
+        self,
+        members: np.ndarray,
+        x: np.ndarray,
+        velocity: np.ndarray,
+        elapsed: np.ndarray,
+        dt: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions and velocities one step after x, and the errors (R',)."""
         slopes, part, t = self._slopes, self._part(members), self._start + elapsed
         slopes[members, 0], self._known[members] = velocity.reshape(len(x), -1), False
@@ -164,7 +171,9 @@ class ReplicaFlow:
         errors = self._steps.error(part.relative_errors, new, slopes, dt, members)
         return new, new_velocity, errors
 
-    def _velocities(self, part: Any, members: np.ndarray, x: np.ndarray, t: np.ndarray):
+    def _velocities(
+        self, part: Any, members: np.ndarray, x: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
         """Velocities of some replicas, each at its own time."""
         if self._field.autonomous:
             return part.velocity(x, float(t[0]))
@@ -214,14 +223,22 @@ class ReplicaFlow:
 
 
 @njit(cache=True, error_model="numpy")
-def _plan(clocks, target, fixed):
+def _plan(clocks: np.ndarray, target: float, fixed: bool) -> None:
     """Plan the steps of every clock, in place."""
     for r in range(len(clocks)):
         keep(planned_to(clock_of(clocks[r]), target, fixed), clocks[r])
 
 
 @njit(cache=True, error_model="numpy")
-def _account(clocks, stalls, relative, finite, order, target, codes):
+def _account(
+    clocks: np.ndarray,
+    stalls: np.ndarray,
+    relative: np.ndarray,
+    finite: np.ndarray,
+    order: float,
+    target: float,
+    codes: np.ndarray,
+) -> None:
     """Update clocks, stalls and codes, in place, after steps with these errors were tried."""
     for r in range(len(clocks)):
         clock = clock_of(clocks[r])

@@ -98,7 +98,7 @@ class Rows:
         inside = (shape[0], modes * self.dtype.itemsize // numbers.itemsize)
         self._describe(inside, numbers, width, float(start))
 
-    def _describe(self, shape: tuple, numbers: np.dtype, width: int, start: float) -> None:
+    def _describe(self, shape: tuple[int, int], numbers: Any, width: int, start: float) -> None:
         """Allocate the memory of all rows, and write where it lies and what it is for."""
         table, records = self.table, self.records
         self.memory = Memory.zeros(table, self._split[0], shape, numbers)
@@ -247,7 +247,9 @@ class Memory(NamedTuple):
     before: np.ndarray
 
     @classmethod
-    def zeros(cls, table: Table, linear: np.ndarray, shape: tuple, dtype: Any) -> "Memory":
+    def zeros(
+        cls, table: Table, linear: np.ndarray, shape: tuple[int, int], dtype: Any
+    ) -> "Memory":
         """The memory of all rows, whose L in the exponentials is `linear`."""
         (rows, slots), (members, modes), count = table.columns.shape, shape, len(linear)
 
