@@ -212,16 +212,11 @@ def laws(report: Report) -> None:
 
 
 class Lorenz(mf.Pointwise):
-    """x' = 10 (y - x), y' = x (28 - z) - y, z' = x y - 8 z/3, with its derivative."""
+    """x' = 10 (y - x), y' = x (28 - z) - y, z' = x y - 8 z/3."""
 
     def __call__(self, x):
         a, b, c = np.moveaxis(x, -1, 0)
         return np.stack([10 * (b - a), a * (28 - c) - b, a * b - 8 / 3 * c], axis=-1)
-
-    def along(self, x, dx):
-        (a, b, c), (da, db, dc) = np.moveaxis(x, -1, 0), np.moveaxis(dx, -1, 0)
-        second = da * (28 - c) - a * dc - db
-        return np.stack([10 * (db - da), second, da * b + a * db - 8 / 3 * dc], axis=-1)
 
 
 def lyapunov(report: Report) -> None:

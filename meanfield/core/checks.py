@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .dual import Dual
+
 SOURCES = (
     *(np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
     np.random.RandomState,
@@ -38,6 +40,8 @@ def real_array(what: str, values: Any) -> np.ndarray:
     ValueError
         "`what` must have rows of equal length", where they differ; and for numbers beyond floats.
     """
+    if isinstance(values, Dual):
+        return values.copy()
     array = plain_array(what, values)
     if array.dtype.kind in "fiub":
         return array.astype(float)
@@ -60,6 +64,12 @@ def plain_array(what: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values)
     except (ValueError, TypeError, RecursionError, OverflowError):
+        if hasattr(values, "__array__") and hasattr(values, "dtype"):
+            raise TypeError(
+                f"{what} has numbers of {values.dtype}, which numpy does not know; give it as "
+                "float32, with .float(), or .detach().cpu().float() of a tensor that a GPU or a "
+                "gradient holds."
+            ) from None
         raise ValueError(
             f"{what} must have rows of equal length; got {as_given(values)}."
         ) from None
@@ -116,7 +126,7 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
     Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
     """
-    array = np.asarray(values)
+    array = values if isinstance(values, Dual) else np.asarray(values)
     real = array.dtype.kind in "fiub"
     if not real or array.shape != shape:
         found = f"shape {array.shape}" if real else _not_real(values, array)

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.checks import fitting
+from ..core.dual import NoDerivative
+from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
+from ..dynamics.motion import Motion
 from ..steppers import Scheme
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow
 from ..steppers.radau import Radau
@@ -84,7 +87,14 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
         else:
             found[f"direction_{directions}"] = motion.direction(given, state)
             directions += 1
-    motion.linearised(*_split(found))  # refuses parameters by which it has no derivatives
+    linearised = motion.linearised(*_split(found))  # refuses parameters without derivatives
+    if type(motion).along is Motion.along:  # a motion of one's own, in functions of any kind
+        try:
+            with np.errstate(**NO_FLOAT_WARNINGS):
+                linearised.velocity(linearised.first(state), 0.0)
+        except NoDerivative as error:
+            name = type(motion).__name__
+            raise MeanfieldError(f"{name} has no derivatives along tangents. {error}") from error
     return found
 
 
@@ -139,7 +149,7 @@ class DifferentiatedFlow:
 
     def _enter(self, stretch: FlowStretch | None) -> None:
         if stretch is not None:
-            self._moving.motion.enter(*stretch.ends)
+            self._moving.enter(*stretch.ends)
 
     def stacks(
         self, elapsed: np.ndarray, *, event: bool = False

@@ -157,7 +157,8 @@ def _of_flows(
         )
     scheme = journal.stretches[0].scheme
     motion = motion_for(initial)(run.model, initial, scheme=scheme, rtol=run.rtol)
-    most, draw = motion.linearised([], []).tangent_space(initial)
+    motion.linearised([], [])  # refuses the model
+    most, draw = motion.tangent_space(initial)
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     directions = [draw(rng) for _ in range(count)]
     start = run.options["t_start"]

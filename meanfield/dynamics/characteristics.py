@@ -5,19 +5,24 @@ tokens, with the nodes and their masses in the place of tokens. Under a reaction
 m' = alpha m (Phi(x) - int Phi dmu).
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from ..core.checks import as_given, fitting
+from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..models import Sum, Transformer, ZonalDrift
+from ..models.changes import multiplier_changes
+from ..models.drift import rising
 from ..models.zonal import kernel_degree
 from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens
-from .characteristics_tangents import LinearisedCharacteristics, characteristics_direction
 from .density import interaction_energy
+from .linearised import OFF_TANGENT, LinearisedMotion, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare
 from .tokens import LOG_OF_NO_MASS, TokenMotion
@@ -48,6 +53,8 @@ class ZonalTerm(NamedTuple):
         Multipliers of W and Z, (degree + 1,), which may have a factor in common.
     interaction : ndarray
         Those of W in Phi = W * mu.
+    drift_dimension : int
+        The d of the points.
     size : float
         W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
     """
@@ -58,6 +65,7 @@ class ZonalTerm(NamedTuple):
     attraction: np.ndarray
     normaliser: np.ndarray | None
     interaction: np.ndarray
+    drift_dimension: int
     size: float
 
     @classmethod
@@ -72,7 +80,32 @@ class ZonalTerm(NamedTuple):
             if normaliser is not None:
                 size /= np.abs(normaliser * dimensions).sum()
         interaction = drift.interaction(degree, d)
-        return cls(float(factor), drift, degree, attraction, normaliser, interaction, float(size))
+        multipliers = attraction, normaliser, interaction
+        return cls(float(factor), drift, degree, *multipliers, d, float(size))
+
+    def along(self, names: Sequence[str | None], factor: str | None, inside: str) -> "ZonalTerm":
+        """The term with `Dual` multipliers and factor.
+
+        The names of its parameters begin with `inside`; `factor` is that of the factor.
+        """
+        d, size = self.drift_dimension, self.degree + 1
+        changes = np.zeros((len(names), 1 if self.normaliser is None else 2, size))
+        for row, name in zip(changes, names, strict=True):
+            if name is not None and name.startswith(inside) and name != factor:
+                own = name.removeprefix(inside)
+                if own in self.drift.parameters:
+                    row[:] = multiplier_changes(self.drift, own, self.degree, d)
+        normaliser: Any = self.normaliser
+        if normaliser is not None:
+            normaliser = Dual(normaliser, changes[:, 1])
+        moving: Any = self.factor
+        if factor is not None and factor in names:
+            moving = rising(np.asarray(moving), np.array([float(n == factor) for n in names]))
+        return self._replace(
+            factor=moving,
+            attraction=Dual(self.attraction, changes[:, 0]),
+            normaliser=normaliser,
+        )
 
 
 class CharacteristicsMotion(Motion, moves=Characteristics):
@@ -111,6 +144,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     """
 
     example = "Characteristics(density)"
+    tangent_arrays = "coordinates", "points", "masses"
     smallest_change = 1e-15
     unresolved_since: float | None
     last_to_arrive: list[float] | None
@@ -188,7 +222,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     # Coordinates ---------------------------------------------------------------------------
 
     def coordinates(self, state: Characteristics) -> np.ndarray:
-        """Coordinates of the nodes, see `Chart`; under a reaction beside the growth of masses."""
+        """Coordinates of the nodes, see `NodeChart`; under a reaction also the growth of masses."""
         if not self.model.reaction:
             return state.coordinates
         first, some = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
@@ -247,11 +281,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         for term in self.harmonics:
             own = self.chart.velocity(x, masses, term.attraction, term.normaliser)
             rates = rates + term.factor * own
-            size += abs(term.factor) * term.size
+            size += abs(value_of(term.factor)) * term.size
         if self.pairs is not None:
             u = self.pairs.attention_update(self.chart.points(x)[None], masses[None], t)[0]
             rates = rates + self.chart.rates(x, u)
-            size += float(np.linalg.norm(u, axis=1).max())
+            size += float(np.linalg.norm(value_of(u), axis=1).max())
         return rates, size
 
     def _growth(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
@@ -295,7 +329,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return found
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """`Chart.relative_error`, or the largest relative error of a mass."""
+        """`NodeChart.relative_error`, or the largest relative error of a mass."""
         places = self.places(error), self.places(y)
         size = self.chart.relative_error(*places, self.masses(y), self._finest)
         if not self.model.reaction:
@@ -303,13 +337,64 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """`Chart.projected` of the nodes; masses stay."""
+        """`NodeChart.projected` of the nodes; masses stay."""
         x = self.chart.projected(self.places(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 
-    def linearised(self, names: Any, directions: Any) -> LinearisedCharacteristics:
+    # Derivatives ---------------------------------------------------------------------------
+
+    def linearised(
+        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
+    ) -> LinearisedMotion:
         """The motion with tangents; MeanfieldError with a reaction."""
-        return LinearisedCharacteristics(self, names, directions)
+        if self.model.reaction:
+            raise MeanfieldError(
+                "Derivatives of runs of Characteristics are known without a reaction. Use "
+                "reaction=0, or Tokens of the same points and masses."
+            )
+        return super().linearised(names, directions)
+
+    def state_along(
+        self, state: Characteristics, changes: Sequence[Mapping[str, Array] | None]
+    ) -> Any:
+        return state_along(state, changes, ("coordinates", "masses"))
+
+    def along(self, names: Sequence[str | None], state: Any) -> Self:
+        part, drift = copy(self), self.model.drift
+        part.like = state
+        plain, whole = self.model.normalisation.is_identity, len(drift.terms) == 1 or drift.is_zonal
+        others = [k for k, (_, one) in enumerate(drift.terms) if not (plain and one.is_zonal)]
+        zonal = [k for k in range(len(drift.terms)) if k not in others or drift.is_zonal]
+        part.harmonics = [
+            term.along(names, *((None, "") if whole else (f"factors[{k}]", f"drifts[{k}].")))
+            for k, term in zip(zonal, self.harmonics, strict=False)
+        ]
+        if self.pairs is not None:
+            own = names
+            if not whole and len(others) < len(drift.terms):  # their sum counts its parts anew
+                numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
+                own = [_renumbered(name, numbers) for name in names]
+            part.pairs = self.pairs.along(own, self._tokens(state))
+        return part
+
+    def tangent_space(
+        self, state: Characteristics
+    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        """The dimension of the coordinates of the nodes, and a draw of a direction."""
+        x = state.coordinates
+
+        def draw(rng: np.random.Generator) -> dict[str, Array]:
+            drawn = Dual(x, rng.standard_normal((1, *x.shape)))
+            moved: Any = self.chart.projected(drawn)
+            return {"coordinates": moved.changes[0]}
+
+        return len(x) * (x.ndim if x.ndim == 1 else x.shape[1] - 1), draw
+
+    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+        mean = state.masses @ state.points
+        if state.coordinates.ndim == 1 and len(mean) > 2:  # the other directions cancel
+            mean = mean * np.abs(state.limit)
+        return {"order_parameter": np.linalg.norm(mean), "mass": state.masses.sum()}
 
     def direction(self, given: Any, state: Characteristics) -> dict[str, np.ndarray]:
         """A change of initial nodes: see `characteristics_direction`."""
@@ -490,3 +575,50 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         if self.pairs is not None:
             energy += float(self.pairs.energy(self.pairs.coordinates(self._tokens(state))))
         return energy
+
+
+def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
+    """The name of a parameter in a sum of some of the parts; None for that of another part."""
+    if name is None:
+        return None
+    head, _, rest = name.partition("]")
+    start = head.index("[")
+    number = numbers.get(f"{head[start:]}]")
+    return None if number is None else f"{head[:start]}{number}{rest}"
+
+
+# Directions --------------------------------------------------------------------------------------
+
+
+def characteristics_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
+    """A change of the initial density or nodes.
+
+    A function f of unit vectors (n, d), by which the logarithm of the density changes, up to a
+    constant: d mu = (f - int f dmu) mu. Or a mapping with changes of "masses" (n,), of sum 0,
+    "coordinates", or both.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other things and shapes, and changes of masses whose sum is not 0.
+    """
+    if callable(given) and not isinstance(given, Mapping):
+        values = np.asarray(given(state.points), dtype=float)
+        wanted = f"functions with a number at each node, ({len(state)},)"
+        fitting("tangents", values.shape, wanted, values.shape == state.masses.shape)
+        mean = state.masses @ values / state.masses.sum()
+        return {"masses": state.masses * (values - mean)}
+    if not isinstance(given, Mapping) or not set(given) <= {"masses", "coordinates"}:
+        raise TypeError(
+            "tangents must have names of parameters, functions of unit vectors, or {'masses': ..., "
+            f"'coordinates': ...}}; got {as_given(given)}."
+        )
+    found = {}
+    for name, value in given.items():
+        array, shape = np.asarray(value, dtype=float), getattr(state, name).shape
+        fitting(f"The change of {name}", array.shape, f"{shape}", array.shape == shape)
+        found[name] = array
+    if "masses" in found:
+        total, scale = np.abs(found["masses"].sum()), np.abs(found["masses"]).sum()
+        fitting("tangents", total, "changes of masses of sum 0", bool(total <= OFF_TANGENT * scale))
+    return found

@@ -5,18 +5,22 @@ see `gaussian_attention`. So the law stays normal, with the mean a and the covar
 root L no step can make a covariance that is not positive semidefinite.
 """
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
-from ..core.checks import as_given, fitting, real_array
+from ..core.checks import as_given, finite_array, fitting, real_array
+from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
 from ..core.kinds import checked_call
 from ..models.attention import HeadMatrices
+from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gaussian
 from .gaussian_attention import affine, energy, length, lengths
-from .gaussian_tangents import LinearisedGaussian, gaussian_direction
+from .linearised import state_along
 from .motion import Failure, Motion
 from .observables import declare, rank_of
 
@@ -24,6 +28,8 @@ declare("largest_variance", "largest variance", log_from=100.0, noise=0.0)
 declare("least_variance", "least variance", log_from=100.0, noise=0.0)
 declare("covariance_rank", "rank of the covariance", steps=True)
 
+# Of the largest variance; below it a change of the covariance needs a root.
+SINGULAR_COVARIANCE = 1e-12
 LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
 COMMUTATOR_TOLERANCE = 1e-12  # of the product of the norms
 EIGENVALUE_ROUNDING = np.finfo(
@@ -60,6 +66,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     implicit = True
     detects_blow_up = True
     changes_coordinates = True
+    tangent_arrays = "mean", "cov"
 
     def setup(self) -> None:
         """The heads, if they are constant, and the lengths of the first columns and mean."""
@@ -129,13 +136,56 @@ class GaussianMotion(Motion, moves=Gaussian):
         """The heads at t; raises ValueError if they are for another dimension."""
         return self._constant or self._drift.on(self.inside(t), self._dimension)
 
-    def linearised(self, names: Any, directions: Any) -> LinearisedGaussian:
-        """The motion with tangents."""
-        return LinearisedGaussian(self, names, directions)
+    # Derivatives ---------------------------------------------------------------------------
+
+    def along(self, names: Sequence[str | None], state: Any) -> Self:
+        part = copy(self)
+        part.like, part._drift = state, self._drift.along(unit_rates(names))
+        part._constant = part._drift.on(0.0, self._dimension) if self._constant else []
+        return part
+
+    def state_along(self, state: Gaussian, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+        named = [
+            h and {"covariance" if n == "cov" else n: a for n, a in h.items()} for h in changes
+        ]
+        return state_along(state, named, ("mean", "root", "covariance"))
 
     def direction(self, given: Any, state: Gaussian) -> dict[str, np.ndarray]:
         """A change of an initial law: see `gaussian_direction`."""
         return gaussian_direction(given, state)
+
+    def tangent_space(
+        self, state: Gaussian
+    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        """The dimension of mean and covariance, which is regular, and a draw of a direction."""
+        d = state.dimension
+
+        def draw(rng: np.random.Generator) -> dict[str, Array]:
+            change = rng.standard_normal((d, d))
+            given = {"mean": rng.standard_normal(d), "cov": change + change.T}
+            return gaussian_direction(given, state)
+
+        return d + d * (d + 1) // 2, draw
+
+    def tangent_vectors(self, y: Dual) -> Array:
+        law: Any = self.state_of(y)
+        pairs = zip(law.mean.changes, law.cov.changes, strict=True)
+        return np.array([np.append(mean, cov) for mean, cov in pairs])[None]
+
+    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+        """nan where there is no derivative: of |a| at 0, and of a variance that is not simple."""
+        a, cov, sizes = state.mean, state.cov, np.linalg.svd(value_of(state.root), compute_uv=False)
+        simple = np.where(np.diff(sizes) < -SINGULAR_COVARIANCE * sizes[0], 1.0, np.nan)
+        values, moments = np.linalg.eigvalsh(cov), np.linalg.eigvalsh(cov + np.outer(a, a))
+        return {
+            "order_parameter": np.linalg.norm(a),
+            "effective_rank": rank_of(moments / moments.sum()),
+            "largest_variance": values[-1] * simple[:1].prod(),
+            "least_variance": values[0] * simple[-1:].prod(),
+            "spread": np.sqrt(np.trace(cov)),
+        }
+
+    # Steps ---------------------------------------------------------------------------------
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The largest of a column of the root, or of the mean, relative to its length.
@@ -158,9 +208,13 @@ class GaussianMotion(Motion, moves=Gaussian):
 
         if not np.isfinite(y).all():
             return y
-        R, order = qr(y[:, :-1].T, mode="r", pivoting=True, check_finite=False)
-        new = y.copy()
-        new[order, :-1] = R.T
+        root, new = value_of(y)[:, :-1].T, y.copy()
+        if isinstance(y, Dual):  # O may be held fixed: a rotation of the root changes no law
+            turn, R, order = qr(root, pivoting=True, check_finite=False)
+            new[:, :-1] = y[:, :-1] @ turn
+        else:
+            R, order = qr(root, mode="r", pivoting=True, check_finite=False)
+        value_of(new)[order, :-1] = R.T
         return new
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
@@ -399,3 +453,51 @@ def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
             f"The closed form needs V that commutes with {name}; their commutator has the norm "
             f"{off:.2g}, relative to theirs. Use solve."
         )
+
+
+# Directions --------------------------------------------------------------------------------------
+
+
+def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
+    """A change of a law: a mapping with "mean" (d,), "cov" (d, d), or both; or another law.
+
+    Towards another one its mean and covariance change at the rates of their differences.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other things, shapes, and changes of the covariance that are not symmetric.
+    MeanfieldError
+        For a change of a covariance that is singular, to 1e-12.
+    """
+    if isinstance(given, Gaussian):
+        fits = given.dimension == state.dimension
+        fitting("tangents", given, f"Gaussians in R^{state.dimension}", fits)
+        given = {"mean": given.mean - state.mean, "cov": given.cov - state.cov}
+    if not isinstance(given, Mapping) or not set(given) <= {"mean", "cov"}:
+        raise TypeError(
+            'tangents must have names of parameters, another Gaussian to move towards, or {"mean": '
+            f'..., "cov": ...}}; got {as_given(given)}.'
+        )
+    found = {}
+    for name, shape in (("mean", state.mean.shape), ("cov", state.cov.shape)):
+        if name in given:
+            found[name] = finite_array(f"The change of the {name}", given[name])
+            fitting(f"The change of the {name}", found[name].shape, f"of shape {shape}",
+                    found[name].shape == shape)  # fmt: skip
+    if "cov" in found:
+        change = found.pop("cov")
+        off = np.abs(change - change.T).max()
+        symmetric = off <= SINGULAR_COVARIANCE * np.abs(change).max()
+        fitting("The change of the cov", off, "symmetric", bool(symmetric))
+        variances = state.variances
+        if change.any() and not variances[-1] > SINGULAR_COVARIANCE * variances[0]:
+            raise MeanfieldError(
+                "Changes of a singular covariance have no root that changes smoothly. Change the "
+                "mean alone, or start with a covariance of full rank."
+            )
+        if change.any():  # L L^T changes by it for dL = (1/2) dSigma L^-T
+            found["root"] = np.linalg.solve(state.root, change / 2).T
+        else:
+            found["root"] = np.zeros_like(change)
+    return found

@@ -25,10 +25,12 @@ so that dE/dt = int |v|^2 dmu. For Gaussians W2 is the distance of Bures and Was
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from ..core.dual import Array, Dual, value_of
 from ..models import Attention
 from ..models.attention import HeadMatrices, alike, gradient_factor
 from ..models.weights import L2, Linear, Sinkhorn, Softmax, Weights
@@ -101,14 +103,18 @@ def _l2(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     L, keys, beta = y[..., :-1], head.K @ y, head.beta
     if not np.isfinite(keys).all():
         return np.full_like(y, np.nan)
-    U, s, Wt = np.linalg.svd(keys[..., :-1], full_matrices=False)  # large S: P is not inverted
-    shares = np.zeros_like(s)
-    held = (s > 0) & (beta != 0)
-    inverse = 0.5 / s[held] / beta + s[held]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
-    shares[held] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
     moved = head.Q @ y
     moved[..., -1] -= keys[..., -1]
-    seen = L @ (Wt.mT * shares[..., None, :]) @ U.mT @ moved
+    if isinstance(y, Dual):
+        pull = L @ _transposed_function(keys[:, :-1], partial(_l2_function, value_of(beta)), beta)
+    else:  # large S: P is not inverted
+        U, s, Wt = np.linalg.svd(keys[..., :-1], full_matrices=False)
+        shares = np.zeros_like(s)
+        some = (s > 0) & (beta != 0)
+        inverse = 0.5 / s[some] / beta + s[some]  # (1 + 2 beta s^2) / (2 beta s); s^2 may overflow
+        shares[some] = 1 / np.where(inverse * beta > 0, inverse, np.nan)
+        pull = L @ (Wt.mT * shares[..., None, :]) @ U.mT
+    seen = pull @ moved
     seen[..., -1] += y[..., -1]
     return seen
 
@@ -118,11 +124,73 @@ def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
     products = head.beta * (head.Q @ L).mT @ (head.K @ L)
     if not np.isfinite(products).all():
         return np.full_like(y, np.nan)
+    seen = y.copy()
+    if isinstance(y, Dual):
+        seen[:, :-1] = L @ _transposed_function(products, _sinkhorn_function)
+        return seen
     U, s, Wt = np.linalg.svd(products)
     correlations = 2 * s / (1 + np.hypot(1.0, 2 * s))
-    seen = y.copy()
     seen[..., :-1] = L @ (Wt.mT * correlations[..., None, :]) @ U.mT
     return seen
+
+
+class SingularFunction(NamedTuple):
+    """An odd function f of singular values s, and what its derivative at a matrix needs.
+
+    Attributes
+    ----------
+    values : ndarray, (k,)
+    differences, sums : ndarray, (k, k)
+        (f(s_i) - f(s_j)) / (s_i - s_j) and (f(s_i) + f(s_j)) / (s_i + s_j).
+    by_beta : ndarray, (k,)
+        df/dbeta at fixed s.
+    """
+
+    values: Array
+    differences: Array
+    sums: Array
+    by_beta: Array
+
+
+def _transposed_function(
+    N: Dual, function: Callable[[Array], SingularFunction], beta: Array | Dual | None = None
+) -> Dual:
+    """W f(s) U^T of a matrix N = U s W^T with tangents.
+
+    A change E = U^T dN W has a symmetric part, which changes U f(s) W^T by divided differences of
+    f, and an antisymmetric one, which changes it by those of f at s and -s.
+    """
+    (rows, columns), size = N.shape, max(N.shape)
+    U, least, Wt = np.linalg.svd(N.value)
+    s, E = np.zeros(size), np.zeros((len(N.changes), size, size))
+    s[: least.size], E[:, :rows, :columns] = least, U.T @ N.changes @ Wt.T
+    f = function(s)
+    moved = (E + E.mT) / 2 * f.differences + (E - E.mT) / 2 * f.sums
+    if isinstance(beta, Dual):
+        moved += beta.changes[:, None, None] * np.diag(f.by_beta)
+    whole = np.concatenate([np.diag(f.values)[None], moved])[:, :rows, :columns]
+    return Dual.of_stack(Wt.T @ whole.mT @ U.T)
+
+
+def _l2_function(beta: Array, s: Array) -> SingularFunction:
+    """f = 2 beta s / (1 + 2 beta s^2)."""
+    shares, products = 1 / (1 + 2 * beta * s**2), 2 * beta * np.multiply.outer(s, s)
+    both = 2 * beta * np.multiply.outer(shares, shares)
+    by_beta = 2 * s * shares**2
+    return SingularFunction(
+        2 * beta * s * shares, both * (1 - products), both * (1 + products), by_beta
+    )
+
+
+def _sinkhorn_function(s: Array) -> SingularFunction:
+    """f = D with s = D / (1 - D^2)."""
+    rest = 2 / (1 + np.hypot(1.0, 2 * s))  # 1 - D^2
+    D, both = s * rest, np.multiply.outer(rest, rest)
+    left = rest / (1 + D)  # 1 - D
+    unequal = left[:, None] + D[:, None] * left  # 1 - D_i D_j
+    return SingularFunction(
+        D, both / (1 + np.multiply.outer(D, D)), both / unequal, np.zeros_like(s)
+    )
 
 
 def _linear(y: np.ndarray, head: HeadMatrices) -> np.ndarray:

@@ -1,16 +1,20 @@
 """Gram matrices: G' = A G + G A^T - (c_i + c_j) G_ij for n tokens, whatever the dimension."""
 
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.checks import as_given, fitting
+from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..core.forms import shown
+from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gram
 from ..states.gram import sum_of_pairs
-from .gram_tangents import LinearisedGram, gram_direction
+from .linearised import OFF_TANGENT, state_along
 from .motion import Motion, in_shape_of
 from .observables import cluster_counts, declare, mean_cosine, pairless, rank_of
 
@@ -41,6 +45,7 @@ class GramMotion(Motion, moves=Gram):
 
     example = "Gram(G)"
     members_as_alone = True
+    tangent_arrays = ("G",)
     options = frozenset({"rng"})  # which is not read
     refusals: ClassVar = {
         "engine": "Gram has one way to sum over tokens; leave out engine = {value!r}."
@@ -101,9 +106,14 @@ class GramMotion(Motion, moves=Gram):
         change = pulled - along[:, :, None] * y
         return change + np.swapaxes(change, 1, 2)
 
-    def linearised(self, names: Any, directions: Any) -> LinearisedGram:
-        """The motion with tangents."""
-        return LinearisedGram(self, names, directions)
+    def state_along(self, state: Gram, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+        renamed = [h if h is None else {"inner_product": h["G"]} for h in changes]
+        return state_along(state, renamed, ("inner_product",))
+
+    def along(self, names: Sequence[str | None], state: Any) -> Self:
+        part = copy(self)
+        part.like, part._drift = state, self._drift.along(unit_rates(names))
+        return part
 
     def direction(self, given: Any, state: Gram) -> dict[str, np.ndarray]:
         """A change of an initial matrix: see `gram_direction`."""
@@ -161,3 +171,26 @@ class GramMotion(Motion, moves=Gram):
             "effective_rank": rank_of(values / values.sum(axis=-1, keepdims=True)),
             "mass": masses.sum(axis=-1),
         }
+
+
+def gram_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
+    """A change of inner products, an array like G: symmetric, with zeros on the diagonal.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For anything else.
+    """
+    array = np.asarray(given["G"] if isinstance(given, dict) and set(given) == {"G"} else given)
+    fits = array.dtype.kind in "fiu" and array.shape == state.G.shape and np.isfinite(array).all()
+    if not fits:
+        raise TypeError(
+            "tangents must have names of parameters, or changes of the inner products, "
+            f"{state.G.shape}; got {as_given(given)}."
+        )
+    off = np.abs(array - array.swapaxes(-1, -2)).max()
+    off = max(off, np.abs(np.einsum("...ii->...i", array)).max())
+    largest = np.abs(array).max()
+    wanted = "changes of inner products that are symmetric, with zeros on the diagonal"
+    fitting("tangents", float(off), wanted, bool(off <= OFF_TANGENT * largest))
+    return {"G": array.astype(float)}

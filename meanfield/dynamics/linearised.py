@@ -2,22 +2,26 @@
 
 Coordinates of a state and its tangents are one stack Y (1 + p, ...): y, and p changes of it. Its
 velocity is (v, Dv(y) dy + dv/dparameter), so that steps of the stack by an explicit scheme are
-those of the state and, exactly, their derivatives.
+those of the state and, exactly, their derivatives. The motion itself computes it, with `Dual`
+arrays in place of its coordinates and parameters.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import MeanfieldError
+from ..core.dual import Array, Dual, changes_of, constant, contiguous
+from ..states.contract import State
 from ..steppers import Splitting
+
+if TYPE_CHECKING:
+    from .motion import Motion
 
 OFF_TANGENT = 1e-9  # relative: so far a direction may leave the tangent space, by rounding
 
 
-class LinearisedMotion(ABC):
+class LinearisedMotion:
     """A motion and its derivatives along tangents.
 
     Parameters
@@ -27,94 +31,137 @@ class LinearisedMotion(ABC):
         The parameter of each tangent, which changes at the rate 1 along it; None for directions.
     directions : sequence of (mapping or None)
         Changes of the initial state as `direction` returned them; None for parameters.
-
-    Attributes
-    ----------
-    arrays : tuple of str
-        Names of the arrays in which changes of a state are told, that of a plain array first.
     """
-
-    arrays: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,
-        motion: Any,
+        motion: "Motion",
         names: Sequence[str | None],
-        directions: Sequence[Mapping[str, np.ndarray] | None],
+        directions: Sequence[Mapping[str, Array] | None],
     ):
         self.motion, self.names, self.directions = motion, tuple(names), tuple(directions)
-        self.setup()
-
-    def setup(self) -> None:  # noqa: B027
-        """Compute once what velocities need."""
+        state = motion.state_along(motion.like, self.directions)
+        self._moving = motion.along(self.names, state)
 
     @property
     def changes_coordinates(self) -> bool:
         return self.motion.changes_coordinates
 
-    @abstractmethod
-    def first(self, state: Any) -> np.ndarray:
+    def enter(self, start: float, end: float) -> None:
+        """`enter` of the motion: restrict times to a span between two breakpoints."""
+        self.motion.enter(start, end)
+        self._moving.enter(start, end)
+
+    def first(self, state: Any) -> Array:
         """The stack (1 + p, ...) at the initial state."""
+        moved = self.motion.state_along(state, self.directions)
+        return stack_of(self._moving.coordinates(moved), self.names)
 
-    @abstractmethod
-    def velocity(self, Y: np.ndarray, t: float) -> np.ndarray:
+    def velocity(self, Y: Array, t: float) -> Array:
         """Rates of change of the stack."""
+        return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
-    def velocity_beside(
-        self, Y: np.ndarray, t: float, known: np.ndarray, beside: np.ndarray | None
-    ) -> np.ndarray:
-        """As `velocity`, where the velocity of the state is known: in any shape, (N,).
+    def velocity_beside(self, Y: Array, t: float, known: Array, beside: Array | None) -> Array:
+        """`velocity`, given the velocity (N,) of the state and its intermediate results."""
+        known = known.reshape(Y[0].shape)
+        rates = self._moving.velocity_from(Dual.of_stack(Y), t, known, beside)
+        return stack_of(rates, self.names)
 
-        So is what the motion had `beside` it, where it has that.
-        """
-        return self.velocity(Y, t)
-
-    @abstractmethod
-    def changes(self, Y: np.ndarray) -> list[dict[str, np.ndarray]]:
+    def changes(self, Y: Array) -> list[dict[str, Array]]:
         """The changes of the state, by the names of its arrays, one for each tangent."""
+        state, count = self._moving.state_of(Dual.of_stack(Y)), len(self.names)
+        arrays = {name: getattr(state, name) for name in self.motion.tangent_arrays}
+        rows = {n: changes_of(v, count) for n, v in arrays.items() if v is not None}
+        return [{name: row[a].copy() for name, row in rows.items()} for a in range(count)]
 
-    def merged(self, Y: np.ndarray, labels: np.ndarray) -> tuple["LinearisedMotion", np.ndarray]:
-        """What moves fewer rows, and their stack, where rows of equal labels become one."""
-        name = self.motion.moves.__name__
-        raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
-
-    # For Lyapunov exponents ----------------------------------------------------------------
+    def merged(self, Y: Array, labels: np.ndarray) -> tuple["LinearisedMotion", Array]:
+        """The motion of fewer rows and its stack, where rows of equal labels become one."""
+        state, y = self._moving.merged(Dual.of_stack(Y), labels)
+        motion = self.motion.with_state(state)
+        return LinearisedMotion(motion, self.names, [None] * len(self.names)), y.stack
 
     @property
     def members(self) -> tuple[int, ...]:
         """Shape of the replicas."""
-        return ()
+        return self.motion.like.shape
 
-    def tangent_space(self, state: Any) -> tuple[int, Callable[[np.random.Generator], Any]]:
-        """Its dimension, of each replica, and what draws a direction at random.
-
-        Raises MeanfieldError where it is not known, or coordinates have directions that change no
-        state.
-        """
-        raise MeanfieldError(
-            f"Lyapunov exponents of runs of {self.motion.moves.__name__} are not known. Solve for "
-            "Tokens."
-        )
-
-    def vectors(self, Y: np.ndarray) -> np.ndarray:
+    def vectors(self, Y: Array) -> Array:
         """The tangents as vectors with a norm, (members, p, N)."""
-        return Y[1:].reshape(1, len(Y) - 1, -1)
+        return self._moving.tangent_vectors(Dual.of_stack(Y))
 
     def measured(
-        self, state: Any, change: Mapping[str, np.ndarray], name: str | None, t: float
+        self, state: Any, change: Mapping[str, Array], name: str | None, t: float
     ) -> dict[str, Any]:
         """Derivatives of observables of a state that changes, as a parameter does where named."""
-        return {}
+        moving = self.motion.along([name], self.motion.state_along(state, [change]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = moving.smooth_observables(moving.like, t)
+        return {name: changes_of(value, 1)[0] for name, value in found.items()}
 
-    def projected(self, Y: np.ndarray) -> np.ndarray:
-        """What `projected` of the motion makes of the coordinates, and its derivative."""
-        return Y
+    def projected(self, Y: Array) -> Array:
+        """`projected` of the motion, and its derivative."""
+        return stack_of(self._moving.projected(Dual.of_stack(Y)), self.names)
 
-    def step(self, scheme: Splitting, Y: np.ndarray, t: float, dt: float) -> np.ndarray:
-        """The stack after one step of a splitting; MeanfieldError where it has no derivative."""
-        name = self.motion.moves.__name__
-        raise MeanfieldError(f"Derivatives of steps of {scheme.name} of {name} are not known.")
+    def step(self, scheme: Splitting, Y: Array, t: float, dt: float) -> Array:
+        """The stack after one step of a splitting."""
+        return stack_of(self._moving.step(scheme, Dual.of_stack(Y), t, dt, None), self.names)
 
-    def relative_error(self, error: np.ndarray, Y: np.ndarray) -> float:
+    def relative_error(self, error: Array, Y: Array) -> float:
         """0: steps are those of the run, and nothing is controlled."""
         return 0.0
+
+
+def stack_of(array: Any, names: Sequence[str | None]) -> Array:
+    """The stack (1 + p, ...) of an array, which may not change along any tangent."""
+    return (array if isinstance(array, Dual) else constant(array, len(names))).stack
+
+
+def state_along(
+    state: State, changes: Sequence[Mapping[str, Array] | None], names: Sequence[str]
+) -> Any:
+    """The state with `Dual` arrays of these names: changes of each tangent, or None for none."""
+    moved = object.__new__(type(state))
+    moved._set(**state.__getstate__())
+    for name in names:
+        value = getattr(state, name)
+        if value is not None:
+            rows = [np.zeros(value.shape) if h is None else h.get(name, 0.0) for h in changes]
+            both = [np.broadcast_to(row, value.shape) for row in rows]
+            moved._set(**{name: Dual(value, np.reshape(both, (len(rows), *value.shape)))})
+    return moved
+
+
+class DualSums:
+    """Sums over tokens of `Dual` points and masses, by an engine with tangents.
+
+    Parameters
+    ----------
+    engine : Engine
+    names : sequence of (str or None)
+        The parameter of the drift that changes along each tangent.
+    """
+
+    def __init__(self, engine: Any, names: Sequence[str | None]):
+        self.engine, self._tangents = engine, engine.with_tangents(names)
+
+    @property
+    def takes_velocities(self) -> bool:
+        """Whether tangents of velocities can be computed from these."""
+        return getattr(self._tangents, "takes_velocities", False)
+
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        """Velocities (R, n, d); `known` are their values and what they were computed from."""
+        return Dual(*self._tangents.velocity(*_parts(x, masses), *known))
+
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        """The output of attention (R, n, d) at time t."""
+        return Dual(*self._tangents.attention(t, *_parts(x, masses)))
+
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        """Potentials (R, n)."""
+        return Dual(*self._tangents.potential(*_parts(x, masses), t))
+
+
+def _parts(x: Dual, masses: Dual) -> tuple[Array, ...]:
+    x, masses = contiguous(x), contiguous(masses)
+    return x.value, masses.value, x.changes, masses.changes

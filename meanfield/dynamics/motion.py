@@ -2,13 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ..core.checks import common_shape, fitting
+from ..core.checks import as_given, common_shape, finite_array, fitting
+from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..core.kinds import refuse_abstract
 from ..models import Drift
@@ -16,7 +18,7 @@ from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
-from .linearised import LinearisedMotion
+from .linearised import LinearisedMotion, state_along
 
 NOISE_STEP_SHARE = 0.05  # default steps with noise, times the rate of the drift and of the noise
 SAME_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
@@ -290,7 +292,20 @@ class Motion(ABC):
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates, of the shape of y."""
 
-    def linearised(self, names: Any, directions: Any) -> LinearisedMotion:
+    # Derivatives ---------------------------------------------------------------------------
+
+    @property
+    def tangent_arrays(self) -> tuple[str, ...]:
+        """The names of the arrays of a state whose changes are known along tangents."""
+        return tuple(self.like.held)
+
+    def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
+        """The state with `Dual` arrays: changes of each tangent by name, None for none."""
+        return state_along(state, changes, self.tangent_arrays)
+
+    def linearised(
+        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
+    ) -> LinearisedMotion:
         """The motion with tangents: by parameters, by their names, and in directions.
 
         Raises
@@ -298,16 +313,57 @@ class Motion(ABC):
         MeanfieldError
             For a motion, or a model, whose runs are not differentiated.
         """
+        return LinearisedMotion(self, names, directions)
+
+    def along(self, names: Sequence[str | None], state: Any) -> Self:
+        """This motion with `Dual` parameters of these names, for a state of `Dual` arrays."""
+        part = copy(self)
+        part.model, part.like = self.model.along(names), state
+        part.setup()
+        return part
+
+    def velocity_from(self, y: Dual, t: float, known: Array, beside: Array | None) -> Any:
+        """`velocity` of y with tangents, where its value is known, and its intermediate results."""
+        return self.velocity(y, t)
+
+    def merged(self, y: Dual, labels: np.ndarray) -> tuple[Any, Dual]:
+        """The state of fewer rows, and their coordinates, where rows of equal labels become one."""
+        name = self.moves.__name__
+        raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
+
+    def direction(self, given: Any, state: Any) -> Mapping[str, Array]:
+        """A change of the initial state, by the names of its arrays, as `linearised` takes it."""
+        known = self.tangent_arrays
+        if not isinstance(given, Mapping) or not set(given) <= set(known):
+            raise TypeError(
+                f"tangents must have names of parameters, or changes by the names {list(known)}; "
+                f"got {as_given(given)}."
+            )
+        found = {name: finite_array(f"The change of {name}", a) for name, a in given.items()}
+        for name, array in found.items():
+            shape = getattr(state, name).shape
+            fitting(f"The change of {name}", array.shape, f"of shape {shape}", array.shape == shape)
+        return found
+
+    def tangent_space(
+        self, state: Any
+    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        """The dimension of the tangent space, of each replica, and a draw of a random direction.
+
+        Raises MeanfieldError where it is not known, or coordinates have directions that change no
+        state.
+        """
         raise MeanfieldError(
-            f"Derivatives of runs of {self.moves.__name__} are not known: {type(self).__name__} "
-            "has no method linearised. Use differences of runs with dt= and the same scheme=."
+            f"Lyapunov exponents of runs of {self.moves.__name__} are not known. Solve for Tokens."
         )
 
-    def direction(self, given: Any, state: Any) -> Mapping[str, np.ndarray]:
-        """A change of the initial state, by the names of its arrays, as `linearised` takes it."""
-        raise MeanfieldError(
-            f"Derivatives of runs of {self.moves.__name__} in directions are not known."
-        )
+    def tangent_vectors(self, y: Dual) -> Array:
+        """The tangents as vectors with a norm, (members, p, N)."""
+        return y.changes.reshape(1, len(y.changes), -1)
+
+    def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
+        """Observables that have derivatives, of a state that may have tangents."""
+        return {}
 
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
         """The coordinates after one step of a splitting among `schemes`."""

@@ -4,23 +4,26 @@ Coordinates are an array (replicas, n, d + more) with the points first, then the
 normalisation has one, then the logarithm of the mass where the model has a reaction.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
 
+from ..core.checks import as_given, fitting
+from ..core.dual import Array, Dual, changes_of, contiguous, differentiable, value_of
 from ..core.errors import MeanfieldError
 from ..engines import engine_for
 from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
 from ..models.transformer import Transformer
-from ..states import Tokens
+from ..states import State, Tokens
 from ..states.clusters import MANY
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
+from .linearised import OFF_TANGENT, DualSums, LinearisedMotion
 from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
-from .token_tangents import LinearisedTokens, token_direction
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
@@ -57,6 +60,7 @@ class TokenMotion(Motion, moves=Tokens):
     options = frozenset({"engine", "merge", "rng"})
     by_place = frozenset({"causal"})
     draws_by_member = members_as_alone = True
+    tangent_arrays = "x", "radii", "masses"
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:
@@ -64,6 +68,7 @@ class TokenMotion(Motion, moves=Tokens):
         model, state = self.model, self.like
         self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
+        self._reaction: float | Dual = model.reaction
         self._replicas = int(np.prod(state.shape))
         self._drift: Any = model.drift.broadcast(state.shape)
         self._masses = np.ascontiguousarray(state.masses.reshape(self._replicas, -1))
@@ -211,6 +216,8 @@ class TokenMotion(Motion, moves=Tokens):
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
         radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
         masses = masses.reshape(shape) if self.model.reaction else self.like.masses
+        if isinstance(y, Dual):
+            return Tokens.computed(x=x, masses=masses, radii=radii, on_sphere=self.on_sphere)
         return Tokens(x, masses, radii, on_sphere=self.on_sphere)
 
     def masses(self, y: np.ndarray) -> np.ndarray:
@@ -222,7 +229,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     def points(self, y: np.ndarray) -> np.ndarray:
         """The points (replicas, n, d)."""
-        return np.ascontiguousarray(y[..., : self.dimension])
+        return contiguous(y[..., : self.dimension])
 
     # Motion --------------------------------------------------------------------------------
 
@@ -253,7 +260,7 @@ class TokenMotion(Motion, moves=Tokens):
     def reaction_rates(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
         """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
         potential = self._sums.potential(x, masses, self.inside(t))
-        return self.model.reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
+        return self._reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change by the feed-forward map."""
@@ -386,18 +393,80 @@ class TokenMotion(Motion, moves=Tokens):
         new[..., : self.dimension] = moved
         return new
 
-    def linearised(self, names: Any, directions: Any) -> LinearisedTokens:
+    # Derivatives ---------------------------------------------------------------------------
+
+    def linearised(
+        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
+    ) -> LinearisedMotion:
         """The motion with tangents; MeanfieldError with noise, which has no derivatives here."""
         if self.random:
             raise MeanfieldError(
                 "Derivatives of runs of tokens are known without noise, kappa = inf and "
                 f"common=None; got {self.model!r}. Differentiate a run of their Density."
             )
-        return LinearisedTokens(self, names, directions)
+        return super().linearised(names, directions)
 
-    def direction(self, given: Any, state: Tokens) -> dict[str, np.ndarray]:
+    def along(self, names: Sequence[str | None], state: Any) -> Self:
+        part = copy(self)
+        part.like = state
+        part._masses = contiguous(state.masses.reshape(self._masses.shape))
+        part._sums = DualSums(self._sums, [None if n == "reaction" else n for n in names])
+        if self.model.reaction:
+            rates = np.array([float(name == "reaction") for name in names])
+            part._reaction = Dual(self.model.reaction, rates)
+        return part
+
+    def velocity_from(self, y: Dual, t: float, known: Array, beside: Array | None) -> Any:
+        plain = self.model.feedforward is None and not self.model.reaction
+        if self._exact and plain and self._sums.takes_velocities:
+            return self._sums.velocity(self.points(y), self.masses(y), known, beside)
+        return self.velocity(y, t)
+
+    def merged(self, y: Dual, labels: np.ndarray) -> tuple[Tokens, Dual]:
+        """Centres of mass, put back on the sphere, and mean radii; see `solving.merging`."""
+        if self.model.reaction or changes_of(self._masses, len(y.changes)).any():
+            raise MeanfieldError(
+                "Derivatives of runs in which tokens merged are known where masses do not change: "
+                "solve without merge=, or without reaction and changes of masses."
+            )
+        masses, m = value_of(self._masses)[0], np.zeros(labels.max() + 1)
+        np.add.at(m, labels, masses)
+        sums = np.zeros((len(m), len(labels)))
+        sums[labels, np.arange(len(labels))] = np.where(m[labels] > 0, masses, 1.0)
+        new, d = (sums / sums.sum(axis=1, keepdims=True)) @ y, self.dimension
+        if self.on_sphere:
+            new[..., :d] /= np.linalg.norm(new[..., :d], axis=-1)[..., None]
+        rows = new.value[0]
+        radii = rows[:, d] if self.has_radii else None
+        return Tokens(rows[:, :d], m, radii, on_sphere=self.on_sphere), new
+
+    def direction(self, given: Any, state: Tokens) -> dict[str, Array]:
         """A change of initial tokens: see `token_direction`."""
         return token_direction(self, state, given)
+
+    def tangent_space(
+        self, state: Tokens
+    ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
+        n, d = state.x.shape[-2:]
+        if self.model.reaction:
+            raise MeanfieldError(
+                "Lyapunov exponents of tokens are known without a reaction, under which the "
+                "logarithms of masses have a constant in common that changes nothing."
+            )
+
+        def draw(rng: np.random.Generator) -> dict[str, Array]:
+            dx = rng.standard_normal(state.x.shape)
+            if state.on_sphere:
+                dx -= (dx * state.x).sum(axis=-1, keepdims=True) * state.x
+            if not self.has_radii:
+                return {"x": dx}
+            return {"x": dx, "radii": rng.standard_normal(state.x.shape[:-1])}
+
+        return n * (d - bool(state.on_sphere) + bool(self.has_radii)), draw
+
+    def tangent_vectors(self, y: Dual) -> Array:
+        rows = y.changes.swapaxes(0, 1)
+        return rows.reshape(*rows.shape[:2], -1)
 
     # How errors and rates are measured -----------------------------------------------------
 
@@ -569,23 +638,49 @@ class TokenMotion(Motion, moves=Tokens):
         speed = np.full(self._replicas, np.nan)
         if not self.model.normalisation.why_no_flow:
             speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
-        mean = np.einsum("...i,...id->...d", state.masses, state.x)
         known = len(state) <= MANY or self.dimension <= 3
+        found = self.smooth_observables(state, t) | {
+            "speed": speed.reshape(state.shape),
+            "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
+        }
+        return {name: found[name] for name in IN_FIGURES if name in found}
+
+    def smooth_observables(self, state: Tokens, t: float) -> dict[str, Any]:
+        masses = state.masses
+        mean = np.einsum("...i,...id->...d", masses, state.x)
         found = {
             "order_parameter": np.linalg.norm(mean, axis=-1),
             "mean_cosine": mean_cosine(state),
-            "speed": speed.reshape(state.shape),
-            "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
-            "interaction_energy": self.energy(y),
+            "interaction_energy": self._energy_at(self.coordinates(state), t),
             "effective_rank": effective_rank(state),
         }
         if not state.on_sphere:
             gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
-            found["spread"] = np.sqrt((state.masses * gaps).sum(axis=-1))
+            found["spread"] = np.sqrt((masses * gaps).sum(axis=-1))
         if state.radii is not None:
-            found["mean_radius"] = (state.masses * state.radii).sum(axis=-1)
-        found["mass"] = state.masses.sum(axis=-1)
+            found["mean_radius"] = (masses * state.radii).sum(axis=-1)
+        found["mass"] = masses.sum(axis=-1)
         return found
+
+    def _energy_at(self, y: Any, t: float) -> Any:
+        """`energy`; of tokens with tangents (1/2) sum_i m_i Phi(x_i), nan where no Phi is known."""
+        if not isinstance(y, Dual):
+            return self.energy(y)
+        unknown = np.full(self.like.shape, np.nan)
+        if self._drift.why_no_potential(self.dimension, t):
+            return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
+        x, masses = self.points(y), self.masses(y)
+        try:
+            potential = self._sums.potential(x, masses, self.inside(t))
+        except MeanfieldError:
+            return Dual(unknown, np.broadcast_to(unknown, (len(y.changes), *unknown.shape)))
+        return (0.5 * (masses * potential).sum(axis=-1)).reshape(self.like.shape)
+
+
+IN_FIGURES = (
+    *("order_parameter", "mean_cosine", "speed", "cluster_count", "interaction_energy"),
+    *("effective_rank", "spread", "mean_radius", "mass"),
+)
 
 
 @njit(**WITHIN, fastmath={"contract", "reassoc"})
@@ -596,6 +691,7 @@ def _length(vector):
     return np.sqrt(square)
 
 
+@differentiable(lambda x, dx, length: (x * dx).sum(axis=-1) / length)
 @njit(cache=True, nogil=True)
 def lengths(x):
     """|x| of vectors (R, n, d), as (R, n)."""
@@ -613,3 +709,59 @@ def _scales(values: np.ndarray) -> np.ndarray:
     """
     largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0.0, keepdims=True)
     return np.where((largest > 0) & (largest < np.inf), largest, 1.0)
+
+
+# Directions --------------------------------------------------------------------------------------
+
+
+def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray]:
+    """A change of initial tokens: an array of that of x, a mapping, or a function of points.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For other things, other shapes, changes of unit vectors that are not tangential, and those
+        of masses whose sum is not 0.
+    """
+    x = state.x
+    if callable(given) and not isinstance(given, Mapping):
+        values = np.asarray(given(x), dtype=float)
+        fitting(
+            "tangents", values.shape, f"vectors at the tokens, {x.shape}", values.shape == x.shape
+        )
+        return {
+            "x": values - (values * x).sum(-1, keepdims=True) * x if state.on_sphere else values
+        }
+    given = dict(given) if isinstance(given, Mapping) else {"x": given}
+    known = ["x", "masses", *(["radii"] if motion.has_radii else [])]
+    wrong = [name for name in given if name not in known]
+    fitting("tangents", wrong, f"changes of {known}", not wrong)
+    found = {}
+    for name, value in given.items():
+        shape = x.shape if name == "x" else x.shape[:-1]
+        array = np.empty(0) if isinstance(value, State) else np.asarray(value)
+        fits = array.dtype.kind in "fiu" and np.isfinite(array).all()
+        if not fits or array.shape[-len(shape[-1:]) :] != shape[-1:]:
+            raise TypeError(
+                f"tangents must have names of parameters, or changes of the tokens: of {name} an "
+                f"array {shape}; got {as_given(value)}."
+            )
+        try:
+            found[name] = np.broadcast_to(array, shape).astype(float)
+        except ValueError:
+            raise ValueError(
+                f"tangents: a change of {name} must broadcast to {shape}; got {array.shape}."
+            ) from None
+    if state.on_sphere and "x" in found:
+        along = np.abs((found["x"] * x).sum(axis=-1)).max()
+        largest = np.abs(found["x"]).max()
+        if along > OFF_TANGENT * largest:
+            raise ValueError(
+                "tangents: changes of unit vectors x are tangential, <x, dx> = 0; got "
+                f"{along:.1e} beside changes up to {largest:.1e}. Subtract <x, dx> x."
+            )
+    if "masses" in found:
+        total = np.abs(found["masses"].sum(axis=-1)).max()
+        scale = np.abs(found["masses"]).max()
+        fitting("tangents", total, "changes of masses of sum 0", total <= OFF_TANGENT * scale)
+    return found

@@ -133,7 +133,7 @@ class AttentionSums:
         if type(self.drift).attend is not Attention.attend:
             raise MeanfieldError(
                 f"{type(self.drift).__name__} has a method attend of its own, whose derivatives "
-                "are not known. Give the weights of `Attention` one, with attend_tangents."
+                "are not known. Give the weights of `Attention` one."
             )
         return AttentionTangents(self.drift, names, self.threads.threads)
 

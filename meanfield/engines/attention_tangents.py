@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, constant
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, heads
 from .attention import ENTRIES, UNSEEN, Head, of_head, times
@@ -57,7 +59,7 @@ class AttentionTangents:
                     causal=self.drift.causal,
                     terms=None if positions is None else positions.of_head(number),
                 )  # fmt: skip
-                pulled, by = self.drift.weights.attend_tangents(head)
+                pulled, by = self.drift.attend(head)
                 if "output" in matrix:
                     pulled, by = times(pulled, matrix["output"]), times(by, matrix["output"])
                 total += pulled
@@ -117,8 +119,8 @@ class HeadTangents:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, derivative: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
-        """With k and its partial derivatives = derivative(l, (beta |q|^2, beta |k|^2))."""
+    def weighted(self, kernel: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
+        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2))."""
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         changes = [
             2 * self.beta * (v * by).sum(-1, keepdims=True)
@@ -127,18 +129,10 @@ class HeadTangents:
         ]
 
         def weigh(chunk, rows, logits, seen):
-            of_keys = squares[1][chunk].swapaxes(1, 2)
-            k, by_logits, by_own, by_keys = derivative(logits, (squares[0][chunk, rows], of_keys))
-
-            def change(a, dl):
-                found = by_logits * dl
-                if by_own is not None:
-                    found += by_own * changes[0][a, chunk, rows]
-                if by_keys is not None:
-                    found += by_keys * changes[1][a, chunk].swapaxes(1, 2)
-                return found if seen is None else np.where(seen, found, 0.0)
-
-            return (k if seen is None else np.where(seen, k, 0.0)), change, None
+            own = Dual(squares[0][chunk, rows], changes[0][:, chunk, rows])
+            keys = Dual(squares[1][chunk].swapaxes(1, 2), changes[1][:, chunk].swapaxes(2, 3))
+            k = weights_along(kernel, logits, (own, keys))
+            return k if seen is None else np.where(seen, k, 0.0), None
 
         return self._means(weigh) if normalised else self._totals(weigh)
 
@@ -147,19 +141,17 @@ class HeadTangents:
         unseen = None if self.masses.all() else self.masses <= 0
 
         def weigh(chunk, rows, logits, seen):
+            l = logits.value
             if seen is not None:
-                np.copyto(logits, -np.inf, where=~seen)
-            among = logits if unseen is None else np.where(unseen[chunk, None], UNSEEN, logits)
+                np.copyto(l, -np.inf, where=~seen)
+            among = l if unseen is None else np.where(unseen[chunk, None], UNSEEN, l)
             top = np.maximum(among.max(axis=-1, keepdims=True), UNSEEN)
-            np.subtract(logits, top, out=logits)
+            np.subtract(l, top, out=l)
             if unseen is not None:  # they may be more than those that count
-                np.minimum(logits, HIGHEST, out=logits)
-            k = np.exp(logits, out=logits)
-
-            def change(a, dl):
-                return np.multiply(k, dl, out=dl)
-
-            return k, change, top
+                np.minimum(l, HIGHEST, out=l)
+            np.exp(l, out=l)
+            np.multiply(logits.changes, l, out=logits.changes)
+            return logits, top
 
         return self._means(weigh) if normalised else self._totals(weigh)
 
@@ -181,13 +173,7 @@ class HeadTangents:
     def linear(self) -> tuple[np.ndarray, np.ndarray]:
         """With k = l, not normalised, in O(n) operations unless causal."""
         if self.causal:
-            return self._totals(
-                lambda chunk, rows, logits, seen: (
-                    np.where(seen, logits, 0.0) if seen is not None else logits,
-                    lambda a, dl: dl if seen is None else np.where(seen, dl, 0.0),
-                    None,
-                )
-            )
+            return self._totals(lambda _chunk, _rows, logits, seen: (logits * seen, None))
         u, du = self._pulling
         u, du, keys = u[..., :-1], du[..., :-1], self.keys.swapaxes(-1, -2)
         moment = keys @ u
@@ -245,12 +231,11 @@ class HeadTangents:
     def _sums(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """sum_j k_ij (m v, m)_j, its changes, and the logarithm of what rows are relative to.
 
-        weigh(chunk, rows, logits, seen) gives weights, (a, change of logits) -> that of weights,
-        and this logarithm or None; `seen` tells which pairs count, None if all do.
+        weigh(chunk, rows, logits, seen) gives `Dual` weights, and this logarithm or None; `seen`
+        tells which pairs count, None if all do.
         """
         u, du = self._pulling
         replicas, n = self.masses.shape
-        count = len(du)
         sums, top = np.empty(u.shape), np.zeros((replicas, n, 1))
         changed = np.empty(du.shape)
         own = self.beta * self.queries
@@ -265,22 +250,21 @@ class HeadTangents:
                 logits += self.bias[chunk, None]
             if self.terms is not None:
                 logits += self.terms(rows, slice(0, n))
+            moved = left[:, chunk, rows] @ right[:, chunk].swapaxes(2, 3)
+            if self.by_bias is not None:
+                moved += self.by_bias[:, chunk, None]
             seen = None
             if self.causal:
                 seen = np.arange(n) <= np.arange(rows.start, rows.stop)[:, None]
-            k, change, size = weigh(chunk, rows, logits, seen)
-            sums[chunk, rows] = k @ u[chunk]
+            k, size = weigh(chunk, rows, Dual(logits, moved), seen)
+            sums[chunk, rows] = k.value @ u[chunk]
             if size is not None:
                 top[chunk, rows] = size
-            for a in range(count):
-                dl = left[a, chunk, rows] @ right[a, chunk].swapaxes(1, 2)
-                if self.by_bias is not None:
-                    dl += self.by_bias[a, chunk, None]
-                moved = change(a, dl) @ u[chunk]
-                changed[a, chunk, rows] = moved + k @ du[a, chunk]
+            changed[:, chunk, rows] = k.changes @ u[chunk] + k.value @ du[:, chunk]
 
-        rows = max(1, min(n, ENTRIES // n))
-        chunk = max(1, ENTRIES // (rows * n)) if rows == n else 1
+        entries = ENTRIES // (1 + len(du))  # of weights and their changes together
+        rows = max(1, min(n, entries // n))
+        chunk = max(1, entries // (rows * n)) if rows == n else 1
         blocks = [
             (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
             for c in range(0, replicas, chunk)
@@ -294,3 +278,20 @@ class HeadTangents:
 
         self.threads.share(some, len(blocks))
         return sums, changed, top
+
+
+def weights_along(kernel: Callable, logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
+    """Weights of logits and squares with tangents, of functions of NumPy; else by differences."""
+    try:
+        k = kernel(logits.copy(), squares)
+        return k if isinstance(k, Dual) else constant(k, len(logits.changes))
+    except (TypeError, AttributeError):  # they calculate with functions that have no rule
+        arguments, total = (logits, *squares), np.zeros(logits.changes.shape)
+    for number, each in enumerate(arguments):
+
+        def moved(h: float, number: int = number) -> np.ndarray:
+            l, *rest = (a.value + h * (k == number) for k, a in enumerate(arguments))
+            return kernel(l, tuple(rest))
+
+        total += derivative_at_zero(moved, kernel.__name__) * each.changes
+    return Dual(kernel(logits.value.copy(), tuple(s.value for s in squares)), total)

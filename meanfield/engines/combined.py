@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.dual import Dual, changes_of, value_of
 from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
 
@@ -128,21 +129,15 @@ class PointTangents:
         self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """f of the tokens, (R, n, d), and its changes, (p, R, n, d)."""
-        replicas = range(len(x))
+        found = self._values.attention(t, Dual(x, dx), masses)
+        change, replicas = changes_of(found, len(dx)), range(len(x))
         members = [self._drift.member(r) for r in replicas] if self._drift.shape else [self._drift]
-        if len(members) == 1:
-            change = members[0].at(t).along(x, dx)
-        else:
-            change = np.stack(
-                [f.at(t).along(x[r], dx[:, r]) for r, f in zip(replicas, members, strict=True)],
-                axis=1,
-            )
         for a, name in enumerate(self._names):
             if name is not None:
                 change[a] += np.stack(
                     [self._by(name, members[r % len(members)], x[r]) for r in replicas]
                 )
-        return self._values.attention(t, x, masses), change
+        return value_of(found), change
 
     @staticmethod
     def _by(name: str, drift: Any, x: np.ndarray) -> np.ndarray:

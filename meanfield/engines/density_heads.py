@@ -9,9 +9,10 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.differences import NODES, WEIGHTS
+from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..spaces.circle_transport import NO_MASS
-from ..spaces.density import COMPUTED
+from ..spaces.validity import NEGATIVE_SHARE
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -60,7 +61,7 @@ class GridDensity:
 
         None of a stage that is clearly negative, as in a step that is too long, and rejected.
         """
-        below, lowest = level < least, -COMPUTED * self.values.max()
+        below, lowest = level < least, -NEGATIVE_SHARE * self.values.max()
         if not below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
         return float(np.abs(self.masses[below]).sum())
@@ -289,14 +290,11 @@ class QuotientHead(DensityHead):
         Number of the first functions for which it has the derivative by the beta of the drift.
     dA, dform : ndarray, (d, d), or None
         Derivatives of A and of the form by that beta: K^T Q and none by default.
-    slope : callable or None
-        `Weights.derivative`, where it is known; else weights are differentiated by differences.
     """
 
     rows: int = 0
     dA: np.ndarray | None = None
     dform: np.ndarray | None = None
-    slope: Callable | None = None
 
     def answer(self, pulls: np.ndarray, level: Any = None, least: Any = None) -> Quotient:
         return Quotient(self._along(pulls), level, -np.inf if least is None else least)
@@ -328,20 +326,26 @@ class QuotientHead(DensityHead):
         if not self.rows:
             return found
         key = "weights by beta", self.Q, self.K, self.beta
-        of = self._differenced(kernel) if self.slope is None else self._slope_of_weights
+        of = self._by_beta_of(kernel)
         build = lambda: self.kernels.smooth(self.A, of, DIFFERENCED)  # noqa: E731
         change = _smooth(self.kernels.remembered(key, build))
         changes = self._sums(change, self.density.moments[:, : self.rows])
         return replace(found, by={"beta": self._slope(changes, normalised)})
 
-    def _slope_of_weights(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """dk/dbeta of points (n, d) and (m, d), from `slope`."""
-        own, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
-        parts = (x @ self._slope_of_A.T @ y.T)[None], own[None, :, None], keys[None, None]
-        logits, *squares = (self.beta * part for part in parts)
-        slopes: Any = self.slope(logits, tuple(squares))[1:]  # type: ignore[misc]
-        pairs = zip(slopes, parts, strict=True)
-        return sum(by * part for by, part in pairs if by is not None)[0]
+    def _by_beta_of(self, kernel: Callable) -> Callable:
+        """dk/dbeta of points (n, d) and (m, d): weights of a `Dual` beta, or by differences."""
+
+        def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            own, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
+            parts = (x @ self._slope_of_A.T @ y.T)[None], own[None, :, None], keys[None, None]
+            logits, *squares = (Dual(self.beta * part, part[None]) for part in parts)
+            return kernel(logits, tuple(squares)).changes[0, 0]
+
+        try:
+            change(*np.ones((2, 1, len(self.Q.T))))
+        except (TypeError, AttributeError):  # it calculates with functions that have no rule
+            return self._differenced(kernel)
+        return change
 
     def _differenced(self, kernel: Callable) -> Callable:
         """The same by differences of weights."""

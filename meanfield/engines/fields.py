@@ -278,8 +278,8 @@ class AttentionField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
-        own = {"rows": rows if "beta" in names else 0, "slope": self.drift.weights.known_slope}
-        heads = self.heads(0.0, functions, QuotientHead, **own)
+        rows = rows if "beta" in names else 0
+        heads = self.heads(0.0, functions, QuotientHead, rows=rows)
         try:
             found: Any = [self.drift.attend(head) for head in heads]
         except TypeError:  # weights that calculate with answers; those of heads have no arithmetic

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..core.dual import differentiable
+
 ERF = np.array(
     [
         *(1.12837971, 0.102765482, -1.84384127e-4, -6.25719015e-4),
@@ -65,30 +67,15 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.logaddexp(0, x)
 
 
+@differentiable(lambda x, dx, y: dx * (y * (1 - y)))
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1/(1 + e^-x)."""
     with np.errstate(over="ignore"):  # 1/inf is 0
         return 1 / (1 + np.exp(-x))
 
 
-def _gelu_slope(x: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtr
-
-    return ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-
-
 def _twice_u(x: np.ndarray) -> np.ndarray:
     return math.sqrt(8 / math.pi) * (x + 0.044715 * (x * x * x))
-
-
-def _gelu_tanh_slope(x: np.ndarray) -> np.ndarray:
-    return _gated_slope(x, _twice_u(x), np.sqrt(8 / np.pi) * (1 + 3 * 0.044715 * x**2))
-
-
-def _gated_slope(x: np.ndarray, y: np.ndarray, rate: np.ndarray | float) -> np.ndarray:
-    """The slope of x sigmoid(y), where y changes at this rate."""
-    s = sigmoid(y)
-    return s + x * rate * s * (1 - s)
 
 
 ACTIVATIONS: dict[str, Callable] = {
@@ -99,13 +86,4 @@ ACTIVATIONS: dict[str, Callable] = {
     "quick_gelu": quick_gelu,
     "softplus": softplus,
     "tanh": np.tanh,
-}
-SLOPES: dict[Callable, Callable] = {
-    relu: lambda x: (x > 0).astype(float),
-    gelu: _gelu_slope,
-    gelu_tanh: _gelu_tanh_slope,
-    silu: lambda x: _gated_slope(x, x, 1.0),
-    quick_gelu: lambda x: _gated_slope(x, 1.702 * x, 1.702),
-    softplus: sigmoid,
-    np.tanh: lambda x: 1 - np.tanh(x) ** 2,
 }

@@ -1,11 +1,14 @@
 """Drifts: velocity fields v[mu] of attention."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from ..core.checks import common_shape, fitting
+from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
 from ..core.kinds import Kind, KindOf, parameters_of
@@ -108,7 +111,7 @@ class Drift(Kind, family=True):
         return {
             name: getattr(self, name)
             for name, parameter in parameters_of(type(self)).items()
-            if parameter.form is ENSEMBLE and isinstance(getattr(self, name), np.ndarray)
+            if parameter.form is ENSEMBLE and isinstance(getattr(self, name), np.ndarray | Dual)
         }
 
     def place_of(self, name: str) -> tuple[int, str | None]:
@@ -129,7 +132,7 @@ class Drift(Kind, family=True):
         if not self.shape:
             return self
         found = {n: np.broadcast_to(v, shape).ravel() for n, v in self.parameters.items() if v.ndim}
-        return self.replace(**found)
+        return self._with(found)
 
     def member(self, index: Any) -> Self:
         """The drift of one member of the ensemble; itself if it is a single one.
@@ -139,7 +142,21 @@ class Drift(Kind, family=True):
         if not self.shape:
             return self
         found = self.parameters.items()
-        return self.replace(**{n: np.broadcast_to(v, self.shape)[index] for n, v in found})
+        return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in found})
+
+    def along(self, rates: Mapping[str, Array]) -> Self:
+        """The drift with `Dual` parameters of these names, which change at the rates (p,)."""
+        values = self.parameters
+        fitting("tangents", [*rates], f"parameters among {[*values]}", {*rates} <= {*values})
+        return self._with({name: rising(values[name], by) for name, by in rates.items()})
+
+    def _with(self, parameters: Mapping[str, Any]) -> Self:
+        """The drift with other values of some parameters, which are not checked if `Dual`."""
+        if not any(isinstance(value, Dual) for value in parameters.values()):
+            return self.replace(**parameters)
+        moved = copy(self)
+        moved._set(**parameters)
+        return moved
 
     @abstractmethod
     def rate(self, t: float = 0.0) -> np.ndarray:
@@ -208,6 +225,17 @@ class Drift(Kind, family=True):
             f"{', '.join(KindOf(ZonalDrift).names)}; for multiples of the identity SA(beta) or "
             "USA(beta). With other drifts solve for Tokens, or for a Density on Circle or Sphere."
         )
+
+
+def unit_rates(names: Sequence[str | None]) -> dict[str, Array]:
+    """The rates (p,) of parameters along tangents of these names: 1 where it is the parameter."""
+    return {name: np.array([float(name == n) for n in names]) for name in names if name is not None}
+
+
+def rising(value: np.ndarray, rates: Array) -> Dual:
+    """A parameter all entries of which change at the rates (p,) along p tangents."""
+    by = np.reshape(rates, (-1, *(1,) * value.ndim))
+    return Dual(value, np.broadcast_to(by, (rates.size, *value.shape)))
 
 
 def _added(other: Any) -> Drift:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ..core.checks import positive, returned
-from ..core.differences import derivative_at_zero
+from ..core.dual import applied, value_of
 from ..core.errors import MeanfieldError
 from ..core.forms import Positive
 from ..core.kinds import Kind
@@ -55,7 +55,7 @@ class Normalisation(Kind, family=True):
     constant: ClassVar[bool] = True
     has_radii: ClassVar[bool] = False
     why_no_flow: ClassVar[str] = ""
-    _internal: ClassVar[str] = "after_tangents autonomous before_tangents updated"
+    _internal: ClassVar[str] = "autonomous updated"
 
     def __init_subclass__(cls, **options) -> None:
         own = vars(cls)
@@ -83,35 +83,12 @@ class Normalisation(Kind, family=True):
 
     def updated(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """`update`, checked: TypeError or ValueError unless it returns numbers shaped like A."""
-        return returned(f"{type(self).__name__}.update", self.update(t, A, size), A.shape)
+        name = f"{type(self).__name__}.update"
 
-    def update_tangents(
-        self, t: float, A: np.ndarray, dA: np.ndarray, size: float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """u for the output A (..., n, d), and its changes with those of A, dA (p, ..., n, d).
+        def update(A: Any) -> Any:
+            return returned(name, self.update(t, A, size), A.shape)
 
-        A scheme with an `update` of its own has them by differences of order 10 unless it
-        overrides this too: to about 1e-12, where the update is smooth at the scale of |A|.
-
-        Raises
-        ------
-        MeanfieldError
-            If it is not smooth near A.
-        """
-        u = self.updated(t, A, size)
-        if type(self).update is Normalisation.update:
-            return u, dA
-        scale, length = (np.linalg.norm(v, axis=-1, keepdims=True) for v in (A, dA))
-        unit = scale * dA / np.where(length > 0, length, 1.0)
-
-        def rates(e: np.ndarray) -> np.ndarray:
-            def moved(h: float) -> np.ndarray:
-                return self.updated(t, A + h * e, size)
-
-            return derivative_at_zero(moved, f"{type(self).__name__}.update", axis=-1)
-
-        found = np.array([rates(e) for e in unit]).reshape(dA.shape)
-        return u, found * length / np.where(scale > 0, scale, 1.0)
+        return applied(update, A, name, relative=True)
 
     def grows(self, t: float) -> bool:
         """Whether the lengths of hidden states change at the time t."""
@@ -135,18 +112,6 @@ class Normalisation(Kind, family=True):
     def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         """Hidden states after a sublayer whose output was added: these, unless there is a norm."""
         return x
-
-    def before_tangents(
-        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`before`, and its changes with those of x, dx (p, ..., d)."""
-        return x, dx
-
-    def after_tangents(
-        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """`after`, and its changes with those of x, dx (p, ..., d)."""
-        return x, dx
 
 
 class _Normed(Normalisation):
@@ -173,12 +138,6 @@ class _Normed(Normalisation):
     def _normed(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         norm = getattr(self, sublayer)
         return x if norm is None else norm(x, t)
-
-    def _normed_tangents(
-        self, t: float, x: np.ndarray, dx: np.ndarray, sublayer: Sublayer
-    ) -> tuple[np.ndarray, np.ndarray]:
-        norm = getattr(self, sublayer)
-        return (x, dx) if norm is None else (norm(x, t), norm.along(x, dx, t))
 
 
 class PostLN(_Normed):
@@ -211,9 +170,6 @@ class PostLN(_Normed):
     def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         return self._normed(t, x, sublayer)
 
-    def after_tangents(self, t, x, dx, sublayer):
-        return self._normed_tangents(t, x, dx, sublayer)
-
 
 class PreLN(_Normed):
     """Pre-LN: x' = P A / r, r' = <x, A>; a layer is h <- h + step A(N(h)), h = r x.
@@ -238,9 +194,6 @@ class PreLN(_Normed):
 
     def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
         return self._normed(t, x, sublayer)
-
-    def before_tangents(self, t, x, dx, sublayer):
-        return self._normed_tangents(t, x, dx, sublayer)
 
 
 class MixLN(Normalisation):
@@ -274,9 +227,6 @@ class PeriLN(Normalisation):
     def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         return _unit(A, size)
 
-    def update_tangents(self, t, A, dA, size=0.0):
-        return _unit_tangents(A, dA, size)
-
 
 class NGPT(Normalisation):
     """nGPT: x' = alpha P A / |A|; a layer is x <- N(x + step alpha N(A)).
@@ -297,10 +247,6 @@ class NGPT(Normalisation):
     def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         return self._rate(t) * _unit(A, size)
 
-    def update_tangents(self, t, A, dA, size=0.0):
-        alpha, (unit, change) = self._rate(t), _unit_tangents(A, dA, size)
-        return alpha * unit, alpha * change
-
     def _rate(self, t: float) -> float:
         alpha = self.alpha(t) if callable(self.alpha) else self.alpha
         positive(f"alpha({t:g})", alpha)
@@ -320,13 +266,10 @@ class SqrtScaling(Normalisation):
             )
         return A / np.sqrt(t + 1)
 
-    def update_tangents(self, t, A, dA, size=0.0):
-        return self.updated(t, A, size), dA / np.sqrt(t + 1)
-
 
 def _unit(A: np.ndarray, size: Any) -> np.ndarray:
     """A/|A|; raises MeanfieldError where A is 0 to rounding and has no direction."""
-    _, power = np.frexp(np.abs(A).max(axis=-1, keepdims=True))
+    _, power = np.frexp(np.abs(value_of(A)).max(axis=-1, keepdims=True))
     A = np.ldexp(A, -power)  # exact; squares of numbers of any size neither overflow nor vanish
     scaled = np.linalg.norm(A, axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
@@ -339,10 +282,3 @@ def _unit(A: np.ndarray, size: Any) -> np.ndarray:
             "position, or use another normalisation."
         )
     return A / scaled
-
-
-def _unit_tangents(A: np.ndarray, dA: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
-    """A/|A| and its changes with those of A, dA (p, ..., n, d)."""
-    unit, length = _unit(A, size), np.linalg.norm(A, axis=-1, keepdims=True)
-    along = (unit * dA).sum(axis=-1, keepdims=True)
-    return unit, (dA - along * unit) / length

@@ -18,10 +18,6 @@ class Norm(Kind, family=True):
     def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
         """The normalised states, of states x (..., d) at the time t."""
 
-    @abstractmethod
-    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """The derivative at x (..., d) in directions dx (p, ..., d)."""
-
     @property
     def _given(self) -> dict[str, Any]:
         """The arrays that it has, by name."""
@@ -85,10 +81,6 @@ class LayerNorm(Norm):
         found = found if self.gain is None else found * at(self.gain, t)
         return found if self.bias is None else found + at(self.bias, t)
 
-    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
-        found = standardised_change(x, dx, self.eps, centred=True)
-        return found if self.gain is None else found * at(self.gain, t)
-
 
 class RMSNorm(Norm):
     """x / sqrt(mean of x^2 + eps) * gain, over the d coordinates of x.
@@ -117,22 +109,9 @@ class RMSNorm(Norm):
         found = standardised(x, self.eps, centred=False)
         return found if self.gain is None else found * at(self.gain, t)
 
-    def along(self, x: np.ndarray, dx: np.ndarray, t: float = 0.0) -> np.ndarray:
-        found = standardised_change(x, dx, self.eps, centred=False)
-        return found if self.gain is None else found * at(self.gain, t)
-
 
 def standardised(x: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
     """c / sqrt(mean of c^2 + eps), c = x, less its mean where `centred`; of x's precision."""
     if centred:
         x = x - x.mean(axis=-1, keepdims=True)
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-
-
-def standardised_change(x: np.ndarray, dx: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:
-    """The derivative of `standardised` in directions dx (p, ..., d)."""
-    if centred:
-        x, dx = (v - v.mean(axis=-1, keepdims=True) for v in (x, dx))
-    size = np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-    y = x / size
-    return (dx - y * (y * dx).mean(axis=-1, keepdims=True)) / size

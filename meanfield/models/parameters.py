@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, real_array
+from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import (
     ARRAY,
@@ -252,12 +253,13 @@ def in_every_layer(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> An
 
 def at(value: Any, t: float) -> np.ndarray:
     """The value of a parameter at time t."""
-    return value if isinstance(value, np.ndarray) else value.at(t)
+    return value if isinstance(value, np.ndarray | Dual) else value.at(t)
 
 
 def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
     """The parameters that are no arrays, and have a value `at` each time."""
-    return {name: value for name, value in given.items() if not isinstance(value, np.ndarray)}
+    arrays = np.ndarray | Dual
+    return {name: value for name, value in given.items() if not isinstance(value, arrays)}
 
 
 # Matrices and inverse temperatures ---------------------------------------------------------------

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.checks import fitting, real_array
-from ..core.differences import derivative_at_zero
+from ..core.dual import Dual, applied
 from ..core.forms import ARRAY, Either, Leaf
 from ..core.kinds import KindOf
-from .activations import ACTIVATIONS, SLOPES, relu
+from .activations import ACTIVATIONS, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing
 
@@ -42,37 +42,26 @@ def values_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
     TypeError, ValueError
         Unless it returns real numbers, of the shape of x.
     """
-    shown = x.view()
-    shown.setflags(write=False)  # it may be the state itself
-    values = real_array(f"What {name} returns", function(shown))
-    if values.shape != x.shape:
-        raise ValueError(
-            f"{name} takes points (..., d) and returns as many vectors; got shape "
-            f"{values.shape} for {x.shape}."
-        )
-    return values
+
+    def checked(x: Any) -> Any:
+        values = real_array(f"What {name} returns", function(shown(x)))
+        if values.shape != x.shape:
+            raise ValueError(
+                f"{name} takes points (..., d) and returns as many vectors; got shape "
+                f"{values.shape} for {x.shape}."
+            )
+        return values
+
+    return applied(checked, x, name)
 
 
-def change_of(name: str, function: Callable, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
-    """The derivative of a function of points (..., d) in directions dx (p, ..., d) at x.
-
-    What `function` has as a method `along(x, dx)`; else by differences of order 10, from ten values
-    or more for each direction, to about 1e-12 where it is smooth at the scale of 1.
-
-    Raises
-    ------
-    MeanfieldError
-        If it is not smooth near these points.
-    """
-    if hasattr(function, "along"):
-        return function.along(x, dx)
-    length = np.linalg.norm(dx, axis=-1, keepdims=True)
-    unit = dx / np.where(length > 0, length, 1.0)
-
-    def moved(h: float) -> np.ndarray:
-        return values_at(name, function, x + h * unit)
-
-    return derivative_at_zero(moved, name, axis=-1) * length
+def shown(x: Any) -> Any:
+    """A view of points, which may be the state itself, that cannot be written into."""
+    if isinstance(x, Dual):
+        return Dual(shown(x.value), shown(x.changes))
+    view = x.view()
+    view.setflags(write=False)
+    return view
 
 
 class Pointwise(Drift):
@@ -94,10 +83,6 @@ class Pointwise(Drift):
     def values(self, x: np.ndarray) -> np.ndarray:
         """f at points x (..., d), checked: TypeError or ValueError unless it is as x is."""
         return values_at(type(self).__name__, self, x)
-
-    def along(self, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        """The derivative of f at x (..., d) in directions dx (p, ..., d): see `change_of`."""
-        return change_of(type(self).__name__, self.__call__, x, dx)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
         """0: it does not attract tokens to each other."""
@@ -139,9 +124,6 @@ class Field(Pointwise):
 
     def values(self, x: np.ndarray) -> np.ndarray:
         return values_at("Field.function", self.function, x)
-
-    def along(self, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        return change_of("Field.function", self.function, x, dx)
 
 
 class FeedForward(Pointwise):
@@ -280,26 +262,10 @@ class FeedForward(Pointwise):
             found = _times(self.outer, self.activation(self._opened(x)) * hidden)
         return found if self.outer_bias is None else found + self.outer_bias
 
-    def along(self, x: np.ndarray, dx: np.ndarray) -> np.ndarray:
-        """The derivative in directions dx; 0 is the slope of relu at 0."""
-        if not self.constant:
-            return self.at(0.0).along(x, dx)
-        hidden, change = _times(self.inner, x) + self.bias, _times(self.inner, dx)
-        if self.gate is None:
-            return _times(self.outer, self._slope(hidden) * change)
-        opened, opening = self._opened(x), _times(self.gate, dx)
-        by_gate = self._slope(opened) * opening * hidden
-        return _times(self.outer, by_gate + self.activation(opened) * change)
-
     def _opened(self, x: np.ndarray) -> np.ndarray:
         """gate x + gate_bias."""
         found = _times(self.gate, x)
         return found if self.gate_bias is None else found + self.gate_bias
-
-    def _slope(self, hidden: np.ndarray) -> np.ndarray:
-        if self.activation in SLOPES:
-            return SLOPES[self.activation](hidden)
-        return derivative_at_zero(lambda h: self.activation(hidden + h), "FeedForward.activation")
 
 
 def _times(matrix: Any, x: np.ndarray) -> np.ndarray:

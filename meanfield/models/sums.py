@@ -1,14 +1,16 @@
 """Sums of drifts, each with a factor: v = sum_k c_k v_k."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
-from ..core.checks import common_shape
+from ..core.checks import common_shape, fitting
+from ..core.dual import Array
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, shown
-from .drift import Drift, Ensemble
+from .drift import Drift, Ensemble, rising
 from .parameters import Given, StateSizes
 from .zonal import ZonalDrift
 
@@ -105,6 +107,19 @@ class Sum(Drift):
         drifts = [of_part(drift) if drift.shape else drift for drift in self.drifts]
         factors = [of_factor(c) if np.ndim(c) else c for c, _ in self.terms]
         return super().replace(drifts=drifts, factors=factors)
+
+    def along(self, rates: Mapping[str, Array]) -> Any:
+        known = [*self.parameters]
+        fitting("tangents", [*rates], f"parameters among {known}", {*rates} <= {*known})
+        factors, drifts = [], []
+        for k, (factor, drift) in enumerate(self.terms):
+            own, key = f"drifts[{k}].", f"factors[{k}]"
+            inner = {n.removeprefix(own): by for n, by in rates.items() if n.startswith(own)}
+            factors.append(rising(factor, rates[key]) if key in rates else factor)
+            drifts.append(drift.along(inner))
+        moved = copy(self)
+        moved._set(drifts=tuple(drifts), factors=tuple(factors))
+        return moved
 
     def replace(self, **changes: Any) -> Any:
         """A sum with other drifts or factors, or values of some of its `parameters`."""

@@ -2,18 +2,19 @@
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..core.checks import common_shape
+from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.kinds import Kind
 from ..core.provided import FIGURES, Rows, Shown
 from .common_noise import CommonNoise
-from .drift import Drift
+from .drift import Drift, unit_rates
 from .influence import CausalOrWord, Coupling, FrequencyOfIndex
 from .noise import Isotropic, Noise
 from .normalisation import Normalisation, PostLN
@@ -205,6 +206,15 @@ class Transformer(Kind, Shown, family=True):
         if self._pointwise is not None:
             found += self._pointwise.breakpoints(start, end).tolist()
         return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
+
+    def along(self, names: Sequence[str | None]) -> Self:
+        """The model with `Dual` parameters: that of each tangent changes at the rate 1 along it."""
+        moved, own = copy.copy(self), unit_rates(names)
+        reaction = own.pop("reaction", None)
+        if reaction is not None:
+            moved._set(reaction=Dual(self.reaction, reaction))
+        moved._set(drift=self.drift.along(own))
+        return moved
 
     @property
     def zonal(self) -> ZonalDrift:

@@ -9,13 +9,11 @@ Linear         beta <Qx, Ky>                  Z = 1
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
 from ..core.checks import returned
-from ..core.differences import derivative_at_zero
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
@@ -55,7 +53,6 @@ class Weights(Kind, family=True):
     not_causal: ClassVar[str] = ""
     no_terms: ClassVar[str] = ""
     has_potential: ClassVar[bool] = False
-    _internal: ClassVar[str] = "attend_tangents known_slope"
 
     @abstractmethod
     def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -86,66 +83,16 @@ class Weights(Kind, family=True):
         """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
 
         A kind overrides this if its weights have faster or more accurate sums than those of
-        `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are.
+        `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are, or
+        one with the same methods, which sums over densities or has tangents.
         """
 
         def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
             shape, found = logits.shape, self.of_logits(logits, squares)
             return returned(f"{type(self).__name__}.of_logits", found, shape)
 
+        weights.__name__ = f"{type(self).__name__}.of_logits"
         return head.weighted(weights, normalised=self.normalised)
-
-    def derivative(
-        self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """k of a block of pairs, and its partial derivatives by the logits and both squares.
-
-        What does not depend on squares gives None for these. Unless it is overridden, by
-        differences of order 10 in each entry, to about 1e-12, from ten values or more each.
-
-        Raises
-        ------
-        MeanfieldError
-            If the weights are not smooth near these logits.
-        """
-        name = f"{type(self).__name__}.of_logits"
-
-        def k(l: float, own: float, keys: float) -> np.ndarray:
-            found = self.of_logits(logits + l, (squares[0] + own, squares[1] + keys))
-            return returned(name, found, logits.shape)
-
-        here = k(0.0, 0.0, 0.0)
-        by_logits = derivative_at_zero(lambda h: k(h, 0.0, 0.0), name)
-        if not self._reads_squares(logits, squares):
-            return here, by_logits, None, None
-        by_own = derivative_at_zero(lambda h: k(0.0, h, 0.0), name)
-        return here, by_logits, by_own, derivative_at_zero(lambda h: k(0.0, 0.0, h), name)
-
-    @property
-    def known_slope(self) -> Callable | None:
-        """`derivative`, where a kind has one of its own, which is that of `attend`; else None."""
-        known = type(self).derivative is not Weights.derivative
-        return self.derivative if known and type(self).attend is Weights.attend else None
-
-    def _reads_squares(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> bool:
-        """Whether weights are others for other squares."""
-        other = self.of_logits(logits.copy(), (squares[0] + 0.25, squares[1] + 0.375))
-        return not np.array_equal(other, self.of_logits(logits.copy(), squares))
-
-    def attend_tangents(self, head) -> tuple[np.ndarray, np.ndarray]:
-        """What `attend` gives, and its changes (p, R, n, k), of an `engines` head with tangents.
-
-        Raises
-        ------
-        MeanfieldError
-            For weights with an `attend` of their own, and no `attend_tangents`.
-        """
-        if type(self).attend is not Weights.attend:
-            raise MeanfieldError(
-                f"{type(self).__name__} has a method attend of its own, and no "
-                "attend_tangents(head) for its derivatives. Define it, or leave tangents out."
-            )
-        return head.weighted(self.derivative, normalised=self.normalised)
 
 
 class Softmax(Weights):
@@ -155,9 +102,6 @@ class Softmax(Weights):
         return np.exp(logits)
 
     def attend(self, head):
-        return head.exponential(normalised=True)
-
-    def attend_tangents(self, head):
         return head.exponential(normalised=True)
 
 
@@ -180,9 +124,6 @@ class Unnormalised(Weights):
     def attend(self, head):
         return head.exponential(normalised=False)
 
-    def attend_tangents(self, head):
-        return head.exponential(normalised=False)
-
 
 class L2(Weights):
     """k(x, y) = exp(-beta |Qx - Ky|^2), divided by Z(x) = sum_j m_j k(x, x_j).
@@ -196,9 +137,6 @@ class L2(Weights):
         return np.exp(2 * logits - squares[0] - squares[1])
 
     def attend(self, head):
-        return head.by_distance().exponential(normalised=True)
-
-    def attend_tangents(self, head):
         return head.by_distance().exponential(normalised=True)
 
 
@@ -221,10 +159,6 @@ class Sigmoid(Weights):
         if self.bias:
             logits += self.bias
         return expit(logits, out=logits)
-
-    def derivative(self, logits, squares):
-        k = self.of_logits(logits, squares)
-        return k, k * (1 - k), None, None
 
 
 class Sinkhorn(Weights):
@@ -265,10 +199,6 @@ class Sinkhorn(Weights):
         balanced = head.doubly_stochastic(self.tolerance, self.most_iterations)
         return balanced.exponential(normalised=True)
 
-    def attend_tangents(self, head):
-        balanced = head.doubly_stochastic(self.tolerance, self.most_iterations)
-        return balanced.exponential(normalised=True)
-
 
 class Linear(Weights):
     """k(x, y) = beta <Qx, Ky>, which may be negative, Z = 1.
@@ -287,7 +217,4 @@ class Linear(Weights):
         return logits
 
     def attend(self, head):
-        return head.linear()
-
-    def attend_tangents(self, head):
         return head.linear()

@@ -12,8 +12,10 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import returned
+from ..core.dual import Dual, changes_of, value_of
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
+from .changes import derivative_by
 from .drift import Drift
 
 FINGERPRINT_NODES = np.cos(
@@ -294,8 +296,10 @@ def _with_trailing_axes(method):
 
     @functools.wraps(method)
     def evaluate(self, t):
-        t = np.asarray(t, dtype=float)
         name = f"{type(self).__name__}.{method.__name__}"
+        if any(isinstance(each, Dual) for each in (t, *self.parameters.values())):
+            return _with_tangents(method, evaluate, self, t, name)
+        t = np.asarray(t, dtype=float)
         try:
             values = method(_expanded(self, t.ndim) if self.shape else self, t)
         except (TypeError, ValueError) as error:
@@ -304,6 +308,37 @@ def _with_trailing_axes(method):
         return values if method.__name__ == "contrast" else returned(name, values, t.shape)
 
     return evaluate
+
+
+def _with_tangents(
+    method: Callable, evaluate: Callable, drift: ZonalDrift, t: Any, name: str
+) -> Any:
+    """The method where inner products or parameters have tangents.
+
+    Methods that calculate with functions without a rule are interpolated in the inner product, and
+    differentiated by differences in the parameters.
+    """
+    try:
+        found = method(_expanded(drift, t.ndim) if drift.shape else drift, t)
+        return returned(name, found, t.shape)
+    except (TypeError, AttributeError):
+        moving = {n: v for n, v in drift.parameters.items() if isinstance(v, Dual)}
+    count = len(next(each for each in (t, *moving.values()) if isinstance(each, Dual)).changes)
+    plain = drift._with({n: v.value for n, v in moving.items()})
+    value, changes = np.empty(t.shape), np.zeros((count, *t.shape))
+    for index in np.ndindex(*drift.shape):
+        member, inner, here = plain.member(index), value_of(t)[index], (slice(None), *index)
+        value[index] = evaluate(member, inner)
+        if isinstance(t, Dual):
+            changes[here] = slope_of(functools.partial(evaluate, member))(inner) * t.changes[here]
+
+        def of_many(many: Any, inner: np.ndarray = inner) -> np.ndarray:
+            return evaluate(many, np.broadcast_to(inner, (*many.shape, *inner.shape)))
+
+        for parameter, each in moving.items():
+            rates = changes_of(np.broadcast_to(each, drift.shape), count)[here]
+            changes[here] += np.multiply.outer(rates, derivative_by(member, parameter, of_many))
+    return Dual(value, changes)
 
 
 def _refuse_one_number(name: str, shape: tuple[int, ...], error: Exception) -> None:

@@ -16,6 +16,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens
+from ..states.clusters import LINKED
 from . import theme
 from .clusters import (
     GATHERED,
@@ -85,12 +86,15 @@ class Appearance:
         The opacity of n curves is this over the square root of n, within limits.
     gathers : bool
         Whether movies show how far the measure has gathered.
+    symbols : dict
+        Labels of the axes of observables that say more than those of any state.
     """
 
     registered: ClassVar[dict[type, "Appearance"]] = {}
     states = ""
     carried = False
     gathers = False
+    symbols: ClassVar[dict[str, str]] = {}
     most_dots, most_curves, most_around = 5000, 300, 5000
     overlap = 3.0
 
@@ -316,6 +320,8 @@ class CharacteristicsAppearance(Appearance):
 
 class Finite(Appearance):
     """Finitely many tokens, of which replicas make an ensemble."""
+
+    symbols: ClassVar = {"cluster_count": rf"clusters, gaps ${np.degrees(LINKED):.1f}\degree$"}
 
     carried = True
     gathers = True

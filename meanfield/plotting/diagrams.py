@@ -14,7 +14,7 @@ from ..core.forms import TEXT, Many
 from ..core.provided import FIGURES
 from . import theme
 from .labels import describe_drift, label_logarithmic, symbol_of
-from .layouts import panels_in
+from .layouts import frame
 
 if TYPE_CHECKING:
     from ..bifurcation import Diagram, PhaseDiagram
@@ -26,7 +26,7 @@ STYLES = {
     "stability unknown": {"ls": ":"},
 }
 MARKS = {
-    "bifurcation": ("o", "branch point"),
+    "bifurcation": ("o", "bifurcation"),
     "fold": ("s", "fold"),
     "transition": ("D", "equal free energy"),
     "symmetry breaking": ("^", "symmetry breaking"),
@@ -39,7 +39,6 @@ LABELS = {
     "growth": "largest growth rate",
 }
 NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
-KEY = 1.4  # inches for a legend beside the panels
 VISIBLE = 1e-9  # moments above it are not 0
 CLOSE = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
@@ -98,28 +97,59 @@ def bifurcation(
     log = boolean("log", log)
     table = [(name, _values(diagram, name)) for name in names]
     fitting("y, of an ax,", names, "one name", ax is None or len(names) == 1)
+    kinds = set(_stability(diagram.data.growth.values))
+    handles = [
+        Line2D([], [], color=theme.INK, label=kind, **style)
+        for kind, style in STYLES.items()
+        if kind in kinds
+    ]
     with theme.style():
-        wide = 4.4 if len(names) == 1 else 3.3 * len(names)
-        figure: Any = theme.figure(width=wide + KEY, height=3.2) if ax is None else ax.figure
-        panels = panels_in(figure, len(names), len(names)) if ax is None else [ax]
+        panels, entries = [ax], 0
+        if ax is None:
+            entries = len(handles) + len({special.kind for special in diagram.special_points})
+            entries += len(_shown_branches(diagram, table))
+            wide = 4.4 if len(names) == 1 else 3.3
+            figure, panels, legend = frame(
+                len(names), wide, 3.2, key=entries, width=width, height=height
+            )
         for panel, (name, values) in zip(panels, table, strict=True):
             shown = _panel(panel, diagram, name, values)
-            panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=LABELS.get(name, name))
+            label = LABELS.get(name) or _moment_in_words(diagram, name) or name
+            panel.set(xlabel=f"${symbol_of(diagram.parameter)}$", ylabel=label)
             panel.set(xscale="log" if log else "linear", xlim=diagram.span)
-        found = set(_stability(diagram.data.growth.values))
-        handles = [
-            Line2D([], [], color=theme.INK, label=kind, **style)
-            for kind, style in STYLES.items()
-            if kind in found
+        branches = _shown_branches(diagram, table)
+        handles += [
+            Line2D([], [], color=colour, label=f"branch {number}" if number else "uniform")
+            for number, colour in branches.items()
+            if len(branches) > 1
         ]
         if ax is not None:
             ax.legend(handles=handles + shown)
             ax.set_title(title or "")
-            return figure.figure
-        figure.legend(handles=handles + shown, loc="outside right center")
+            return ax.figure.figure  # type: ignore[return-value]
+        figure.legend(handles=handles + shown, **legend)
         named = describe_drift(diagram.drift, diagram.parameter) if title is None else title
         figure.suptitle(named)
-    return theme.resized(figure, width, height)
+    return figure
+
+
+def _moment_in_words(diagram: "Diagram", name: str) -> str:
+    """The moment of degree l in a formula; empty for other names."""
+    degree = name.removeprefix("moment ")
+    if not (name.startswith("moment ") and degree.isdigit()):
+        return ""
+    harmonic = rf"\cos {degree}\theta" if diagram.space.dimension == 2 else f"P_{{{degree}}}"
+    return rf"{name}, $\int\, {harmonic}\, d\mu$"
+
+
+def _shown_branches(diagram: "Diagram", table: Sequence[tuple[str, np.ndarray]]) -> dict[int, str]:
+    """The colours of the branches by number, without those that lie on the uniform state."""
+    branches, shown = diagram.data.branch.values, {}
+    for number in np.unique(branches):
+        here = branches == number
+        if number == 0 or any(np.nanmax(np.abs(v[here])) >= VISIBLE for _, v in table):
+            shown[int(number)] = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
+    return shown
 
 
 def _telling(diagram: "Diagram") -> list[str]:
@@ -136,13 +166,9 @@ def _telling(diagram: "Diagram") -> list[str]:
 
 def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
     """Branches and special points; legend entries of the latter."""
-    data, hidden = diagram.data, set()
-    for number in np.unique(data.branch.values):
+    data, shown = diagram.data, _shown_branches(diagram, [(y, values)])
+    for number, colour in shown.items():
         here = data.branch.values == number
-        if number > 0 and np.nanmax(np.abs(values[here])) < VISIBLE:  # on the uniform state
-            hidden.add(number)
-            continue
-        colour = theme.INK if number == 0 else theme.PALETTE[(number - 1) % 6]
         places = data[diagram.parameter].values[here]
         _line(ax, places, values[here], data.growth.values[here], colour)
     ax.margins(y=0.14)  # room for names beneath the lowest line
@@ -153,7 +179,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
             name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, one) for one in onsets))
             middle = float(np.mean([onset.value for onset in onsets]))
             ax.annotate(name, (middle, value), ha="center", **offset)
-    return _specials(ax, diagram, y, hidden)
+    return _specials(ax, diagram, y, {*shown})
 
 
 def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
@@ -204,17 +230,16 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
         ax.plot(*piece, color=colour, **STYLES[str(kinds[begin])])
 
 
-def _specials(ax: Axes, diagram: "Diagram", y: str, hidden: set[int]) -> list[Line2D]:
-    """Markers of special points in the range, where y is known, but for those of hidden branches.
+def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[Line2D]:
+    """Markers of special points of these branches, in the range and where y is known.
 
     And a legend entry for each kind.
     """
     shown, (low, high) = {}, diagram.span
     for special in diagram.special_points:
         value = _value_at(special.state, y)
-        if value is None or not low <= special.value <= high:
-            continue
-        if special.branch in hidden:
+        inside = low <= special.value <= high and special.branch in branches
+        if value is None or not inside:
             continue
         marker, label = MARKS[special.kind]
         edge = theme.WARNING if special.status == "not located" else theme.INK
@@ -285,9 +310,8 @@ def phases(
         table = [(diagram, relative) for diagram in diagrams]
         if close_up and not relative:
             table += [(diagram, True) for diagram in diagrams if "fold" in diagram.loci]
-        wide = 3.6 if len(table) == 1 else 3.0 * len(table)
-        figure = theme.figure(width=wide + KEY, height=3.4)
-        panels = panels_in(figure, len(table), len(table))
+        wide = 3.6 if len(table) == 1 else 3.0
+        figure, panels, legend = frame(len(table), wide, 3.4, key=6, width=width, height=height)
         for panel, (diagram, divided) in zip(panels, table, strict=True):
             _plane(panel, diagram, divided)
         planes = [panel for panel, (_, divided) in zip(panels, table, strict=True) if not divided]
@@ -300,8 +324,8 @@ def phases(
                 label_logarithmic(panel.yaxis)
             handles, labels = panel.get_legend_handles_labels()
             entries = {**dict(zip(labels, handles, strict=True)), **entries}
-        figure.legend(entries.values(), entries, loc="outside right center")
-    return theme.resized(figure, width, height)
+        figure.legend(entries.values(), entries, **legend)
+    return figure
 
 
 def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -405,6 +429,8 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
 SYMBOLS = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
+ANGLES = ("W1", "W2")  # distances in radians
+BESIDE_FROM = 3.0  # inches of a panel, from which on its legend stands on its right
 BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
@@ -421,7 +447,7 @@ def rates(
     """Left: every distance against n at one time; right: one of them against time for every n.
 
     Dots are means over replicas with 95 % intervals, lines are fitted powers of n, and dashed lines
-    the floor: independent samples of the density.
+    the floor: independent samples of the density. A study of one time has the left panel alone.
 
     Parameters
     ----------
@@ -459,11 +485,16 @@ def rates(
             _against_size(ax, study, names if name is None else [chosen], t)
             ax.legend()
             return ax.figure.figure  # type: ignore[return-value]
-        figure = theme.figure(width=9.2, height=3.3)
-        left, right = figure.subplots(1, 2)
-        _against_size(left, study, names, t)
-        _against_time(right, study, chosen)
-    return theme.resized(figure, width, height)
+        count = 2 if study.data.sizes["t"] > 1 else 1
+        figure, panels, _ = frame(count, 4.6, 3.3, width=width, height=height)
+        _against_size(panels[0], study, names, t)
+        if count == 2:
+            _against_time(panels[1], study, chosen)
+        wide = figure.get_figwidth() / len({panel.get_subplotspec().colspan for panel in panels})
+        for panel in panels:
+            style = BESIDE if wide > BESIDE_FROM else {"loc": "best", "fontsize": 6}
+            panel.legend(**style)
+    return figure
 
 
 def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:
@@ -488,7 +519,9 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
     label_logarithmic(ax.xaxis)
     label_logarithmic(ax.yaxis)
-    ax.legend(**BESIDE)
+    angles = [name in ANGLES for name in names]
+    unit = ", radians" if all(angles) else " ($W$ in radians)" if any(angles) else ""
+    ax.set_ylabel(f"distance{unit}")
 
 
 def _against_time(ax: Axes, study: "Study", name: str) -> None:
@@ -502,10 +535,12 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
         band = mean - SPREAD * error, mean + SPREAD * error
         ax.fill_between(times, *band, color=colour, alpha=0.2)
         _floor(ax, times, study.data.sel(n=n), name, colour)
-    ax.set(yscale="log", xlabel="time $t$", title=SYMBOLS.get(name, name))
+    ax.set(
+        yscale="log",
+        xlabel="time $t$",
+        ylabel=SYMBOLS.get(name, name) + ", radians" * (name in ANGLES),
+    )
     label_logarithmic(ax.yaxis)
-    handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles, labels, **BESIDE)
 
 
 def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:

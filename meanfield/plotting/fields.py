@@ -151,14 +151,14 @@ class Scale:
         return (positive / self.high) ** (EXPONENT if self.name == "power" else 1.0)
 
 
-def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log") -> Scale:
+def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str = "log") -> Scale:
     """The scale for `values`, densities of mean 1.
 
     Parameters
     ----------
-    scale : str
-        "linear", "log", "power", or "auto": `heavy` if the largest value exceeds 30 times the
-        mean, and else linear.
+    scale : str or Scale
+        A scale that other panels have too; or "linear", "log", "power", or "auto": `heavy` if the
+        largest value exceeds 30 times the mean, and else linear.
     heavy : str
         What "auto" takes for heavy peaks.
 
@@ -167,6 +167,8 @@ def choose_scale(values: np.ndarray, scale: str = "auto", *, heavy: str = "log")
     ValueError
         If the name is unknown, or no value is finite.
     """
+    if isinstance(scale, Scale):
+        return scale
     known = isinstance(scale, str) and scale in NAMES
     fitting("scale", scale, f"one of {', '.join(map(repr, NAMES))}", known)
     finite = values[np.isfinite(values)]

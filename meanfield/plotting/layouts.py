@@ -15,13 +15,16 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 
-from ..core.checks import as_given
+from ..core.checks import as_given, positive
 from ..results.solution import Solution
 from . import theme
 from .labels import Member, choose_members, describe_model, label_of_member
 from .spaces import Chart
 from .times import drawn_count, pick_times, resolved_states, titles_of
 
+KEY = 1.4  # inches for a legend beside the panels
+LEAST_PANEL = 2.0  # inches, with its labels
+LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
 Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
 
@@ -253,6 +256,43 @@ def sheet(
     return sheet_in(whole, members, solution, shown, columns, upright=upright)
 
 
+def frame(
+    count: int,
+    wide: float,
+    tall: float,
+    *,
+    key: int = 0,
+    width: float | None = None,
+    height: float | None = None,
+) -> tuple[Figure, list[Axes], dict[str, Any]]:
+    """A new figure of `count` panels, the panels, and where its legend of `key` entries stands.
+
+    Panels are in a row, and the legend is on their right. In a figure so narrow that panels would
+    be narrower than 2 inches, the legend is beneath them; and if that is not enough, they are one
+    beneath the other, where there is the height for it.
+
+    Parameters
+    ----------
+    wide, tall : float
+        Inches of a panel in a figure whose `width` and `height` are not given.
+    """
+    beside = KEY if key else 0.0
+    width = count * wide + beside if width is None else positive("width", width)
+    height = None if height is None else positive("height", height)
+    legend: dict[str, Any] = {"loc": "outside right center"}
+    beneath, rows = 0.0, 1
+    if width < count * LEAST_PANEL + beside:
+        across = max(1, int(width // LEGEND_COLUMN))
+        legend = {"loc": "outside lower center", "ncols": across}
+        beneath = 0.2 * -(-key // across)
+        stacked = height is None or height - beneath > 0.8 * LEAST_PANEL * count
+        rows = count if width < count * LEAST_PANEL and stacked else 1
+    if height is None:
+        height = rows * tall * (0.8 if rows > 1 else 1.0) + beneath
+    figure = theme.figure(width=width, height=height)
+    return figure, panels_in(figure, count, count // rows), legend
+
+
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
     """Give a new figure its heading; and the caller's own axes theirs, if any, and the verdict."""
     figure = target.figure.figure
@@ -287,7 +327,7 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     if found is not None:
         text, colour = found
         banner = fill(text, int(11 * figure.get_figwidth()))
-        beneath, side = 0.2 + 0.2 * (1 + banner.count("\n")), 0.1
+        beneath, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
         figure.set_figheight(figure.get_figheight() + beneath)
         figure.patch.set(edgecolor=colour, linewidth=8)
         style = {"va": "bottom", "color": colour, "fontsize": 11, "fontweight": "bold"}

@@ -4,8 +4,9 @@ Members of an ensemble are curves in one panel; replicas, members with the same 
 their median and a band.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import xarray as xr
@@ -39,6 +40,7 @@ from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 SHOWN_MOMENTS = 4
 MARGIN = 0.05  # beneath curves on a logarithmic axis
 BAND = (5.0, 50.0, 95.0)
+RUNS_DRAWN: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # in axes of the caller
 OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
 MOST_IN_LEGEND = 9
 
@@ -112,10 +114,21 @@ def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
     return curves
 
 
-def key_of_groups(target: Panels, solution: Solution, groups: Sequence[Group]) -> None:
-    """A legend for a few groups, a colour bar for many; none for a single member."""
+def key_of_groups(
+    target: Panels,
+    solution: Solution,
+    groups: Sequence[Group],
+    label: str | None = None,
+    line: Mapping[str, Any] | None = None,
+) -> None:
+    """A legend for a few groups, a colour bar for many; none for a single member without a label.
+
+    The legend that axes of the caller have already is continued.
+    """
     sizes = sorted({len(members) for members, _ in groups})
     labels = [label_of_member(solution, members[0]) for members, _ in groups]
+    if label is not None:
+        labels = [label] if len(groups) == 1 else [f"{label}, {text}" for text in labels]
     if len(groups) > MOST_IN_LEGEND:
         last = len(groups) - 1
         scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
@@ -124,18 +137,24 @@ def key_of_groups(target: Panels, solution: Solution, groups: Sequence[Group]) -
         ticks = np.unique(np.linspace(0, last, 7).round().astype(int))
         bar.set_ticks(ticks, labels=[labels[i] for i in ticks])
         return
-    handles: list[Any] = [Line2D([], [], color=colour) for _, colour in groups]
+    handles: list[Any] = [Line2D([], [], color=colour, **(line or {})) for _, colour in groups]
     place: dict[str, Any] = {"loc": "outside right upper"}
     if sizes[-1] > 1:
         place = {"loc": "outside lower center", "ncols": 5}
-        labels = ["median"] if len(groups) == 1 else labels
+        labels = ["median"] if len(groups) == 1 and label is None else labels
         handles.append(Patch(color=groups[0][1], alpha=0.25, linewidth=0))
         labels.append(
             f"5 to 95% of {' to '.join(map(str, sizes[:: len(sizes) - 1 or 1]))} replicas"
         )
-    if len(handles) > 1 and len(target.axes) == 1:
+    drawn = target.axes[0].get_legend() if target.inside else None
+    if drawn is not None:
+        handles = [*drawn.legend_handles, *handles]
+        labels = [*(text.get_text() for text in drawn.get_texts()), *labels]
+    if len(handles) == 1 and label is None:
+        return
+    if len(target.axes) == 1:
         target.axes[0].legend(handles, labels)
-    elif len(handles) > 1:
+    else:
         target.figure.legend(handles, labels, **place)
 
 
@@ -151,6 +170,9 @@ def observables(
     member: int | Member | None = None,
     log_time: bool | None = None,
     title: str | None = None,
+    label: str | None = None,
+    color: Any = None,
+    linestyle: Any = None,
 ) -> Figure:
     """Observables over time, one panel for each.
 
@@ -165,7 +187,8 @@ def observables(
         Variables of `solution.observables`, or "moments" for |m_1| to |m_4|. By default all that
         this solution has; the free energy and its dissipation exist for gradient flows only.
     ax : Axes, optional
-        Draw here rather than in a new figure; `names` must then hold one name.
+        Draw here rather than in a new figure; `names` must then hold one name. A second run that
+        is drawn into the same axes has the next colour and dashes, and joins the legend.
     member : int or tuple of int, optional
         Member of an ensemble; by default all.
     log_time : bool, optional
@@ -173,6 +196,10 @@ def observables(
         by default where saved times are spaced like numpy.geomspace.
     title : str, optional
         Heading; by default the model, and none if it is ""; with `ax` that of the axes.
+    label : str, optional
+        Name of the run in the legend.
+    color, linestyle : optional
+        Of all curves, as matplotlib has them.
 
     Returns
     -------
@@ -195,7 +222,9 @@ def observables(
             height = 0.7 + 1.75 * -(-len(names) // columns)
             figure = theme.figure(width=min(8.2, 3.6 * columns), height=height)
             target = Panels(figure, panels_in(figure, len(names), columns), members, columns)
-        draw_observables(target, solution, names, log_time=log_time)
+        line = {"color": color, "linestyle": linestyle}
+        line = {name: value for name, value in line.items() if value is not None}
+        draw_observables(target, solution, names, log_time=log_time, label=label, line=line)
         return finish(target, solution, title)
 
 
@@ -237,38 +266,56 @@ def draw_observables(
     *,
     key: bool = True,
     log_time: bool | None = None,
+    label: str | None = None,
+    line: Mapping[str, Any] | None = None,
 ) -> None:
-    """One observable in each panel, of all members of `target`, told apart by colour."""
+    """One observable in each panel, of all members of `target`, told apart by colour.
+
+    Runs that are drawn into the same axes one after another differ in colour, and in dashes.
+    """
     data = solution.observables.isel(t=slice(drawn_count(solution)))
-    groups = groups_of(solution, target.members)
+    groups, style = groups_of(solution, target.members), dict(line or {})
+    if target.inside and (before := RUNS_DRAWN.get(target.axes[0], 0)):
+        style = {"linestyle": theme.DASHES[before % len(theme.DASHES)]} | style
+        groups = [(groups[0][0], theme.colour(before))] if len(groups) == 1 else groups
+    if target.inside:
+        RUNS_DRAWN[target.axes[0]] = RUNS_DRAWN.get(target.axes[0], 0) + 1
+    if "color" in style:
+        colour = style.pop("color")
+        groups = [(members, colour) for members, _ in groups]
     log_time = is_logarithmic(solution, log_time)
-    flat = appearance_of(solution.final).flat(solution.final)
+    look = appearance_of(solution.final)
+    flat = look.flat(solution.final)
     for name, (ax, bottom, _) in zip(names, target.outer, strict=True):
         quantity = style_of_observable(name, flat=flat)
         if name == "moments":
-            _moments(ax, data, target.members[0])
+            _moments(ax, data, target.members[0], style)
         elif name == "cluster_mass":
             _cluster_masses(ax, solution)
         elif "index" in data[name].dims:
             _by_index(ax, solution, data[name], target.members[0])
         else:
-            _curves(ax, data[name], quantity, groups)
-        ax.set_ylabel(quantity.symbol)
+            _curves(ax, data[name], quantity, groups, style)
+        ax.set_ylabel(look.symbols.get(name, quantity.symbol))
         ax.margins(x=0)
         time_axis(ax, solution, log_time=log_time, named=bottom)
     if key:
-        key_of_groups(target, solution, groups)
+        key_of_groups(target, solution, groups, label, style)
 
 
 def _curves(
-    ax: Axes, values: xr.DataArray, scale: ObservableStyle, groups: Sequence[Group]
+    ax: Axes,
+    values: xr.DataArray,
+    scale: ObservableStyle,
+    groups: Sequence[Group],
+    line: Mapping[str, Any],
 ) -> None:
     """A curve for each group, or its median and a band, on the scale that they need."""
     if values.ndim == 1:  # the same for all members, as the degree is
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
     found, t = [percentiles(values, members) for members, _ in groups], values["t"]
     style: dict[str, Any] = {"drawstyle": "steps-post"} if scale.steps else {}
-    style |= {"marker": "."} if len(t) == 1 else {}
+    style |= line | ({"marker": "."} if len(t) == 1 else {})
     step: dict[str, Any] = {"step": "post"} if scale.steps else {}
     for curves, (_, colour) in zip(found, groups, strict=True):
         shown = curves - scale.offset
@@ -294,11 +341,12 @@ def _least_known(series: np.ndarray, noise: float) -> float:
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
-def _moments(ax: Axes, data: xr.Dataset, member: Member) -> None:
+def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]) -> None:
     modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
-        ax.plot(data["t"], values, label=f"$k = {k}$", **theme.stroke(k - 1), **marker)
+        style = theme.stroke(k - 1) | line | marker
+        ax.plot(data["t"], values, label=f"$k = {k}$", **style)
     ax.set_ylim(bottom=0)
     _key_above(ax)
 

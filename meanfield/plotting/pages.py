@@ -380,6 +380,7 @@ def _maps(solution, members, *, seen_from=None, clusters=True, scale="auto"):
     shown = pick_times(solution, members, None, TIMES)
     columns = min(len(shown), 3)
     height = (3.2, 1.8, 1.4)[columns - 1] * -(-len(shown) // columns)
+    scale = sphere.common_scale(solution, members, shown, scale)
     maps = {"columns": columns, "scale": scale}
     sides = {"seen_from": seen_from, "clusters": clusters, "scale": scale}
     return [

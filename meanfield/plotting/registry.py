@@ -8,7 +8,7 @@ the bases of the class of the state, and then of the class of its space: those r
 `object` are there for all states.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from inspect import Parameter, Signature, signature
 from itertools import product
@@ -57,6 +57,10 @@ class FigureRegistry:
             return draw
 
         return keep
+
+    def drawn(self, name: Any) -> list[tuple[type, type]]:
+        """The classes of states and of spaces for which a function of this name is registered."""
+        return [pair for pair, functions in self._entries.items() if name in [*functions]]
 
     def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""
@@ -160,16 +164,20 @@ def expect(solution: Solution, drawn: list[tuple[type, type]]) -> None:
     final, space = solution.final, space_of(solution)
     if any(isinstance(final, state) and issubclass(space, where) for state, where in drawn):
         return
-    places: dict[str, list[str]] = {}
-    for state, where in drawn:
-        places.setdefault(_name(state), []).append(in_words(where, plain=True))
-    wanted = ", or ".join(
-        " or ".join([f"{name} {first}".rstrip(), *(other.removeprefix("on ") for other in others)])
-        for name, (first, *others) in places.items()
-    )
     raise TypeError(
-        f"This plot needs {wanted}; got {describe_states(solution)}. kind='observables' draws any "
-        "solution."
+        f"This plot needs {described(drawn)}; got {describe_states(solution)}. kind='observables' "
+        "draws any solution."
+    )
+
+
+def described(drawn: Iterable[tuple[type, type]]) -> str:
+    """Classes of states and of spaces in words: "tokens on the Circle or the Line"."""
+    spaces: dict[str, list[str]] = {}
+    for state, space in drawn:
+        spaces.setdefault(_name(state), []).append(in_words(space, plain=True))
+    return ", or ".join(
+        " or ".join([f"{name} {first}".rstrip(), *(other.removeprefix("on ") for other in others)])
+        for name, (first, *others) in spaces.items()
     )
 
 
@@ -190,9 +198,11 @@ def find_figure(solution: Solution, kind: str) -> Draw:
     kinds = kinds_of(solution)
     if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
+    elsewhere = FIGURE_KINDS.drawn(kind)
+    hint = f", which draws {described(elsewhere)}." if elsewhere else nearest(as_given(kind), kinds)
     raise ValueError(
         f"kind must be one of {', '.join(map(repr, kinds))} for {describe_states(solution)}; "
-        f"got {as_given(kind)}{nearest(as_given(kind), kinds) or '.'}"
+        f"got {as_given(kind)}{hint or '.'}"
     )
 
 

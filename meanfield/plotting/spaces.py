@@ -54,11 +54,14 @@ def space_of_tokens(dimension: int, on_sphere: bool) -> type:
     return FLAT.get(dimension, Euclidean)
 
 
+PLAIN_NAMES = {"Circle": "circle", "Sphere": "sphere"}
+
+
 def in_words(space: type, *, plain: bool = False) -> str:
     """ "on the Circle", if `plain` "on the circle"; nothing for states without a space."""
     if space in (object, type(None)):
         return ""
-    name = space.__name__.lower() if plain else space.__name__
+    name = PLAIN_NAMES.get(space.__name__, space.__name__) if plain else space.__name__
     return getattr(space, "words", f"on the {name}")
 
 

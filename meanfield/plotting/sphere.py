@@ -23,7 +23,7 @@ from ..spaces.density import Density
 from ..states import Tokens
 from . import theme
 from .appearance import appearance_of, sample_of
-from .fields import choose_scale, density_bar, law_in_words
+from .fields import Scale, choose_scale, density_bar, law_in_words
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels
 from .points import explain_dots
@@ -48,13 +48,10 @@ class FieldLayer:
 
     lines = "white"
 
-    def __init__(self, page: Panels, solution: Solution, scale: str):
+    def __init__(self, page: Panels, solution: Solution, scale: str | Scale):
         self._page, self._per_unit = page, PER_UNIT if page.film is None else MOVING
         self._law, self._name = appearance_of(solution.final).law, law_in_words(solution, "x")
-        shown = [self._law(solution[i]) for i in page.shown(solution)]
-        states = [member_of(state, m) for state in shown for m in page.members]
-        peaks = [np.append(state.values, state.at(POLES)) for state in states]
-        self._scale = choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
+        self._scale = common_scale(solution, page.members, page.shown(solution), scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
     def paint(self, ax, outline, projection, member, state):
@@ -67,6 +64,17 @@ class FieldLayer:
     def explain(self) -> None:
         """A colour bar beside the panels."""
         density_bar(self._page, ScalarMappable(**self._colours), self._scale, self._name)
+
+
+def common_scale(
+    solution: Solution, members: Sequence[Member], times: np.ndarray, scale: str | Scale
+) -> Scale:
+    """One scale of colours for the densities of these members at these saved times."""
+    law = appearance_of(solution.final).law
+    shown = [law(solution[int(i)]) for i in times]
+    states = [member_of(state, m) for state in shown for m in members]
+    peaks = [np.append(state.values, state.at(POLES)) for state in states]
+    return choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
 
 
 class DotLayer:

@@ -99,6 +99,7 @@ class Result(ReadOnlyArrays, Shown, ABC):
     """
 
     made_by: ClassVar[str]
+    """Name of the public function that returns such results, whose references a citation takes."""
 
     @abstractmethod
     def contents(self) -> Contents:

@@ -1,24 +1,25 @@
-"""What a space offers to nodes that move on it: coordinates in which they lose no digits."""
+"""Coordinates in which nodes that move on a space lose no digits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from math import lgamma, log, pi, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.dual import Dual, changes_of, value_of
 from .clusters import Cluster, clusters_among, mean_direction
 
 if TYPE_CHECKING:
     from .contract import Space
 
-Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
+Multipliers = tuple[np.ndarray, Any]  # of W and of Z by degree, None where Z = 1
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
-NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
+NEAR_MASS, FAR_MASS = 40.0, 55.0  # masses e^-40 at theta = 0, e^-55 at the antipode are left out
 
 
-class Chart(ABC):
+class NodeChart(ABC):
     """Coordinates on S^(d-1) about the point `limit`, at which the nodes may gather.
 
     Coordinates are arrays with the nodes on the first axis. A point is a unit vector (d,).
@@ -37,7 +38,7 @@ class Chart(ABC):
     usual_nodes: int
     smallest_w2 = 4e-11
 
-    def __init__(self, space: "Space", limit: np.ndarray):
+    def __init__(self, space: "Space", limit: np.ndarray) -> None:
         self.space, self.limit = space, limit
 
     @abstractmethod
@@ -54,32 +55,39 @@ class Chart(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients of sum_i masses_i delta_{x_i}, those of the space of this degree."""
+        """Coefficients of sum_i masses_i delta_{x_i}, in harmonics of the space up to a degree."""
 
-    @abstractmethod
     def velocity(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:
+        self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
+        attraction: np.ndarray | Dual, normaliser: np.ndarray | Dual | None,
+    ) -> Any:  # fmt: skip
         """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
 
-        `attraction` and `normaliser` are the multipliers of W and Z by degree.
+        `attraction` and `normaliser` are the multipliers of W and Z by degree. All have tangents,
+        or none.
         """
+        given: Any = (coordinates, masses, attraction, normaliser)
+        if not isinstance(coordinates, Dual):
+            return self.velocity_of_nodes(*given)
+        x, m, *tables = (value_of(each) for each in given)
+        moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in given)
+        pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
+        moved = np.ascontiguousarray(moved)
+        return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
+
+    @abstractmethod
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
+        """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        changes: np.ndarray,
-        by_masses: np.ndarray,
-        multipliers: Multipliers,
-        by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """As `velocity`, and its changes (p, ...) with those of coordinates, masses, multipliers.
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """Velocities, and their changes (p, ...) with those of coordinates, masses, multipliers.
 
         Parameters
         ----------
@@ -89,20 +97,6 @@ class Chart(ABC):
         multipliers : (attraction, normaliser or None)
         by_multipliers : sequence of p such pairs
         """
-
-    @abstractmethod
-    def point_changes(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        """The changes (p, n, d) of the unit vectors with those of the coordinates, (p, ...)."""
-
-    @abstractmethod
-    def rates_tangents(
-        self, coordinates: np.ndarray, changes: np.ndarray, vectors: np.ndarray, by: np.ndarray
-    ) -> np.ndarray:
-        """The changes (p, ...) of `rates` with those of the coordinates and vectors, (p, n, d)."""
-
-    def projected_tangents(self, coordinates: np.ndarray, changes: np.ndarray) -> np.ndarray:
-        """The changes (p, ...) of `projected` with those of the coordinates."""
-        return changes
 
     @abstractmethod
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -164,7 +158,9 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     """
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
+    near, far = (
+        _beyond((amount + log(peak) + constant) / power) for amount in (NEAR_MASS, FAR_MASS)
+    )
     bulk, extra = 3 / sqrt(power), (near + far) / 2
     ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
     spacing = (ends[1] - ends[0]) / nodes

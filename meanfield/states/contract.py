@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from ..core.checks import fitting
+from ..core.dual import Dual
 from ..core.identity import digest
 from ..core.kinds import Kind, signature_of
 from ..core.provided import FIGURES, Rows, Shown
@@ -110,7 +111,7 @@ class State(Start, Shown):
         """The state that holds these arrays, in the order of `held` or by name, unchecked."""
         given = dict.fromkeys(cls.held) | dict(zip(cls.held, arrays, strict=False)) | others
         for name in cls.held:
-            if given[name] is not None:
+            if given[name] is not None and not isinstance(given[name], Dual):
                 given[name] = np.array(given[name], dtype=float, order="C")
         state = object.__new__(cls)
         state._set(**given)

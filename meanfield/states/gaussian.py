@@ -52,7 +52,7 @@ class Gaussian(State):
     @classmethod
     def of_root(cls, mean: np.ndarray, root: np.ndarray) -> "Gaussian":
         """The law of a run, from its mean and the root of its covariance; nothing is checked."""
-        root = np.array(root, order="C")
+        root = root.copy()
         return cls.computed(mean, root @ root.T, root)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import read_numbers
-from ..core.checks import check_memory, fitting, generator, real_array, values_of
+from ..core.checks import check_memory, fitting, generator, plain_array, real_array, values_of
 from ..core.forms import DataFile, Index, Natural
 from ..core.kinds import Kind
 
@@ -19,15 +19,20 @@ DIVIDE = "Divide nonzero ones by their norms first: x / np.linalg.norm(x, axis=-
 ROUNDINGS = 16  # of numbers below double precision, by which lengths of unit vectors may be off
 
 
+def unit(x: np.ndarray) -> np.ndarray:
+    """Vectors (..., d) divided by their lengths."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def unit_vectors(who: str, given: Any, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 
     Those of float32 and float16 have length 1 up to the rounding of these, and are divided by
     their lengths in double precision; their directions are the same.
     """
-    x, own = real_array("x", given), getattr(given, "dtype", None)
-    coarse = isinstance(own, np.dtype) and own.kind == "f" and own.itemsize < x.itemsize
-    tolerance = ROUNDINGS * float(np.finfo(own).eps) if coarse else UNIT
+    x, kind = real_array("x", given), plain_array("x", given).dtype  # also of a tensor
+    coarse = kind.kind == "f" and kind.itemsize < x.itemsize
+    tolerance = ROUNDINGS * float(np.finfo(kind).eps) if coarse else UNIT
     check_unit(who, x, tolerance, advice)
     return x / np.linalg.norm(x, axis=-1, keepdims=True) if coarse else x
 

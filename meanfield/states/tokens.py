@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..core.errors import StorageError
 from ..core.forms import TEXT
 from ..core.kinds import with_hints
 from ..lowlevel.legendre import racah
+from .clusters import LINKED
 from .contract import Held, State
 from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
 
@@ -39,11 +40,16 @@ class Estimator(Protocol[D]):
         """The density of kind D estimated from a single set of tokens."""
 
 
+GAPS = f"gaps up to {np.degrees(LINKED):.2f} degrees, in R^d up to {LINKED:.4f}"
+
+
 class TokenSet(State):
     """What is known of n tokens with masses, or of many independent sets of them."""
 
     masses: Annotated[np.ndarray, Held("masses of the tokens", ("token",), fixed=True)]
+    """Masses >= 0 of sum 1, (*replicas, n)."""
     replicated = True
+    words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
 
     def __len__(self) -> int:
         return self.masses.shape[-1]
@@ -98,6 +104,13 @@ class Tokens(TokenSet):
     on_sphere : bool
         Whether tokens live on the sphere, as after layer normalisation.
 
+    Attributes
+    ----------
+    x, masses, radii : ndarray
+        The parameters, in double precision and of the shapes (*replicas, n, d) and (*replicas, n);
+        radii may be None.
+    on_sphere : bool
+
     Raises
     ------
     TypeError, ValueError
@@ -107,8 +120,11 @@ class Tokens(TokenSet):
     """
 
     x: Annotated[np.ndarray, Held("position of a token", ("token", "component"))]
+    """Positions of the tokens, (*replicas, n, d): unit vectors where `on_sphere`."""
     radii: Annotated[np.ndarray | None, Held("lengths of the hidden states", ("token",))]
+    """Lengths of the hidden states radii * x, (*replicas, n), or None."""
     on_sphere: bool
+    """Whether the tokens live on the sphere, rather than in R^d."""
     takes_noise = True
 
     def __init__(

@@ -184,17 +184,23 @@ def combined(
     Slopes (s, N) of weight 0 are not read, nor those beyond the weights. For some `rows` of slopes
     (R, s, N) of many steps: x (R', ...) and dt (R',) of these, with the bits of each alone.
     """
-    if rows is None:
-        shape: tuple[int, ...] = (slopes.shape[1],)
-        slopes, rows, dt = slopes[None], ONE_ROW, np.array([dt])
-    else:
-        shape = len(rows), slopes.shape[2]
+    shape = slopes.shape[1:] if rows is None else (len(rows), slopes.shape[2])
     result = np.empty(shape if x is None else x.shape)
+    start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
+    _combine(start, weights, slopes, rows, steps, result.reshape(len(rows), -1))
+    return result
+
+
+def _rows_of(
+    x: np.ndarray | None, slopes: np.ndarray, rows: np.ndarray | None, dt: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The arguments of `_combine`, of one step or of many; x may be left out."""
+    if rows is None:
+        slopes, rows, dt = slopes[None], ONE_ROW, np.array([dt])
     start = np.empty((len(rows), 0)) if x is None else x.reshape(len(rows), -1)
     if not (start.flags.writeable and start.flags.c_contiguous):  # one type only
         start = start.copy()
-    _combine(start, weights, slopes, rows, dt, result.reshape(len(rows), -1))
-    return result
+    return start, slopes, rows, dt
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -259,14 +265,15 @@ class ExplicitSteps:
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """u' from u = x; writes the slopes of all stages but the first and the last."""
-        at: tuple[Any, ...] = ()
-        flat = slopes.shape[-1:]
-        if rows is not None:
-            at, flat = (rows,), (len(rows), *flat)
-        for i, node in enumerate(self.nodes):
-            y = combined(self._weights[i], slopes, dt, x, rows)
-            slopes[(*at, i + 1)] = velocity(y, t + node * dt).reshape(flat)
-        return combined(self._weights[len(self.nodes)], slopes, dt, x, rows)
+        at: Any = 0 if rows is None else rows
+        flat = slopes.shape[-1:] if rows is None else (len(rows), slopes.shape[-1])
+        start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
+        for i, node in enumerate((*self.nodes, 1.0)):
+            y = np.empty(x.shape)
+            _combine(start, self._weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
+            if i < len(self.nodes):
+                slopes[at, i + 1] = velocity(y, t + node * dt).reshape(flat)
+        return y
 
     def error(
         self,

@@ -231,7 +231,7 @@ def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, sphere)
             TypeError, match=r"needs densities .* got characteristics on the Sphere"
         ):
             draw(sphere)
-    with pytest.raises(TypeError, match="or characteristics on the circle or the zonal; got"):
+    with pytest.raises(TypeError, match="the Zonal; got"):
         trajectories(sphere)
 
 

@@ -1,9 +1,11 @@
 """Figures of diagrams: several panels, what is unknown is dotted, special points where they are."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
+from drawings import room, texts, words
 
 import meanfield as mf
 from meanfield.plotting import bifurcation, phases, theme
@@ -41,7 +43,7 @@ def test_only_stability_that_is_known_is_shown():
     assert styles(bifurcation(judged())) == {"-", "--"}
     (legend,) = bifurcation(judged()).legends
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels == ["stable", "unstable", "branch point"]
+    assert labels == ["stable", "unstable", "uniform", "branch 1", "bifurcation"]
 
 
 def test_each_quantity_has_its_panel(tmp_path):
@@ -97,7 +99,7 @@ def test_a_transition_is_marked_where_both_free_energies_are_equal():
 def test_branches_without_order_parameter_have_a_panel_of_their_own():
     both = mf.branches(mf.USA(4.0), CIRCLE, (0.37, 0.8), degrees=[1, 2], stability=False)
     names = [ax.get_ylabel() for ax in bifurcation(both).axes]
-    assert len(names) == 2 and names[1] == "moment 2"
+    assert len(names) == 2 and names[1].startswith("moment 2")
     assert len(bifurcation(short()).axes) == 1
 
 
@@ -142,3 +144,36 @@ def test_figures_are_drawn_in_axes_of_the_caller_and_in_any_size(name):
 def test_several_quantities_do_not_fit_into_one_axes():
     with pytest.raises(ValueError, match="one name"):
         judged().plot(y=["order_parameter", "free_energy"], ax=theme.figure().subplots())
+
+
+def test_narrow_figures_have_legible_panels_and_a_legend_beneath():
+    both = ["order_parameter", "free_energy"]
+    for figure in (short().plot(width=3.4), short().plot(both, width=3.4)):
+        assert room(figure) > 1.2 and figure.get_figwidth() == 3.4
+    first, second = short().plot(both, width=3.4).axes
+    assert first.get_position().y0 > second.get_position().y1
+    assert room(phases(usa_plane(), sa_plane(), width=3.4)) > 1.0
+
+
+def test_branches_are_in_the_legend_and_moments_are_defined():
+    figure = short().plot("moment 2")
+    assert {"uniform", "branch 1", "fold"} <= {*texts(figure)}
+    assert r"cos 2" in words(figure).replace("\\", "")
+
+
+@cache
+def study():
+    mu0 = CIRCLE.density(lambda theta: 1 + 0.3 * np.cos(theta))
+    model, sizes = mf.Transformer(mf.USA(1.0), kappa=6.0), [8, 16]
+    return mf.propagation_of_chaos(model, mu0, sizes, times=[0.1, 0.2], replicas=2, rng=0)
+
+
+def test_a_study_fits_into_a_column():
+    figure = study().plot(width=3.4, height=2.4)
+    assert room(figure) > 0.7
+    assert "radians" in figure.axes[0].get_ylabel() and "radians" in figure.axes[1].get_ylabel()
+
+
+def test_a_study_of_one_time_has_one_panel():
+    one = replace(study(), data=study().data.isel(t=[1]))
+    assert len(one.plot().axes) == 1

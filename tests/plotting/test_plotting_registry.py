@@ -176,6 +176,26 @@ def test_an_option_of_another_kind_is_answered_with_that_kind():
         sphere.plot("map", timse=[0.1])
 
 
+def test_a_kind_of_other_spaces_is_answered_with_these():
+    tokens = mf.Tokens.uniform(4, 16, rng=0)
+    with pytest.raises(ValueError, match=r"'trajectories', which draws .* circle"):
+        tokens.plot("trajectories")
+
+
+def test_several_runs_in_one_panel_differ_and_share_a_legend(run):
+    ax = Figure().subplots()
+    for label in ("one", "two"):
+        run.plot("observables", names=["turning_rate"], ax=ax, label=label)
+    run.plot(
+        "observables", names=["turning_rate"], ax=ax, label="three", color="red", linestyle=":"
+    )
+    first, second, third = ax.lines
+    assert first.get_color() != second.get_color()
+    assert first.get_linestyle() != second.get_linestyle()
+    assert (third.get_color(), third.get_linestyle()) == ("red", ":")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two", "three"]
+
+
 def test_headings_outside_the_style_have_its_font():
     page = mf.plotting.theme.figure()
     assert page.suptitle("Later").get_fontname() == "STIXGeneral"

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import meanfield as mf
 from meanfield import Circle, StorageError, Tokens, Zonal
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=40)
@@ -228,3 +229,31 @@ def test_counts_are_whole_numbers():
 def test_a_class_is_no_space():
     with pytest.raises(TypeError, match=r"space must be a space itself"):
         Tokens(points(5, 2)).to_density(Circle)
+
+
+class Tensor:
+    """An array of another library, which numpy reads, or not."""
+
+    def __init__(self, values, dtype):
+        self.values, self.dtype = values, dtype
+
+    def __array__(self, dtype=None, copy=None):
+        if self.dtype == "torch.bfloat16":
+            raise TypeError("unsupported ScalarType BFloat16")
+        return self.values
+
+
+def test_unit_vectors_of_a_tensor_in_single_precision_are_accepted():
+    x = mf.Tokens.uniform(50, 64, rng=0).x.astype(np.float32)
+    np.testing.assert_array_equal(mf.Tokens(Tensor(x, "torch.float32")).x, mf.Tokens(x).x)
+
+
+def test_a_tensor_that_numpy_cannot_read_is_told_apart_from_unequal_rows():
+    with pytest.raises(TypeError, match=r"torch\.bfloat16.*\.float\(\)"):
+        mf.Tokens.from_hidden(Tensor(None, "torch.bfloat16"))
+
+
+def test_the_count_of_clusters_says_its_angle():
+    tokens = mf.Tokens.uniform(4, 3, rng=0)
+    run = mf.solve(mf.Transformer(mf.SA(1.0)), tokens, (0, 0.1), t_eval=[0.1])
+    assert "0.81 degrees" in run.observables["cluster_count"].attrs["long_name"]

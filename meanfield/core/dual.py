@@ -1,0 +1,582 @@
+"""Dual arrays: values with their changes along several tangents, which functions of NumPy carry on.
+
+Code that calculates with arrays is differentiated when it gets a `Dual` in their place. A function
+without a rule here raises `NoDerivative`: nothing ever takes the value and drops the changes.
+"""
+
+# mypy: disable-error-code="override"
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from .differences import derivative_at_zero
+from .errors import MeanfieldError
+
+Array = NDArray[np.float64]
+if TYPE_CHECKING:  # whatever takes an array takes a Dual
+    Operators = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+else:
+    Operators = NDArrayOperatorsMixin
+
+
+class NoDerivative(TypeError):
+    """A function was called with a `Dual` and has no rule for its derivative."""
+
+
+class Dual(Operators):
+    """An array and its changes along p tangents.
+
+    Parameters
+    ----------
+    value : ndarray, (...)
+    changes : ndarray, (p, ...)
+
+    Notes
+    -----
+    Indexing gives views, as of arrays, and entries can be assigned. Comparisons compare values.
+    ``np.maximum(x, 0)`` has the slope of 0 at 0; ``np.abs`` has none there, and raises.
+    """
+
+    __slots__ = ("changes", "value")
+
+    def __init__(self, value: Any, changes: Array):
+        self.value: Array = np.asarray(value)
+        self.changes = changes
+
+    @classmethod
+    def of_stack(cls, stack: Array) -> "Dual":
+        """The value and changes of a stack (1 + p, ...), as views."""
+        return cls(stack[0], stack[1:])
+
+    @property
+    def stack(self) -> Array:
+        """The value and its changes in one array (1 + p, ...)."""
+        return np.concatenate([self.value[None], self.changes])
+
+    # What NumPy asks for -------------------------------------------------------------------
+
+    def __array__(self, *_given: Any, **_named: Any) -> Any:
+        raise NoDerivative(
+            "A value with tangents was to become a plain array, which would drop them: write "
+            "np.exp, np.where and the like, and neither np.asarray nor compiled functions."
+        )
+
+    def _refused(self) -> Any:
+        self.__array__()
+
+    __float__ = __int__ = __complex__ = __index__ = _refused
+
+    def __bool__(self) -> bool:
+        if not self.value.any() and self.changes.any():
+            raise NoDerivative("A test for 0 of a value with tangents that is 0 hides its changes.")
+        return bool(self.value)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        into = options.pop("out", (None,))[0]
+        if method != "__call__" or set(options) - {"dtype"} or len(inputs) > 2:
+            _refuse(f"np.{ufunc.__name__}, called as {method} with {sorted(options)},")
+        found = _of_ufunc(ufunc, inputs)
+        if into is None:
+            return found
+        if not isinstance(into, Dual):
+            _refuse(f"np.{ufunc.__name__} into an array without tangents")
+        into[...] = found
+        return into
+
+    def __array_function__(self, function: Any, _types: Any, given: Any, named: Any) -> Any:
+        if function in VALUE_FUNCTIONS:
+            plain = [value_of(each) for each in given]
+            return function(*plain, **{key: value_of(each) for key, each in named.items()})
+        if function in ARRAY_FUNCTIONS:
+            return ARRAY_FUNCTIONS[function](*given, **named)
+        if function in BILINEAR_FUNCTIONS:
+            return _bilinear(function, *given, **named)
+        _refuse(f"np.{function.__name__}")
+
+    # Of arrays -----------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> "Dual":
+        return Dual(self.value[key], _entries(self.changes, key))
+
+    def __setitem__(self, key: Any, other: Any) -> None:
+        rows: Any = np.zeros(len(self.changes))
+        if isinstance(other, Dual):
+            rows = _aligned(other.changes, self.value[key].ndim)
+        for each, row in zip(self.changes, rows, strict=True):
+            each[key] = row
+        self.value[key] = value_of(other)
+
+    def __iter__(self) -> Iterator["Dual"]:
+        return (self[i] for i in range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __repr__(self) -> str:
+        return f"Dual({self.value!r}, {len(self.changes)} tangents)"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"shape", "ndim", "size", "dtype"}:
+            return getattr(self.value, name)
+        if name in ARRAY_METHODS:
+            return lambda *given, **named: getattr(np, name)(self, *given, **named)
+        raise AttributeError(f"A value with tangents has no {name}.")
+
+    @property
+    def T(self) -> Any:
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        return np.swapaxes(self, -1, -2)
+
+    def astype(self, dtype: Any, **_options: Any) -> Any:
+        """The same numbers, which are floats; NoDerivative for other types."""
+        return self.copy() if np.dtype(dtype) == float else _refuse(f"astype({dtype})")
+
+    def reshape(self, *shape: Any, order: str = "C") -> "Dual":
+        """Value and changes in another shape, in the order of C."""
+        sizes = shape[0] if len(shape) == 1 else shape
+        value = self.value.reshape(sizes)
+        return Dual(value, self.changes.reshape(len(self.changes), *value.shape))
+
+    def item(self) -> "Dual":
+        """The one entry, ()."""
+        return self.reshape(())
+
+
+def value_of(array: Any) -> Any:
+    """The value of a `Dual`; anything else as it is."""
+    return array.value if isinstance(array, Dual) else array
+
+
+def changes_of(array: Any, count: int) -> Array:
+    """The changes (count, ...) of an array; 0 unless it is a `Dual`."""
+    return array.changes if isinstance(array, Dual) else np.zeros((count, *np.shape(array)))
+
+
+def contiguous(array: Any) -> Any:
+    """An array, or value and changes, C-contiguous as compiled functions need them."""
+    if isinstance(array, Dual):
+        return Dual(np.ascontiguousarray(array.value), np.ascontiguousarray(array.changes))
+    return np.ascontiguousarray(array)
+
+
+def differentiable(rule: Callable[..., Array]) -> Callable[[Callable], Callable]:
+    """Decorator: a compiled function of one array takes a `Dual`, too.
+
+    rule(x, dx, result) are the changes of its result with those of x, dx (p, ...).
+    """
+
+    def decorated(function: Callable) -> Callable:
+        def evaluate(x: Any) -> Any:
+            if not isinstance(x, Dual):
+                return function(x)
+            value = function(np.ascontiguousarray(x.value))
+            return Dual(value, rule(x.value, x.changes, value))
+
+        evaluate.__name__, evaluate.__doc__ = function.__name__, function.__doc__
+        return evaluate
+
+    return decorated
+
+
+def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool = False) -> Any:
+    """function(x) of an array or a `Dual`, of a function that acts on the last axis of x alone.
+
+    Changes are those of its own calculations where these are functions of NumPy; else by
+    differences of order 10 in the direction of each tangent, to about 1e-12 where it is smooth at
+    the scale of 1, or of |x| where `relative`.
+
+    Raises
+    ------
+    MeanfieldError
+        If it is not smooth near these values.
+    """
+    if not isinstance(x, Dual):
+        return function(x)
+    try:
+        found = function(x)
+        return found if isinstance(found, Dual) else constant(found, len(x.changes))
+    except (TypeError, AttributeError):  # it calculates with functions that have no rule here
+        value = function(x.value)
+    scale = np.linalg.norm(x.value, axis=-1, keepdims=True) if relative else np.ones(1)
+    size = np.linalg.norm(x.changes, axis=-1, keepdims=True)
+    unit = scale * x.changes / np.where(size > 0, size, 1.0)
+
+    def moved(h: float) -> Array:
+        return np.array([function(x.value + h * along) for along in unit])
+
+    rates = derivative_at_zero(moved, who, axis=-1).reshape(x.changes.shape)
+    return Dual(value, rates * size / np.where(scale > 0, scale, 1.0))
+
+
+def constant(value: Any, count: int) -> Dual:
+    """A value that does not change along so many tangents."""
+    return Dual(value, np.zeros((count, *np.shape(value))))
+
+
+def _refuse(what: str) -> Any:
+    raise NoDerivative(
+        f"{what} has no derivative here: functions that are differentiated calculate with those "
+        "of NumPy that core.dual lists, such as np.exp, np.where, np.einsum and np.linalg.norm."
+    )
+
+
+# Axes of tangents --------------------------------------------------------------------------------
+
+
+def _aligned(changes: Array, ndim: int) -> Array:
+    """Changes (p, ...) with axes of length 1 after the first, for values of so many axes."""
+    missing = ndim + 1 - changes.ndim
+    if missing <= 0:
+        return changes
+    return changes.reshape(len(changes), *(1,) * missing, *changes.shape[1:])
+
+
+def _with_tangents(key: Any) -> tuple[Any, ...]:
+    return (slice(None), *key) if isinstance(key, tuple) else (slice(None), key)
+
+
+def _entries(changes: Array, key: Any) -> Array:
+    """The changes of entries of an array; NumPy moves axes of arrays of indices to the front."""
+    whole = _with_tangents(key)
+    if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in whole):
+        return changes[whole]
+    return np.stack([each[key] for each in changes]) if len(changes) else changes[whole]
+
+
+def _moved(axis: Any, ndim: int) -> Any:
+    """Axes of a value, as axes of its changes."""
+    if axis is None:
+        return tuple(range(1, ndim + 1))
+    return tuple(a + (a >= 0) for a in axis) if isinstance(axis, tuple) else axis + (axis >= 0)
+
+
+def _count(arrays: Sequence[Any]) -> int:
+    return next(len(each.changes) for each in arrays if isinstance(each, Dual))
+
+
+# Functions of entries ----------------------------------------------------------------------------
+
+
+def _of_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    if ufunc is np.matmul:
+        return _matmul(*inputs)
+    values = [each.value if isinstance(each, Dual) else each for each in inputs]
+    value = ufunc(*values)
+    if ufunc in STEPPED_UFUNCS:
+        return value
+    slopes = UFUNC_RULES.get(ufunc) or SCIPY_RULES.get(ufunc.__name__)
+    if slopes is None:
+        return _refuse(f"np.{ufunc.__name__}")
+    total: Any = None
+    for slope, each in zip(slopes, inputs, strict=False):
+        if isinstance(each, Dual):
+            part = slope(_aligned(each.changes, value.ndim), value, *values)
+            total = part if total is None else total + part
+    if total is None:  # of np.copysign, or of arrays without tangents into a Dual
+        return value
+    if total.shape[1:] != value.shape:
+        total = np.broadcast_to(total, (len(total), *value.shape)).copy()
+    return Dual(value, total)
+
+
+def _of_absolute(d: Array, y: Array, x: Array) -> Array:
+    if ((x == 0) & (d != 0)).any():
+        raise MeanfieldError(
+            "The derivative of np.abs is needed at 0, where it has none: functions must be smooth "
+            "near the states of a run. Leave tangents out."
+        )
+    return d * np.sign(x)
+
+
+# of each argument: (its change, the result, the arguments) -> the change of the result
+UFUNC_RULES: dict[Any, tuple[Callable[..., Array], ...]] = {
+    np.add: (lambda d, y, a, b: d, lambda d, y, a, b: d),
+    np.subtract: (lambda d, y, a, b: d, lambda d, y, a, b: -d),
+    np.multiply: (lambda d, y, a, b: d * b, lambda d, y, a, b: a * d),
+    np.divide: (lambda d, y, a, b: d / b, lambda d, y, a, b: -(y / b) * d),
+    np.power: (
+        lambda d, y, a, b: d * (2 * a if np.ndim(b) == 0 and b == 2 else b * np.power(a, b - 1)),
+        lambda d, y, a, b: d * y * np.log(a),
+    ),
+    np.float_power: (
+        lambda d, y, a, b: d * (b * np.float_power(a, b - 1)),
+        lambda d, y, a, b: d * y * np.log(a),
+    ),
+    np.remainder: (lambda d, y, a, b: d, lambda d, y, a, b: -d * np.floor_divide(a, b)),
+    np.hypot: (lambda d, y, a, b: d * a / y, lambda d, y, a, b: d * b / y),
+    np.arctan2: (
+        lambda d, y, a, b: d * b / (a * a + b * b),
+        lambda d, y, a, b: -d * a / (a * a + b * b),
+    ),
+    np.logaddexp: (lambda d, y, a, b: d * np.exp(a - y), lambda d, y, a, b: d * np.exp(b - y)),
+    np.ldexp: (lambda d, y, a, b: np.ldexp(d, b),),
+    np.copysign: (lambda d, y, a, b: d * np.where(np.signbit(a) == np.signbit(b), 1.0, -1.0),),
+    np.maximum: (lambda d, y, a, b: np.where(a > b, d, 0.0),
+                 lambda d, y, a, b: np.where(a > b, 0.0, d)),
+    np.minimum: (lambda d, y, a, b: np.where(a < b, d, 0.0),
+                 lambda d, y, a, b: np.where(a < b, 0.0, d)),
+    np.negative: (lambda d, y, x: -d,),
+    np.positive: (lambda d, y, x: d,),
+    np.conjugate: (lambda d, y, x: d,),
+    np.absolute: (_of_absolute,),
+    np.fabs: (_of_absolute,),
+    np.square: (lambda d, y, x: d * (2 * x),),
+    np.sqrt: (lambda d, y, x: np.where(d == 0, 0.0, d / (2 * y)),),
+    np.cbrt: (lambda d, y, x: d / (3 * y * y),),
+    np.reciprocal: (lambda d, y, x: -d * (y * y),),
+    np.exp: (lambda d, y, x: d * y,),
+    np.exp2: (lambda d, y, x: d * (y * np.log(2)),),
+    np.expm1: (lambda d, y, x: d * np.exp(x),),
+    np.log: (lambda d, y, x: d / x,),
+    np.log2: (lambda d, y, x: d / (x * np.log(2)),),
+    np.log10: (lambda d, y, x: d / (x * np.log(10)),),
+    np.log1p: (lambda d, y, x: d / (1 + x),),
+    np.sin: (lambda d, y, x: d * np.cos(x),),
+    np.cos: (lambda d, y, x: -d * np.sin(x),),
+    np.tan: (lambda d, y, x: d * (1 + y * y),),
+    np.arcsin: (lambda d, y, x: d / np.sqrt(1 - x * x),),
+    np.arccos: (lambda d, y, x: -d / np.sqrt(1 - x * x),),
+    np.arctan: (lambda d, y, x: d / (1 + x * x),),
+    np.sinh: (lambda d, y, x: d * np.cosh(x),),
+    np.cosh: (lambda d, y, x: d * np.sinh(x),),
+    np.tanh: (lambda d, y, x: d * (1 - y * y),),
+    np.arcsinh: (lambda d, y, x: d / np.sqrt(x * x + 1),),
+    np.arccosh: (lambda d, y, x: d / np.sqrt(x * x - 1),),
+    np.arctanh: (lambda d, y, x: d / (1 - x * x),),
+    np.deg2rad: (lambda d, y, x: np.deg2rad(d),),
+    np.rad2deg: (lambda d, y, x: np.rad2deg(d),),
+}  # fmt: skip
+SCIPY_RULES: dict[str, tuple[Callable[..., Array], ...]] = {  # without an import of scipy.special
+    "expit": (lambda d, y, x: d * (y * (1 - y)),),
+    "ndtr": (lambda d, y, x: d * (np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)),),
+    "erf": (lambda d, y, x: d * (np.exp(-(x**2)) * 2 / np.sqrt(np.pi)),),
+}
+STEPPED_UFUNCS = frozenset(
+    {
+        *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+        *(np.isfinite, np.isinf, np.isnan, np.signbit, np.sign, np.heaviside, np.spacing),
+        *(np.floor, np.ceil, np.trunc, np.rint, np.floor_divide),
+        *(np.logical_and, np.logical_or, np.logical_xor, np.logical_not),
+    }
+)  # constant but for jumps
+
+
+# Functions of arrays -----------------------------------------------------------------------------
+
+
+def _matmul(a: Any, b: Any) -> Dual:
+    x, y = value_of(a), value_of(b)
+    if x.ndim < 2 or y.ndim < 2:
+        return _bilinear(np.matmul, a, b)
+    ndim, total = max(x.ndim, y.ndim), np.zeros(())
+    if isinstance(a, Dual):
+        total = _aligned(a.changes, ndim) @ y
+    if isinstance(b, Dual):
+        total = total + x @ _aligned(b.changes, ndim)
+    return Dual(x @ y, total)
+
+
+def _bilinear(function: Any, a: Any, b: Any, **options: Any) -> Dual:
+    """f(a, b) that is linear in each: f(da, b) + f(a, db)."""
+    x, y = value_of(a), value_of(b)
+    value, count = function(x, y, **options), _count((a, b))
+    parts = [[function(d, y, **options) for d in a.changes]] if isinstance(a, Dual) else []
+    parts += [[function(x, d, **options) for d in b.changes]] if isinstance(b, Dual) else []
+    moved = [np.reshape(part, (count, *np.shape(value))) for part in parts]
+    return Dual(value, sum(moved[1:], moved[0]))
+
+
+def _linear(function: Any) -> Callable[..., Dual]:
+    """A linear function of one array, applied to its value and to each of its changes."""
+
+    def of(x: Dual, *given: Any, **named: Any) -> Dual:
+        if any(isinstance(each, Dual) for each in (*given, *named.values())):
+            _refuse(f"np.{function.__name__} of two values with tangents")
+        value = function(x.value, *given, **named)
+        moved = [function(d, *given, **named) for d in x.changes]
+        return Dual(value, np.reshape(moved, (len(x.changes), *np.shape(value))))
+
+    return of
+
+
+def _along_axes(function: Any) -> Callable[..., Dual]:
+    """Sums and means along axes."""
+
+    def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Dual:
+        if any(each is not None for each in rest.values()):
+            _refuse(f"np.{function.__name__} with {sorted(rest)}")
+        value = function(x.value, axis=axis, keepdims=keepdims)
+        return Dual(value, function(x.changes, axis=_moved(axis, x.ndim), keepdims=keepdims))
+
+    return of
+
+
+def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
+    """The largest or least entry along an axis, which moves as the first such entry does."""
+
+    def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Any:
+        initial = rest.pop("initial", None)
+        if isinstance(axis, tuple) or any(each is not None for each in rest.values()):
+            _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
+        flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
+        at = np.expand_dims(place(flat.value, axis=along), along)
+        found = np.take_along_axis(flat, at, axis=along)
+        if initial is not None:
+            found = (np.maximum if largest is np.max else np.minimum)(found, initial)
+        shape = largest(x.value, axis=axis, keepdims=keepdims).shape
+        return found.reshape(shape)
+
+    return of
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    here, value = value_of(condition), np.where(value_of(condition), value_of(a), value_of(b))
+    if not isinstance(a, Dual) and not isinstance(b, Dual):
+        return value
+    count = _count((a, b))
+    da, db = (_aligned(changes_of(each, count), value.ndim) for each in (a, b))
+    return Dual(value, np.where(here, da, db))
+
+
+def _einsum(subscripts: str, *operands: Any, **options: Any) -> Dual:
+    if "->" not in subscripts:
+        _refuse("np.einsum without ->")
+    given, result = subscripts.split("->")
+    names, values = given.split(","), [value_of(each) for each in operands]
+    value, total = np.einsum(subscripts, *values, **options), 0.0
+    for k, each in enumerate(operands):
+        if isinstance(each, Dual):
+            labels = ",".join(f"Z{name}" if k == j else name for j, name in enumerate(names))
+            moved = [*values[:k], each.changes, *values[k + 1 :]]
+            total = total + np.einsum(f"{labels}->Z{result}", *moved, **options)
+    return Dual(value, total)  # type: ignore[arg-type]
+
+
+def _joined(function: Any) -> Callable[..., Dual]:
+    """np.concatenate and its relatives, of arrays with tangents and without."""
+
+    def of(arrays: Sequence[Any], *given: Any, **named: Any) -> Dual:
+        count = _count(arrays)
+        value = function([value_of(each) for each in arrays], *given, **named)
+        parts = [changes_of(each, count) for each in arrays]
+        rows = [function([part[a] for part in parts], *given, **named) for a in range(count)]
+        return Dual(value, np.reshape(rows, (count, *value.shape)))
+
+    return of
+
+
+def _norm(x: Dual, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Dual:
+    if ord is not None or isinstance(axis, tuple):
+        _refuse("np.linalg.norm of matrices, or with ord")
+    value = np.linalg.norm(x.value, axis=axis, keepdims=keepdims)
+    along = (x.value * x.changes).sum(axis=_moved(axis, x.ndim), keepdims=keepdims)
+    return Dual(value, along / value)
+
+
+def _eigvalsh(x: Dual) -> Dual:
+    """Eigenvalues; changes of those that are equal are known for symmetric functions of them."""
+    values, (_, vectors) = np.linalg.eigvalsh(x.value), np.linalg.eigh(x.value)
+    return Dual(values, np.einsum("...ak,p...ab,...bk->p...k", vectors, x.changes, vectors))
+
+
+def _svd(x: Dual, full_matrices: bool = True, compute_uv: bool = True) -> Dual:
+    if compute_uv:
+        _refuse("np.linalg.svd with vectors")
+    values = np.linalg.svd(x.value, compute_uv=False)
+    U, _, Wt = np.linalg.svd(x.value, full_matrices=False)
+    return Dual(values, np.einsum("...ak,p...ab,...kb->p...k", U, x.changes, Wt))
+
+
+def _put_along_axis(x: Dual, at: Any, values: Any, axis: int) -> None:
+    rows = changes_of(values, len(x.changes))
+    for each, row in zip((x.value, *x.changes), (value_of(values), *rows), strict=True):
+        np.put_along_axis(each, at, row, axis)
+
+
+def _solve(a: Any, b: Any) -> Dual:
+    A, value = value_of(a), np.linalg.solve(value_of(a), value_of(b))
+    count = _count((a, b))
+    moved = zip(changes_of(a, count), changes_of(b, count), strict=True)
+    return Dual(value, np.array([np.linalg.solve(A, db - dA @ value) for dA, db in moved]))
+
+
+def _like(function: Any) -> Callable[..., Dual]:
+    def of(x: Dual, *given: Any, **named: Any) -> Dual:
+        if any(isinstance(each, Dual) for each in given):
+            _refuse(f"np.{function.__name__} of another value with tangents")
+        return constant(function(x.value, *given, **named), len(x.changes))
+
+    return of
+
+
+def _sorted(x: Dual, axis: int = -1) -> Any:
+    return np.take_along_axis(x, np.argsort(x.value, axis=axis), axis=axis)
+
+
+def _variance(x: Dual, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return np.mean((x - np.mean(x, axis=axis, keepdims=True)) ** 2, axis=axis, keepdims=keepdims)
+
+
+ARRAY_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: _along_axes(np.sum),
+    np.mean: _along_axes(np.mean),
+    np.max: _extreme(np.max, np.argmax),
+    np.min: _extreme(np.min, np.argmin),
+    np.where: _where,
+    np.einsum: _einsum,
+    np.concatenate: _joined(np.concatenate),
+    np.stack: _joined(np.stack),
+    np.column_stack: _joined(np.column_stack),
+    np.linalg.norm: _norm,
+    np.linalg.eigvalsh: _eigvalsh,
+    np.linalg.svd: _svd,
+    np.linalg.solve: _solve,
+    np.sort: _sorted,
+    np.var: _variance,
+    np.std: lambda x, **named: np.sqrt(np.var(x, **named)),
+    np.clip: lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    np.copy: lambda x, **_named: Dual(x.value.copy(), x.changes.copy()),
+    np.ravel: lambda x: x.reshape(-1),
+    np.reshape: lambda x, shape, **_named: x.reshape(shape),
+    np.transpose: lambda x, axes=None: Dual(
+        np.transpose(x.value, axes),
+        np.transpose(x.changes, (0, *(a % x.ndim + 1 for a in axes or range(x.ndim)[::-1]))),
+    ),
+    np.swapaxes: lambda x, a, b: Dual(
+        x.value.swapaxes(a, b), x.changes.swapaxes(_moved(a, x.ndim), _moved(b, x.ndim))
+    ),
+    np.broadcast_to: lambda x, shape: Dual(
+        np.broadcast_to(x.value, shape),
+        np.broadcast_to(_aligned(x.changes, len(shape)), (len(x.changes), *shape)),
+    ),
+    np.put_along_axis: _put_along_axis,
+    **{f: _like(f) for f in (np.zeros_like, np.ones_like, np.empty_like, np.full_like)},
+    **{
+        f: _linear(f)
+        for f in (
+            *(np.cumsum, np.diff, np.trace, np.diagonal, np.take, np.take_along_axis, np.repeat),
+            *(np.squeeze, np.expand_dims, np.moveaxis, np.roll, np.flip, np.tile, np.triu, np.tril),
+        )
+    },
+}  # fmt: skip
+BILINEAR_FUNCTIONS = frozenset(
+    {np.dot, np.tensordot, np.outer, np.inner, np.cross, np.vdot, np.kron}
+)
+VALUE_FUNCTIONS = frozenset(
+    {
+        *(np.shape, np.ndim, np.size, np.any, np.all, np.argmax, np.argmin, np.argsort),
+        *(np.array_equal, np.allclose, np.isclose, np.iscomplexobj, np.isrealobj),
+        *(np.count_nonzero, np.nonzero, np.flatnonzero, np.argwhere),
+    }
+)
+ARRAY_METHODS = frozenset(
+    "sum mean max min var std any all argmax argmin argsort copy ravel swapaxes transpose cumsum "
+    "diagonal trace take repeat squeeze clip dot nonzero".split()
+)
