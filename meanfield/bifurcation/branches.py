@@ -151,9 +151,10 @@ def branches(
     -----
     Under other noise than isotropic noise, fields and matrices the state without order is not
     uniform: it is branch 0, followed from strong noise on. `degrees` and stability=False are
-    refused, as onsets are found by growth rates, in all directions. Where a perturbation becomes neutral that a reflection turns
-    into its opposite, a pair of branches leaves it, of which one is followed: one for each axis for
-    an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
+    refused, as onsets are found by growth rates, in all directions. Where a perturbation becomes
+    neutral that a reflection turns into its opposite, a pair of branches leaves it, of which one is
+    followed: one for each axis for an even scale or a Sigma. Reflections that the model does not
+    have leave no onset but branches
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
 

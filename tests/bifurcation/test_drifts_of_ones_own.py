@@ -50,7 +50,7 @@ class Unrelated(Linear):
 
 
 def test_a_normaliser_that_is_not_proportional_has_states_too():
-    """W' = 1 + 3 t and Z = 2 + t^2, of mean 5/2: w_1 = 1/5, and `solve` leaves the state where it is."""
+    """W' = 1 + 3 t and Z = 2 + t^2, of mean 5/2: w_1 = 1/5, and `solve` rests there."""
     drift = Unrelated(b=3.0)
     found = mf.branches(drift, CIRCLE, (2.0, 8.0))
     onset = found.special("bifurcation", 0)[0]
@@ -59,7 +59,7 @@ def test_a_normaliser_that_is_not_proportional_has_states_too():
     t = float(np.sqrt(2) * first.order_parameter)
     assert float(first.kappa) / 5 - 1 == pytest.approx(onset.coefficients[1] * t**2, abs=5 * t**4)
     model = mf.Transformer(drift, 10.0)
-    state = mf.stationary(model, CIRCLE.von_mises(0.2, 6.0))
+    state = mf.stationary(model, mf.Circle(32).von_mises(0.2, 6.0))
     assert state.order_parameter > 0.9 and state.stability().stable
     motion = DensityMotion(model, state.density, rtol=1e-10)
     assert np.abs(motion.velocity(state.density.coefficients, 0.0)).max() < 1e-12
