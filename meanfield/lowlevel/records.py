@@ -47,6 +47,9 @@ def integers(*shape: int | str) -> ArrayField:
     return ArrayField(np.int64, shape)
 
 
+# A record as compiled code has it: its attributes are the fields, see `Layout.at`.
+InCode = Any
+
 Field = Union[type, ArrayField, "Layout"]
 
 

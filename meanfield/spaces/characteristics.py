@@ -97,7 +97,7 @@ class Characteristics(State):
 
     def __init__(
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
-    ):
+    ) -> None:
         if not isinstance(density, Density):
             raise TypeError(f"density must be a Density; got density = {as_given(density)}.")
         if density.shape:
@@ -121,7 +121,10 @@ class Characteristics(State):
         self._enter(space, limit, coordinates, masses, halves)
         self._check_quadrature(density, degree, usual)
 
-    def _enter(self, space: "Space", limit, coordinates, masses, halves) -> None:
+    def _enter(
+        self, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
+        halves: np.ndarray,
+    ) -> None:  # fmt: skip
         limit = np.asarray(limit)
         self._set(coordinates=_array(coordinates), masses=_array(masses), limit=limit)
         self._set(space=space, chart=space.chart(limit), halves=np.array(halves) > 0)
@@ -140,7 +143,10 @@ class Characteristics(State):
             )
 
     @classmethod
-    def of_nodes(cls, space: "Space", limit, coordinates, masses, halves) -> Self:
+    def of_nodes(
+        cls, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
+        halves: np.ndarray,
+    ) -> Self:  # fmt: skip
         """The state with these nodes, which come from another one; nothing is checked."""
         state = object.__new__(cls)
         state._enter(space, limit, coordinates, masses, halves)
@@ -170,7 +176,7 @@ class Characteristics(State):
     def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
         return cls.of_nodes(space, limit, coordinates, masses, half)
 
-    def moved(self, coordinates, masses=None) -> "Characteristics":
+    def moved(self, coordinates: Any, masses: np.ndarray | None = None) -> "Characteristics":
         """The nodes at other places, given by their coordinates; with other masses or the same."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
@@ -202,7 +208,7 @@ class Characteristics(State):
         """int dmu, 1 to the accuracy of the quadrature; no model changes it."""
         return np.asarray(self.masses.sum())
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
         return np.tensordot(self.masses, self.space.function_values(f, self.points), axes=1)
 
@@ -212,7 +218,7 @@ class Characteristics(State):
         self.space.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 
-    def moment(self, k: int):
+    def moment(self, k: int) -> Any:
         """The moment of degree k, as of a Density."""
         k = checked_degree(k)
         check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
@@ -226,7 +232,7 @@ class Characteristics(State):
         """The direction of int x dmu, (d,); `limit` if that is 0."""
         return self.chart.mean_direction(self.coordinates, self.masses)
 
-    def w2_to_dirac(self, point=None) -> float:
+    def w2_to_dirac(self, point: Any = None) -> float:
         """W2 to the Dirac at a unit vector (d,), in radians; by default at `mean_direction`.
 
         (sum_i masses_i theta_i^2)^(1/2) with the angles theta_i of the nodes from the point.

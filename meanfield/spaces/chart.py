@@ -13,7 +13,7 @@ from .clusters import Cluster, clusters_among, mean_direction
 if TYPE_CHECKING:
     from .contract import Space
 
-Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
+Multipliers = tuple[np.ndarray, Any]  # of W and of Z by degree, None where Z = 1
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
 NEAR_MASS, FAR_MASS = 40.0, 55.0  # masses e^-40 at theta = 0, e^-55 at the antipode are left out
@@ -38,7 +38,7 @@ class NodeChart(ABC):
     usual_nodes: int
     smallest_w2 = 4e-11
 
-    def __init__(self, space: "Space", limit: np.ndarray):
+    def __init__(self, space: "Space", limit: np.ndarray) -> None:
         self.space, self.limit = space, limit
 
     @abstractmethod
@@ -58,12 +58,9 @@ class NodeChart(ABC):
         """Coefficients of sum_i masses_i delta_{x_i}, in harmonics of the space up to a degree."""
 
     def velocity(
-        self,
-        coordinates: np.ndarray | Dual,
-        masses: np.ndarray | Dual,
-        attraction: np.ndarray | Dual,
-        normaliser: np.ndarray | Dual | None,
-    ) -> Any:
+        self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
+        attraction: np.ndarray | Dual, normaliser: np.ndarray | Dual | None,
+    ) -> Any:  # fmt: skip
         """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
 
         `attraction` and `normaliser` are the multipliers of W and Z by degree. All have tangents,
@@ -80,24 +77,16 @@ class NodeChart(ABC):
 
     @abstractmethod
     def velocity_of_nodes(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        attraction: np.ndarray,
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
         normaliser: np.ndarray | None,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        changes: np.ndarray,
-        by_masses: np.ndarray,
-        multipliers: Multipliers,
-        by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Velocities, and their changes (p, ...) with those of coordinates, masses, multipliers.
 
         Parameters

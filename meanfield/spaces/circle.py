@@ -1,5 +1,8 @@
 """The circle S^1: Fourier coefficients c_k = int e^{-ik theta} dmu, k = 0, ..., degree."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..core.cached import cached_property
@@ -14,7 +17,7 @@ from ..core.checks import (
 )
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
-from .chart import NodeChart, Nodes, graded_rule
+from .chart import Multipliers, NodeChart, Nodes, graded_rule
 from .circle_transport import CircleTransport
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
@@ -52,7 +55,7 @@ class Circle(Space):
 
     dimension = 2
 
-    def __init__(self, degree: int):
+    def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
         check_memory(what, (24, self.degree + 1), "degree")
@@ -77,14 +80,14 @@ class Circle(Space):
         return {"theta": self.angles}
 
     @staticmethod
-    def embed(theta) -> np.ndarray:
+    def embed(theta: Any) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
         theta = finite_array("theta", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------
 
-    def fourier(self, coefficients) -> Density:
+    def fourier(self, coefficients: Any) -> Density:
         """The density with Fourier coefficients c_0 = 1, c_1, ..., filled up with zeros.
 
         Raises
@@ -109,7 +112,7 @@ class Circle(Space):
         phases = np.exp(-1j * self.degrees * one_number("mean", mean, "angle mean in radians"))
         return Density(self, phases * self._exponential(concentration, 0)).warn_if_unresolved()
 
-    def estimate(self, sample, bandwidth: float | None = None) -> Density:
+    def estimate(self, sample: Any, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
 
             c_k = e^{-k^2 bandwidth^2 / 2} (1/n) sum_j e^{-ik theta_j}
@@ -199,7 +202,10 @@ class Circle(Space):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return -1j * self.degrees * to_coefficients(field[0], self.degree)
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> CircleTransport:
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
+    ) -> CircleTransport:  # fmt: skip
         return CircleTransport(attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
@@ -230,7 +236,7 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _series_values(series, angles):
+def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
     values = np.empty((len(series), angles.size))
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
         block, values_here = (
@@ -263,7 +269,7 @@ def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np
 
 
 @njit(cache=True, nogil=True)
-def _moments(angles, masses, degree):
+def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
     """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
     total = np.zeros(degree + 1, dtype=np.complex128)
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
@@ -306,7 +312,10 @@ def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) ->
 
 
 @njit(cache=True, nogil=True)
-def _inverted(series, offset, grid, table, level, cell):
+def _inverted(
+    series: np.ndarray, offset: float, grid: np.ndarray, table: np.ndarray, level: np.ndarray,
+    cell: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     theta = np.empty(level.size)
     for j in range(level.size):
         low, high = grid[cell[j]], grid[cell[j] + 1]
@@ -366,7 +375,10 @@ class CircleNodeChart(NodeChart):
         turned = moments_of_angles(coordinates, masses, degree)
         return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
 
-    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
         moments = moments_of_angles(coordinates, masses, attraction.size - 1)
         slope = 1j * np.arange(attraction.size) * attraction * moments
         if normaliser is None:
@@ -375,8 +387,9 @@ class CircleNodeChart(NodeChart):
         return slope / level
 
     def velocity_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         (attraction, normaliser), count = multipliers, len(changes)
         degree, turn = attraction.size - 1, 1j * np.arange(attraction.size)
         moments = moments_of_angles(coordinates, masses, degree)

@@ -63,7 +63,7 @@ def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
     return 2 * np.arcsin(np.minimum(chords / 2, 1.0))
 
 
-def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple:
+def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple[np.ndarray, np.ndarray]:
     """The centre of mass, on the sphere, of every cubic cell with mass in it; and its mass."""
     _, cell = np.unique(np.floor(points / side), axis=0, return_inverse=True)
     sums = np.stack([np.bincount(cell, masses * column) for column in points.T], axis=1)

@@ -83,14 +83,9 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        modes: int,
-        pairs: bool = False,
-        band: int | None = None,
-    ):
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int, modes: int,
+        pairs: bool = False, band: int | None = None,
+    ) -> None:  # fmt: skip
         self.degree = attraction.shape[1] - 1
         self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
@@ -257,7 +252,7 @@ class Space(Kind, family=True):
     def chart(self, limit: np.ndarray) -> "NodeChart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
 
-    def function_values(self, f: Callable, points: np.ndarray) -> np.ndarray:
+    def function_values(self, f: Callable[..., Any], points: np.ndarray) -> np.ndarray:
         """Values of f at points; raises ValueError if f lacks the symmetry of the space."""
         return function_values(f, points)
 
@@ -552,12 +547,9 @@ class Space(Kind, family=True):
 
     @abstractmethod
     def transport(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
-    ) -> Transport:
+    ) -> Transport:  # fmt: skip
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
         With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`.

@@ -73,7 +73,7 @@ class Density(State):
         "mode": "number of the coefficient; its degree where there is one of each",
     }
 
-    def __init__(self, space: Any, coefficients: Any):
+    def __init__(self, space: Any, coefficients: Any) -> None:
         from .contract import Space
 
         a_space = isinstance(space, Space)
@@ -201,7 +201,7 @@ class Density(State):
         values.setflags(write=False)
         return values
 
-    def at(self, points) -> np.ndarray:
+    def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
         points = real_array("points", points)
         d = self.space.dimension
@@ -247,7 +247,7 @@ class Density(State):
         integral = np.tensordot(masses, values, axes=1)
         return integral, np.tensordot(np.abs(masses), np.abs(values), axes=1)
 
-    def moment(self, k: int):
+    def moment(self, k: int) -> Any:
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
         return self.space.moment(self.coefficients, checked_degree(k))
 
@@ -279,7 +279,7 @@ class Density(State):
 
     # Making others -------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng) -> Tokens:
+    def sample(self, n: int, *, rng: Any) -> Tokens:
         """n independent tokens with this density.
 
         Parameters
@@ -301,7 +301,7 @@ class Density(State):
         check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
         return Tokens(self.space.sample(self.coefficients, n, rng))
 
-    def rotate(self, rotation) -> "Density":
+    def rotate(self, rotation: Any) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""
         return type(self)(self.space, self.space.rotate(self.coefficients, rotation))
 
@@ -400,7 +400,7 @@ DENSITIES = Many(Instance(Density))
 class _Term:
     """Part of a mixture in the making; it becomes a Density when its weights sum to 1."""
 
-    def __init__(self, weights: list[float], densities: list[Density]):
+    def __init__(self, weights: list[float], densities: list[Density]) -> None:
         self.weights, self.densities = weights, densities
 
     def __repr__(self) -> str:

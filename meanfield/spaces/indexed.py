@@ -43,7 +43,7 @@ class IndexedSpace(Space):
     slice_space: Any = None
     index: Any = None
 
-    def __init__(self, slice_space: Space, index: Index):
+    def __init__(self, slice_space: Space, index: Index) -> None:
         space = slice_space
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Space) and not product
@@ -202,7 +202,7 @@ class Indexed(Density):
         "weight": "share of the index",
     }
 
-    def __init__(self, space: Any, coefficients: Any):
+    def __init__(self, space: Any, coefficients: Any) -> None:
         product = isinstance(space, IndexedSpace)
         wanted = "a product of a space and an index: use circle.indexed(f, index)"
         fitting("space", space, wanted, product, TypeError)

@@ -35,7 +35,7 @@ class _ByNodes(Transport):
         C.
     """
 
-    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray):
+    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray) -> None:
         self._inner, self.time = list(inner), inner[0].time
         called = [(one.address, one.context) for one in self._inner]
         self._shared: dict[str, Any] = {
@@ -69,7 +69,7 @@ class IndexedTransport(_ByNodes):
     members : int
     """
 
-    def __init__(self, inner: Transport, influence: np.ndarray, members: int):
+    def __init__(self, inner: Transport, influence: np.ndarray, members: int) -> None:
         modes = inner._shape[1]
         super().__init__([inner], modes * np.dtype(inner.dtype).itemsize // 8, influence)
         self.degree, self.points, self.dtype = inner.degree, inner.points, inner.dtype
@@ -88,7 +88,9 @@ class IndexedTangents(_ByNodes):
         1 + p.
     """
 
-    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int):
+    def __init__(
+        self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int
+    ) -> None:
         super().__init__(inner, size, influence)
         self._enter(_tangents, self._forward(rows))
 
@@ -105,13 +107,9 @@ class IndexedAdjoint(_ByNodes):
     """
 
     def __init__(
-        self,
-        inner: Sequence[Transport],
-        size: int,
-        influence: np.ndarray,
-        weights: np.ndarray,
+        self, inner: Sequence[Transport], size: int, influence: np.ndarray, weights: np.ndarray,
         parameters: int,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__(inner, size, influence)
         record = NODE_ADJOINT.filled(
             **self._shared,
@@ -161,7 +159,7 @@ def _ranges(influence: np.ndarray) -> np.ndarray:
 
 
 @CompiledFunction
-def _tangents(context, member, source, target):
+def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     count, size, rows, inner = record.count, record.size, record.rows, record.inner
     states = float_array(source, (rows, count, size))
@@ -184,7 +182,7 @@ def _tangents(context, member, source, target):
 
 
 @CompiledFunction
-def _adjoint(context, member, source, target):
+def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     count, size, parameters, inner = record.count, record.size, record.parameters, record.inner
     states = float_array(source, (2, count, size))
@@ -214,7 +212,7 @@ def _adjoint(context, member, source, target):
 
 
 @njit(**INNER)
-def _add(total, factor, row):
+def _add(total: np.ndarray, factor: float, row: np.ndarray) -> None:
     """total += factor row."""
     for k in range(total.size):
         total[k] += factor * row[k]

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from math import lgamma, log, pi
+from typing import Any
 
 import numpy as np
 
 from ..core.checks import real_array
 from ..core.errors import MeanfieldError
 from ..lowlevel.legendre import gauss, values_at_the_pole
+
+Kernel = Callable[[np.ndarray], np.ndarray]  # of inner products
 
 FEWEST_RULE_NODES = 128  # nodes of the first rule
 PIECE_NODES = 16  # nodes at which an interval is seen to be smooth
@@ -45,7 +48,7 @@ FAR_NODES = (
 )
 
 
-def exponential_multipliers(beta, degree: int, dimension: int) -> np.ndarray:
+def exponential_multipliers(beta: Any, degree: int, dimension: int) -> np.ndarray:
     """Multipliers of exp(beta t) divided by exp(|beta|), for degrees 0, ..., `degree`.
 
         lambda_l = Gamma(d/2) (2/beta)^(d/2 - 1) I_(l + d/2 - 1)(beta)
@@ -112,7 +115,7 @@ def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.where(far, expansion, ive(order, np.where(far, 1.0, x)))
 
 
-def values_at(what: str, f: Callable, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
+def values_at(what: str, f: Kernel, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
     """The values of a zonal function f at inner products t, of which it gets a copy.
 
     Raises TypeError for values that are not real, ValueError for another shape than that of t, and
@@ -130,7 +133,7 @@ def values_at(what: str, f: Callable, t: np.ndarray, *, finite: bool = False) ->
     return values
 
 
-def _by_rule(kernel: Callable, size: int, degree: int, dimension: int) -> np.ndarray:
+def _by_rule(kernel: Kernel, size: int, degree: int, dimension: int) -> np.ndarray:
     """Multipliers by the Gauss-Gegenbauer rule of this size for the law of <x, y>."""
     nodes, weights = gauss(size, dimension)
     values = values_at("kernel", kernel, nodes, finite=True)
@@ -153,7 +156,7 @@ def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray)
 
 
 def polynomial_multipliers(
-    kernel: Callable, kernel_degree: int, degree: int, dimension: int
+    kernel: Kernel, kernel_degree: int, degree: int, dimension: int
 ) -> np.ndarray:
     """Multipliers of a polynomial kernel, by a rule that is exact for it."""
     needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST_RULE_NODES)
@@ -175,13 +178,9 @@ def _without_rounding(multipliers: np.ndarray, dimension: int) -> np.ndarray:
 
 
 def quadrature_multipliers(
-    kernel: Callable,
-    degree: int,
-    dimension: int,
-    *,
-    tolerance: float = 1e-14,
+    kernel: Kernel, degree: int, dimension: int, *, tolerance: float = 1e-14,
     continuous: bool = True,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """Multipliers of any zonal kernel by Gauss-Gegenbauer quadrature.
 
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
@@ -243,7 +242,7 @@ def quadrature_multipliers(
 
 
 def _in_pieces(
-    kernel: Callable, degree: int, dimension: int, scale: float
+    kernel: Kernel, degree: int, dimension: int, scale: float
 ) -> tuple[np.ndarray, float, float]:
     """Multipliers by Gauss rules on intervals of the angle, their error, and the largest jump.
 
@@ -252,7 +251,7 @@ def _in_pieces(
     and jump are relative to the scale.
     """
 
-    def roughness(low, high):
+    def roughness(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return _roughness(kernel, low, high, dimension)
 
     for accuracy in ACCURACIES:
@@ -284,7 +283,7 @@ def _in_pieces(
     return results[1], float(max(error, accuracy)), float(jump if jump > LEAST_JUMP else 0.0)
 
 
-def _roughness(kernel: Callable, low: np.ndarray, high: np.ndarray, dimension: int) -> np.ndarray:
+def _roughness(kernel: Kernel, low: np.ndarray, high: np.ndarray, dimension: int) -> np.ndarray:
     """How far K times the law of the angle is from a polynomial of degree 15 on m intervals, (m,).
 
     The last coefficients of its Chebyshev interpolant, or what that misses at the two ends, which
@@ -302,7 +301,7 @@ def _roughness(kernel: Callable, low: np.ndarray, high: np.ndarray, dimension: i
     return np.concatenate([np.abs(series[:, -4:]), missed], axis=1).max(axis=1)
 
 
-def _is_smooth_at_the_ends(kernel: Callable, size: int, dimension: int, scale: float) -> bool:
+def _is_smooth_at_the_ends(kernel: Kernel, size: int, dimension: int, scale: float) -> bool:
     """True if K is smooth between the outermost nodes of a rule and t = 1 and -1, to rounding."""
     outermost = float(np.arccos(gauss(size, dimension)[0].max()))
     low, high = np.array([0.0, np.pi - outermost]), np.array([outermost, np.pi])
@@ -310,12 +309,9 @@ def _is_smooth_at_the_ends(kernel: Callable, size: int, dimension: int, scale: f
 
 
 def _intervals(
-    roughness: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    edges: np.ndarray,
-    accuracy: float,
-    narrowest: float = NARROWEST,
-    most: int = MOST_PIECES,
-) -> tuple[np.ndarray, np.ndarray] | None:
+    roughness: Callable[[np.ndarray, np.ndarray], np.ndarray], edges: np.ndarray, accuracy: float,
+    narrowest: float = NARROWEST, most: int = MOST_PIECES,
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """Intervals of the angle on which a function is smooth, or that are narrow; None if too many.
 
     `roughness` tells of m intervals, from lower to upper ends, what a polynomial misses, (m,).
@@ -368,11 +364,11 @@ class Primitive:
         |f|. The message begins with "it".
     """
 
-    def __init__(self, f: Callable[[np.ndarray], np.ndarray]):
-        def series(low, high):
+    def __init__(self, f: Callable[[np.ndarray], np.ndarray]) -> None:
+        def series(low: np.ndarray, high: np.ndarray) -> np.ndarray:
             return _chebyshev_series(_integrand(f, low, high))
 
-        def roughness(low, high):
+        def roughness(low: np.ndarray, high: np.ndarray) -> np.ndarray:
             return np.abs(series(low, high)[:, -4:]).max(axis=1)
 
         scale = np.diff(PRIMITIVE_EDGES) @ np.abs(
@@ -411,7 +407,7 @@ class Primitive:
         return self._series[0][piece] + x * last - before
 
 
-def _integrand(f: Callable, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _integrand(f: Kernel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """f(cos theta) sin(theta) at nodes (m, PIECE_NODES + 1) of intervals of theta, ends included.
 
     The rounded cosine belongs to another angle. Where f is steep that matters more than its own

@@ -46,7 +46,7 @@ class Latitudes:
         below 2^-60 there. It is a multiple of 8 and does not fall with the order.
     """
 
-    def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3):
+    def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3) -> None:
         sizes = (5, orders + 1, half)
         check_memory(f"{half} latitudes for functions of degree {degree}", sizes, "degree")
         nodes, weights = legendre.gauss(2 * half, dimension)
@@ -180,7 +180,7 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _back_to(at, x, start, e):
+def _back_to(at: int, x: np.ndarray, start: np.ndarray, e: np.ndarray) -> int:
     """The first latitude before `at` from which on some |p_l| is more than negligible."""
     for j in range(at - 1, -1, -1):
         before, p, i = 0.0, start[j], 0
@@ -206,7 +206,7 @@ _sums_at = SUMS.at
 
 
 @njit(cache=True)
-def _synthesise_all(address, coefficients, spectrum):
+def _synthesise_all(address: int, coefficients: np.ndarray, spectrum: np.ndarray) -> None:
     record = _sums_at(address)
     x, rules, sums, folded = record.x, record.rules, record.sums, record.folded
     last, begin = len(spectrum) - 1, 0
@@ -222,7 +222,7 @@ def _synthesise_all(address, coefficients, spectrum):
 
 
 @njit(cache=True)
-def _analyse_all(address, spectrum, coefficients):
+def _analyse_all(address: int, spectrum: np.ndarray, coefficients: np.ndarray) -> None:
     record = _sums_at(address)
     x, rules, values, unfolded = record.x, record.rules, record.products, record.unfolded
     series, last, begin = record.series[0], len(spectrum) - 1, 0
@@ -262,7 +262,10 @@ def sample_heights(coefficients: np.ndarray, dimension: int, level: np.ndarray) 
 
 
 @njit(cache=True, error_model="numpy")
-def _add_below(x, rho, e, dimension, coefficients, below):
+def _add_below(
+    x: np.ndarray, rho: np.ndarray, e: np.ndarray, dimension: int, coefficients: np.ndarray,
+    below: np.ndarray,
+) -> None:  # fmt: skip
     """Add int_{-1}^x sum_{l > 0} c_l p_l rho dx = -sum c_l (1 - x^2) p_l' rho / (l (l + d - 2)).
 
     rho is the density of <token, e_d> when the token is uniform.

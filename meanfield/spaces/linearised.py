@@ -38,7 +38,9 @@ class Tables(NamedTuple):
 class _Linearised(Transport):
     """A map by the transforms of a space, from multipliers and their derivatives."""
 
-    def __init__(self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool):
+    def __init__(
+        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool
+    ) -> None:
         normaliser, all_ = tables.normaliser, (tables, *changes)
         above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
         bands = space.bands(above)
@@ -113,13 +115,9 @@ class LinearisedTangents(_Linearised):
     """
 
     def __init__(
-        self,
-        space: Space,
-        tables: Tables,
-        changes: Sequence[Tables],
-        parameters: Sequence[int],
+        self, space: Space, tables: Tables, changes: Sequence[Tables], parameters: Sequence[int],
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__(space, tables, changes, pairs)
         self._shape = 1, (1 + len(parameters)) * space.degrees.size
         components = self.transforms.components
@@ -142,7 +140,7 @@ class LinearisedAdjoint(_Linearised):
 
     def __init__(
         self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
-    ):
+    ) -> None:
         super().__init__(space, tables, changes, pairs)
         record = LINEARISED_ADJOINT.filled(
             **self._shared,
@@ -154,7 +152,7 @@ class LinearisedAdjoint(_Linearised):
 
 
 @CompiledFunction
-def _tangents(context, member, source, target):
+def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, rows, functions = (
@@ -209,7 +207,7 @@ def _tangents(context, member, source, target):
 
 
 @CompiledFunction
-def _adjoint(context, member, source, target):
+def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, tables, functions = (

@@ -1,6 +1,7 @@
 """Samples: checked, projected on a circle or a sphere, and the bandwidth of kernel estimates."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ PLUG_IN_STAGES = 7
 SAMPLE_LENGTH_ERROR, SAMPLE_MASS_ERROR = 1e-6, 1e-12  # of lengths and masses in a sample
 
 
-def checked_sample(sample, dimension: int) -> np.ndarray:
+def checked_sample(sample: Any, dimension: int) -> np.ndarray:
     """Unit vectors (n, d) of a sample, a file of one, or tokens of equal masses; angles for d = 2.
 
     On the circle a sample may be angles (n,) in radians, and they are what is returned.
@@ -193,7 +194,7 @@ def principal_sphere(tokens: np.ndarray) -> np.ndarray:
     return _principal(tokens, 3, "principal_sphere")
 
 
-def _principal(tokens, count: int, name: str) -> np.ndarray:
+def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     tokens = real_array("Tokens", tokens)
     wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
     fitting("tokens.shape", tokens.shape, wanted, fits)

@@ -97,7 +97,9 @@ class ScatteredTransforms:
         Cosine and sine of the longitudes; cosine and sine of the colatitudes; lengths.
     """
 
-    def __init__(self, points: np.ndarray, degree: int, accuracy: float = TRANSFORM_ACCURACY):
+    def __init__(
+        self, points: np.ndarray, degree: int, accuracy: float = TRANSFORM_ACCURACY
+    ) -> None:
         self.frame, angles = np.empty((5, len(points))), np.empty((len(points), 2))
         angles[:, 1] = np.arctan2(points[:, 1], points[:, 0])
         _write_frame(points, angles, self.frame)
@@ -152,7 +154,7 @@ class ScatteredTransforms:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_frame(points, angles, frame):
+def _write_frame(points: np.ndarray, angles: np.ndarray, frame: np.ndarray) -> None:
     """Fill `ScatteredTransforms.frame`, and turn longitudes of angles (n, 2) into [0, 2 pi)."""
     for i in range(len(points)):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
@@ -168,7 +170,7 @@ def _write_frame(points, angles, frame):
 
 
 @njit(cache=True, nogil=True)
-def _write_parts(frame, vectors, parts):
+def _write_parts(frame: np.ndarray, vectors: np.ndarray, parts: np.ndarray) -> None:
     for a in range(len(vectors)):
         for i in range(vectors.shape[1]):
             cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
@@ -178,7 +180,9 @@ def _write_parts(frame, vectors, parts):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def embed_quotient(frame, gradient, level, velocity):
+def embed_quotient(
+    frame: np.ndarray, gradient: np.ndarray, level: np.ndarray, velocity: np.ndarray
+) -> None:
     """Fill velocities (n, 3), the gradient (2, n) over the level (n,), which may be empty."""
     for i in range(len(velocity)):
         part = 1.0 / level[i] if level.size > 0 else 1.0
@@ -186,7 +190,11 @@ def embed_quotient(frame, gradient, level, velocity):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by_level, change):
+def embed_change(
+    frame: np.ndarray, gradient: np.ndarray, hessian: tuple[np.ndarray, np.ndarray],
+    level: np.ndarray, tilt: np.ndarray, vectors: np.ndarray, by_gradient: np.ndarray,
+    by_level: np.ndarray, change: np.ndarray,
+) -> None:  # fmt: skip
     """Fill the change (n, 3) of what `embed_quotient` gives along tangent vectors (2, n).
 
     `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points;
@@ -209,7 +217,9 @@ def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by
 
 
 @njit(**WITHIN, error_model="numpy")
-def _embed(frame, i, south, east, outwards, vector):
+def _embed(
+    frame: np.ndarray, i: int, south: float, east: float, outwards: float, vector: np.ndarray
+) -> None:
     """A vector (3,) of components to the south, to the east and away from the centre."""
     cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
     level = south * height + outwards * radius
@@ -292,7 +302,10 @@ def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, error_model="numpy")
-def _sample_longitudes(coefficients, degree, a, b, heights, levels, points):
+def _sample_longitudes(
+    coefficients: np.ndarray, degree: int, a: np.ndarray, b: np.ndarray, heights: np.ndarray,
+    levels: np.ndarray, points: np.ndarray,
+) -> None:  # fmt: skip
     series, p = np.empty(degree + 1, dtype=np.complex128), np.empty(coefficients.size)
     for i in range(len(levels)):
         z = heights[i]
@@ -315,7 +328,9 @@ def _sample_longitudes(coefficients, degree, a, b, heights, levels, points):
 
 
 @njit(cache=True, error_model="numpy")
-def _legendre_at(z, sine, degree, a, b, values):
+def _legendre_at(
+    z: float, sine: float, degree: int, a: np.ndarray, b: np.ndarray, values: np.ndarray
+) -> None:
     """p_l of every order at one height, in the order of the coefficients."""
     start, begin = 1.0, 0
     for m in range(degree + 1):
@@ -329,7 +344,7 @@ def _legendre_at(z, sine, degree, a, b, values):
 
 
 @njit(cache=True, error_model="numpy")
-def _before(series, phi):
+def _before(series: np.ndarray, phi: float) -> float:
     """int_0^phi of sum_m 2 Re(f_m e^{im phi})."""
     total = series[0].real * phi
     turn, power = np.exp(1j * phi), 1.0 + 0j

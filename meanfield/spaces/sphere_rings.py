@@ -19,7 +19,7 @@ class Rings:
         Number of points of each ring, the first of them at the longitude 0.
     """
 
-    def __init__(self, z: np.ndarray, weights: np.ndarray, longitudes: int):
+    def __init__(self, z: np.ndarray, weights: np.ndarray, longitudes: int) -> None:
         self.count = longitudes
         self._weights = weights / longitudes
         self._where = {

@@ -27,7 +27,7 @@ from ..lowlevel.batched_fft import (
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, SUBROUTINE, njit
 from ..lowlevel.legendre import RULES, analyse, fold, recurrence, rung, synthesise
-from ..lowlevel.records import Field, Layout, floats, integers, numbers_at
+from ..lowlevel.records import Field, InCode, Layout, floats, integers, numbers_at
 from ..lowlevel.simd import (
     LANES,
     address_of,
@@ -61,12 +61,9 @@ class SphereTransport(Transport):
     """
 
     def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
         super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2, pairs)
         self.latitudes, self.length, values = sphere_values(degree, self.points)
@@ -150,7 +147,7 @@ def _slopes(degree: int) -> np.ndarray:
 
 
 @CompiledFunction.announced("transport on S^2, about 5 s")
-def _transport(context, member, source, target):
+def _transport(context: int, member: int, source: int, target: int) -> None:
     record = _sphere_at(context)
     orders, band, fields = record.orders, record.band, record.fields
     modes = orders * (orders + 1) // 2
@@ -176,7 +173,7 @@ def _transport(context, member, source, target):
 
 
 @njit(**INNER)
-def take(density, factors, count, series):
+def take(density: np.ndarray, factors: np.ndarray, count: int, series: np.ndarray) -> None:
     """Fill in the coefficients of an order times factors; real and imaginary parts in turn."""
     for i in range(count):
         series[2 * i] = factors[i] * density[2 * i]
@@ -184,14 +181,16 @@ def take(density, factors, count, series):
 
 
 @njit(**SUBROUTINE)
-def sum_order(m, coefficients, count, record, sums):
+def sum_order(
+    m: int, coefficients: np.ndarray, count: int, record: InCode, sums: np.ndarray
+) -> None:
     """Sums over degrees of one order, of a record with SPHERE_FIELDS."""
     rules, folded = record.rules, record.folded
     synthesise(m, rules, folded, fold(m, rules, coefficients, count, folded), sums)
 
 
 @njit(**INNER)
-def sum_potential(m, count, begin, record, sums):
+def sum_potential(m: int, count: int, begin: int, record: InCode, sums: np.ndarray) -> None:
     """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
 
     g is in series[0] from entry 2 on; `begin` is the index of its first mode.
@@ -212,7 +211,7 @@ def sum_potential(m, count, begin, record, sums):
 
 
 @njit(**SUBROUTINE)
-def divergence(record, result):
+def divergence(record: InCode, result: np.ndarray) -> None:
     """Fill in the coefficients of -div of a field, from the sums over longitudes of its components.
 
     With the coefficients g_l and h_l of the products, see `unfold`, they are
@@ -246,7 +245,7 @@ def divergence(record, result):
 
 
 @njit(**INNER, error_model="numpy")
-def _multiply(record):
+def _multiply(record: InCode) -> float:
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
@@ -279,13 +278,13 @@ def _multiply(record):
 
 
 @njit(**INNER)
-def fourier(record, source, target):
+def fourier(record: InCode, source: int, target: int) -> None:
     """Fourier transforms of eight columns from one address to another, see `transform`."""
     transform(source, target, record.scratch, record.factors, record.turns)
 
 
 @njit(**SUBROUTINE)
-def join(record, sums, orders, count, j, spectrum):
+def join(record: InCode, sums: int, orders: int, count: int, j: int, spectrum: int) -> None:
     """Write the spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
 
     Orders from `count` on are 0. Sums and spectrum by their addresses: rows of sums lie 8 * half
@@ -307,7 +306,9 @@ def join(record, sums, orders, count, j, spectrum):
 
 
 @njit(**INNER)
-def part(record, spectrum, field, count, j, weights):
+def part(
+    record: InCode, spectrum: int, field: int, count: int, j: int, weights: np.ndarray
+) -> None:
     """Fill in the sums of f(x) + f(-x) and x (f(x) - f(-x)), from spectra of f(x) + i f(-x).
 
     With weights; `field` is 0 or 1, of the two that the sums have for each order. The transform
@@ -328,7 +329,7 @@ def part(record, spectrum, field, count, j, weights):
 
 
 @njit(**INNER, error_model="numpy")
-def _divide(slope, turn, normaliser):
+def _divide(slope: np.ndarray, turn: np.ndarray, normaliser: np.ndarray) -> None:
     """Divide both components by Z * mu, or by NO_MASS where it is less."""
     for i in range(slope.size):
         z = normaliser[i] if normaliser[i] > NO_MASS else NO_MASS
@@ -337,7 +338,7 @@ def _divide(slope, turn, normaliser):
 
 
 @njit(**INNER)
-def _flux(density, slope, turn):
+def _flux(density: np.ndarray, slope: np.ndarray, turn: np.ndarray) -> float:
     """Write mu v in the place of the components of v; returns the largest |v|^2."""
     largest = 0
     for i in range(density.size):

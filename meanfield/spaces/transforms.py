@@ -13,7 +13,7 @@ from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.legendre import analyse, unfold
-from ..lowlevel.records import Layout, Record, floats, numbers_at
+from ..lowlevel.records import InCode, Layout, Record, floats, numbers_at
 from ..lowlevel.simd import address_of, aligned
 from .circle_transport import minus_derivative
 from .latitudes import Latitudes
@@ -86,7 +86,7 @@ _circle_at = CIRCLE_GRID.at
 
 
 @njit(**INNER)
-def _circle_values(context, number, source, target, slope):
+def _circle_values(context: int, number: int, source: int, target: int, slope: bool) -> None:
     """Values of a series at `target`, or those of its slope."""
     record = _circle_at(context)
     length, fft = record.length, record.fft
@@ -104,17 +104,17 @@ def _circle_values(context, number, source, target, slope):
 
 
 @CompiledFunction
-def _values_on_circle(context, number, source, target):
+def _values_on_circle(context: int, number: int, source: int, target: int) -> None:
     _circle_values(context, number, source, target, False)
 
 
 @CompiledFunction
-def _gradient_on_circle(context, number, source, target):
+def _gradient_on_circle(context: int, number: int, source: int, target: int) -> None:
     _circle_values(context, number, source, target, True)
 
 
 @njit(**INNER)
-def _circle_spectrum(fft, values):
+def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
     """Fill in the spectrum of values, which is not normalised."""
     for j in range(values.size):
         fft.values[0, j] = values[j]
@@ -122,7 +122,7 @@ def _circle_spectrum(fft, values):
 
 
 @CompiledFunction
-def _analysis_on_circle(context, number, source, target):
+def _analysis_on_circle(context: int, number: int, source: int, target: int) -> None:
     record = _circle_at(context)
     length, fft, modes = record.length, record.fft, record.modes
     values = float_array(source, (number, length))
@@ -134,7 +134,7 @@ def _analysis_on_circle(context, number, source, target):
 
 
 @CompiledFunction
-def _divergence_on_circle(context, number, source, target):
+def _divergence_on_circle(context: int, number: int, source: int, target: int) -> None:
     record = _circle_at(context)
     _circle_spectrum(record.fft, float_array(source, (record.length,)))
     result = complex_array(target, (record.modes,))
@@ -148,7 +148,7 @@ class CircleGridTransforms(GridTransforms):
         _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int):
+    def __init__(self, degree: int, points: int) -> None:
         self.size = good_length(points)
         self._fft = RealTransform(self.size, rows=1)
         fft = self._fft.record
@@ -170,7 +170,7 @@ _axis_at = AXIS_GRID.at
 
 
 @CompiledFunction
-def _values_on_axis(context, number, source, target):
+def _values_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     x, sums, half = record.x, record.sums, record.half
     series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
@@ -181,7 +181,7 @@ def _values_on_axis(context, number, source, target):
 
 
 @CompiledFunction
-def _gradient_on_axis(context, number, source, target):
+def _gradient_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     x, sines, sums, half = record.x, record.sines, record.sums, record.half
     series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
@@ -192,7 +192,7 @@ def _gradient_on_axis(context, number, source, target):
 
 
 @njit(**INNER)
-def _analyse_axis(record, values, weights):
+def _analyse_axis(record: InCode, values: np.ndarray, weights: np.ndarray) -> None:
     """Fill in the coefficients of a function, every second place of `series`, by its values."""
     x, half, products = record.x, record.half, record.products
     for j in range(half):
@@ -203,7 +203,7 @@ def _analyse_axis(record, values, weights):
 
 
 @CompiledFunction
-def _analysis_on_axis(context, number, source, target):
+def _analysis_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     modes, series = record.modes, record.series[0]
     values = float_array(source, (number, 2 * record.half))
@@ -215,7 +215,7 @@ def _analysis_on_axis(context, number, source, target):
 
 
 @CompiledFunction
-def _divergence_on_axis(context, number, source, target):
+def _divergence_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     values = float_array(source, (2 * record.half,))
     _analyse_axis(record, values, record.divided_weights)
@@ -227,7 +227,7 @@ class ZonalGridTransforms(GridTransforms):
 
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
-    def __init__(self, degree: int, points: int, dimension: int):
+    def __init__(self, degree: int, points: int, dimension: int) -> None:
         latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
         self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
         values = axis_values(latitudes, degree)
@@ -256,7 +256,7 @@ _sphere_at = SPHERE_GRID.at
 
 
 @njit(**INNER)
-def _to_rings(record, last, fields, target):
+def _to_rings(record: InCode, last: int, fields: int, target: int) -> None:
     """Values of `fields` functions on all rings, from their sums over degrees."""
     half, first = record.half, numbers_at(record.rules.first, 0, 0)
     size, count = record.length * ROW, 0
@@ -271,7 +271,7 @@ def _to_rings(record, last, fields, target):
 
 
 @njit(**INNER)
-def _from_rings(record, fields, weights, source):
+def _from_rings(record: InCode, fields: int, weights: np.ndarray, source: int) -> None:
     """Sums over longitudes of `fields` functions, with weights, in the sums of the record."""
     half, first = record.half, numbers_at(record.rules.first, 0, 0)
     size, count = record.length * ROW, 0
@@ -285,7 +285,7 @@ def _from_rings(record, fields, weights, source):
 
 
 @CompiledFunction
-def _values_on_sphere(context, number, source, target):
+def _values_on_sphere(context: int, number: int, source: int, target: int) -> None:
     record, begin = _sphere_at(context), source
     for m in range(number + 1):
         count = number + 1 - m
@@ -295,7 +295,7 @@ def _values_on_sphere(context, number, source, target):
 
 
 @CompiledFunction
-def _gradient_on_sphere(context, number, source, target):
+def _gradient_on_sphere(context: int, number: int, source: int, target: int) -> None:
     record, begin = _sphere_at(context), 0
     for m in range(number + 1):
         count = number + 1 - m
@@ -307,7 +307,7 @@ def _gradient_on_sphere(context, number, source, target):
 
 
 @CompiledFunction
-def _analysis_on_sphere(context, number, source, target):
+def _analysis_on_sphere(context: int, number: int, source: int, target: int) -> None:
     record, begin = _sphere_at(context), 0
     rules, unfolded, series = record.rules, record.unfolded, record.series[0]
     result = float_array(target, (number, record.orders * (record.orders + 1)))
@@ -324,7 +324,7 @@ def _analysis_on_sphere(context, number, source, target):
 
 
 @CompiledFunction
-def _divergence_on_sphere(context, number, source, target):
+def _divergence_on_sphere(context: int, number: int, source: int, target: int) -> None:
     record = _sphere_at(context)
     _from_rings(record, 2, record.divided_weights, source)
     divergence(record, float_array(target, (record.orders * (record.orders + 1),)))
@@ -338,7 +338,7 @@ class SphereGridTransforms(GridTransforms):
         _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int):
+    def __init__(self, degree: int, points: int) -> None:
         latitudes, length, values = sphere_values(degree, points)
         weights, sines = latitudes.weights / (2 * length), np.sqrt(latitudes.sines_squared)
         self.size = 2 * latitudes.x.size * length

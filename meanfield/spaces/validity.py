@@ -49,12 +49,9 @@ def check_coefficients(space: "Space", coefficients: np.ndarray) -> None:
 
 
 def expanded(
-    space: "Space",
-    f: Callable[..., np.ndarray],
-    values: np.ndarray,
-    what: str,
+    space: "Space", f: Callable[..., np.ndarray], values: np.ndarray, what: str,
     *leading: np.ndarray,
-) -> tuple[np.ndarray, float]:
+) -> tuple[np.ndarray, float]:  # fmt: skip
     """Coefficients (..., modes) of densities proportional to f, and the part their series lack.
 
     The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N)
@@ -81,12 +78,9 @@ def expanded(
 
 
 def _missed_by_grid(
-    space: "Space",
-    f: Callable[..., np.ndarray],
-    coefficients: np.ndarray,
-    mass: np.ndarray,
+    space: "Space", f: Callable[..., np.ndarray], coefficients: np.ndarray, mass: np.ndarray,
     *leading: np.ndarray,
-) -> float:
+) -> float:  # fmt: skip
     """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
 
     Harmonics of f between the degree and the number of grid points leave no trace in the

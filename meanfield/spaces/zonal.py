@@ -1,6 +1,8 @@
 """Axisymmetric densities on the unit sphere of R^d, for any d."""
 
+from collections.abc import Callable, Sequence
 from math import lgamma, log
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
-from .chart import NodeChart, Nodes, graded_rule
+from .chart import Multipliers, NodeChart, Nodes, graded_rule
 from .clusters import MEAN_ROUNDING, Cluster, cap_at
 from .contract import Space, Transport, read_only
 from .density import Density
@@ -71,7 +73,7 @@ class Zonal(Space):
     dtype = np.dtype(float)
     axisymmetric = True
 
-    def __init__(self, dimension: int, degree: int):
+    def __init__(self, dimension: int, degree: int) -> None:
         self.dimension = whole_number("dimension", dimension, least=2, most=MOST_DIMENSIONS)
         self.degree = whole_number("degree", degree)
         l, d = self.degree, self.dimension
@@ -140,7 +142,7 @@ class Zonal(Space):
 
     # Densities -----------------------------------------------------------------------------
 
-    def zonal(self, coefficients) -> Density:
+    def zonal(self, coefficients: Any) -> Density:
         """sum_l a_l P_l(x) with Legendre polynomials of R^d, P_l(1) = 1, and a_0 = 1.
 
         Coefficients with leading axes make an ensemble.
@@ -167,7 +169,7 @@ class Zonal(Space):
 
     # The contract --------------------------------------------------------------------------
 
-    def function_values(self, f, points: np.ndarray) -> np.ndarray:
+    def function_values(self, f: Callable[..., Any], points: np.ndarray) -> np.ndarray:
         values, mirrored = super().function_values(f, points), points.copy()
         mirrored[:, 0] *= -1
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
@@ -214,7 +216,7 @@ class Zonal(Space):
     ) -> np.ndarray:
         return self.moment(change, k)
 
-    def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
         wanted = "1 or -1, the reflection of the axis, which is fixed"
         fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
@@ -228,7 +230,7 @@ class Zonal(Space):
         radius = np.sqrt((1 - x) * (1 + x))[:, None]
         return np.concatenate([radius * across, x[:, None]], axis=1)
 
-    def checked_point(self, point, name: str = "point") -> np.ndarray:
+    def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
         if abs(point[-1]) < 1:
             raise ValueError(f"{name} of axisymmetric densities is e_d or -e_d; got {point}.")
@@ -255,7 +257,10 @@ class Zonal(Space):
         series[1:] += up[1:] * sums[:-2]
         return series
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> Transport:
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
+    ) -> Transport:  # fmt: skip
         return zonal_transport(attraction, normaliser, members, self.dimension, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
@@ -292,7 +297,10 @@ class ZonalNodeChart(NodeChart):
         e = recurrence(degree + 1, 0, self.space.dimension)
         return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
 
-    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
         x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.space.dimension)
         moments = _moments(x, np.array(masses), e)
         weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
@@ -300,8 +308,9 @@ class ZonalNodeChart(NodeChart):
         return -slope / level
 
     def velocity_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         (attraction, normaliser), x = multipliers, self._heights(coordinates)
         e = recurrence(attraction.size + 1, 0, self.space.dimension)
         dx = -(_sech(coordinates) ** 2) * changes
@@ -365,7 +374,7 @@ def _sech(s: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _moments(x, masses, e):
+def _moments(x: np.ndarray, masses: np.ndarray, e: np.ndarray) -> np.ndarray:
     """sum_i masses_i p_l(x_i), l = 0, ..., e.size - 2."""
     total = np.zeros(e.size - 1)
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
@@ -384,7 +393,7 @@ def _moments(x, masses, e):
 
 
 @njit(cache=True)
-def _slope_moments(x, weights, e):
+def _slope_moments(x: np.ndarray, weights: np.ndarray, e: np.ndarray) -> np.ndarray:
     """sum_i weights_i p_l'(x_i), l = 0, ..., e.size - 2."""
     total = np.zeros(e.size - 1)
     p, before = np.ones(x.size), np.zeros(x.size)
@@ -402,7 +411,7 @@ def _slope_moments(x, weights, e):
 
 
 @njit(cache=True)
-def _derivatives(x, series, order, e):
+def _derivatives(x: np.ndarray, series: np.ndarray, order: int, e: np.ndarray) -> np.ndarray:
     """sum_l series_l times the derivative of p_l of this order, 0, 1 or 2, at x: (rows, n)."""
     result = np.zeros((len(series), x.size))
     p, before = np.zeros((3, x.size)), np.zeros((3, x.size))
@@ -422,7 +431,7 @@ def _derivatives(x, series, order, e):
 
 
 @njit(cache=True)
-def _sums(x, series, potentials, e):
+def _sums(x: np.ndarray, series: np.ndarray, potentials: np.ndarray, e: np.ndarray) -> np.ndarray:
     """Rows sum series_l p_l(x), and after them at most one row sum potentials_l p_l'(x)."""
     members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):

@@ -21,7 +21,7 @@ from ..lowlevel.legendre import (
     unfold,
     values_at_the_pole,
 )
-from ..lowlevel.records import Field, Layout, floats
+from ..lowlevel.records import Field, InCode, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
 from .contract import Transport, bands_of
@@ -66,7 +66,7 @@ class PolynomialTransport(Transport):
 
     dtype = float
 
-    def __init__(self, attraction: Any, members: int, dimension: int, pairs: bool = False):
+    def __init__(self, attraction: Any, members: int, dimension: int, pairs: bool = False) -> None:
         modes, band = attraction.shape[1], _band(attraction, dimension)
         super().__init__(attraction, None, members, modes, pairs, band)
         l, sizes = np.arange(modes), values_at_the_pole(modes - 1, dimension)
@@ -108,7 +108,7 @@ def _band(attraction: np.ndarray, dimension: int) -> int:
 
 
 @CompiledFunction
-def _polynomial(context, member, source, target):
+def _polynomial(context: int, member: int, source: int, target: int) -> None:
     record = _polynomial_at(context)
     modes, band, d, size, count = (
         record.modes, record.band, record.dimension, record.size, record.count
@@ -138,7 +138,10 @@ def _polynomial(context, member, source, target):
 
 
 @njit(**INNER)
-def _next_sums(before, last, c, e, b, up, down):
+def _next_sums(
+    before: np.ndarray, last: np.ndarray, c: np.ndarray, e: np.ndarray, b: float, up: float,
+    down: float,
+) -> None:  # fmt: skip
     """b c + up X last - down before, written over `before`."""
     top = c.size - 1
     before[0] = b * c[0] + up * e[1] * last[1] - down * before[0]
@@ -149,7 +152,9 @@ def _next_sums(before, last, c, e, b, up, down):
 
 
 @njit(**INNER)
-def _next_values(before, last, x, b, up, down):
+def _next_values(
+    before: np.ndarray, last: np.ndarray, x: np.ndarray, b: float, up: float, down: float
+) -> None:
     """b + up x last - down before, written over `before`."""
     for j in range(x.size):
         before[j] = b + up * x[j] * last[j] - down * before[j]
@@ -167,7 +172,7 @@ class QuotientTransport(Transport):
 
     def __init__(
         self, attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
-    ):
+    ) -> None:
         modes = attraction.shape[1]
         super().__init__(
             attraction, normaliser, members, modes, pairs, _band(attraction, dimension)
@@ -218,7 +223,7 @@ _quotient_at = QUOTIENT.at
 
 
 @CompiledFunction
-def _quotient(context, member, source, target):
+def _quotient(context: int, member: int, source: int, target: int) -> None:
     record = _quotient_at(context)
     modes, sums = record.modes, record.sums
     density, moving = float_array(source, (modes,)), float_array(source + record.apart, (modes,))
@@ -234,7 +239,9 @@ def _quotient(context, member, source, target):
 
 
 @njit(**INNER)
-def sum_series(density, multipliers, record, sums):
+def sum_series(
+    density: np.ndarray, multipliers: np.ndarray, record: InCode, sums: np.ndarray
+) -> None:
     """Values of multipliers times a density, even and odd parts, of a record with AXIS."""
     series, folded, rules = record.series[0], record.folded, record.rules
     for i in range(series.size):
@@ -245,7 +252,9 @@ def sum_series(density, multipliers, record, sums):
 
 
 @njit(**INNER)
-def sum_slope(density, attraction, band, record, sums):
+def sum_slope(
+    density: np.ndarray, attraction: np.ndarray, band: int, record: InCode, sums: np.ndarray
+) -> None:
     """Values of G = sin(theta) d_theta g for the potential g = W * mu, as `sum_series`."""
     series, folded, rules = record.series[0], record.folded, record.rules
     e, d = record.e, record.dimension
@@ -260,7 +269,7 @@ def sum_slope(density, attraction, band, record, sums):
 
 
 @njit(**INNER)
-def weak_divergence(record, result):
+def weak_divergence(record: InCode, result: np.ndarray) -> None:
     """Coefficients of -div of a field along the meridians, from those in `series`."""
     e, d, series = record.e, record.dimension, record.series[0]
     result[0] = 0.0
@@ -270,7 +279,7 @@ def weak_divergence(record, result):
 
 
 @njit(**INNER, error_model="numpy")
-def _multiply(record, sums):
+def _multiply(record: InCode, sums: np.ndarray) -> float:
     """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
     x, weights, sines, products = record.x, record.weights, record.sines_squared, record.products
     largest = 0.0
