@@ -165,7 +165,7 @@ class Runs(Work):
         except (MeanfieldError, ValueError, TypeError):  # of which single points tell
             return 0
         state = joined.start
-        held = [array for name in state.held if (array := getattr(state, name)) is not None]
+        held = [array for name in state.parts if (array := getattr(state, name)) is not None]
         numbers = sum(array.nbytes for array in held) // (NUMBER * (2 if state.shape else 1))
         moved = MOST if motion_for(state).semilinear else TOGETHER // numbers
         return min(MOST, moved, RECORDED // (numbers * len(times)))

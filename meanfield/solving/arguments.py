@@ -90,7 +90,7 @@ class Arguments:
         self.start, self.times = times_of(given["t_span"], given["t_eval"], layer)
         self.breaks = breaks_of(given["breaks"], given["t_span"])
         if isinstance(state, State):
-            if not state.held:
+            if not state.parts:
                 state.check_arrays()
             model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)
