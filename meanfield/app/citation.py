@@ -1,7 +1,7 @@
-"""What to cite: BibTeX of the package, and of the methods and theorems behind a result.
+"""BibTeX entries of the package and of the methods and theorems behind a result.
 
-Docstrings name their sources, and `reference` those of a scheme. An entry of ``references.bib`` is
-cited where its field `known`, words by which docstrings name it, occurs in what is used.
+Docstrings name their sources, as does the attribute `reference` of a scheme. An entry of
+``references.bib`` is cited if the text of its field `known` occurs in one of them.
 """
 
 import inspect
@@ -19,10 +19,10 @@ from ..results.files import Result
 
 __all__ = ["citation", "entries"]
 
-FILE = Path(__file__).with_name("references.bib")
-KNOWN = re.compile(r" known = \{([^}]*)\},")
-FIELD = re.compile(r", (?=\w+ = \{)")
-OURS = """\
+REFERENCES = Path(__file__).with_name("references.bib")
+KNOWN_FIELD = re.compile(r" known = \{([^}]*)\},")
+FIELD_SEPARATOR = re.compile(r", (?=\w+ = \{)")
+PACKAGE_ENTRY = """\
 @software{{meanfield,
   title = {{meanfield: the mean-field dynamics of attention}},
   author = {{{{The meanfield developers}}}},
@@ -32,24 +32,24 @@ OURS = """\
 
 
 def citation(*used: Any) -> str:
-    """BibTeX of the package, and of the sources of what is given.
+    """BibTeX entries of the package and of the sources of the arguments.
 
     Parameters
     ----------
     *used : result, model, state, space, class or function
-        Such as a `Solution`, of which the drift, its weights, the noise, the normalisation, the
-        space and the schemes count; a `Diagram`; ``mf.wasserstein``.
+        For instance a `Solution`, whose drift, weights, noise, normalisation, space and schemes
+        are included; a `Diagram`; or ``mf.wasserstein``.
 
     Returns
     -------
     str
-        Entries as their docstrings name them, sources of the first thing first. Some methods have
-        none, and what a docstring does not name is not found.
+        The entries that docstrings name, in the order of the arguments. Sources that no docstring
+        names are missing.
 
     Raises
     ------
     TypeError
-        For what has no docstring, such as a number.
+        For objects without a docstring, such as numbers.
 
     Examples
     --------
@@ -58,25 +58,25 @@ def citation(*used: Any) -> str:
     2
     """
     texts = [text for thing in used for text in _texts(thing)]
-    found = {known: entry for text in texts for known, entry in entries().items() if known in text}
-    return "\n\n".join([OURS.format(version=__version__), *found.values()])
+    cited = {key: entry for text in texts for key, entry in entries().items() if key in text}
+    return "\n\n".join([PACKAGE_ENTRY.format(version=__version__), *cited.values()])
 
 
 @cache
 def entries() -> dict[str, str]:
-    """The entries, by the words that docstrings know them by."""
-    found = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        known = KNOWN.search(line)
+    """The BibTeX entries, by the text that docstrings use for them."""
+    by_text = {}
+    for line in REFERENCES.read_text(encoding="utf-8").splitlines():
+        known = KNOWN_FIELD.search(line)
         if known is None:
             raise MeanfieldError(f"references.bib: no field `known` in {line[:60]!r}.")
-        head, *fields = FIELD.split(KNOWN.sub("", line).removesuffix("}"))
-        found[known[1]] = ",\n  ".join([head, *fields]) + "\n}"
-    return found
+        head, *fields = FIELD_SEPARATOR.split(KNOWN_FIELD.sub("", line).removesuffix("}"))
+        by_text[known[1]] = ",\n  ".join([head, *fields]) + "\n}"
+    return by_text
 
 
 def _texts(thing: Any) -> Iterator[str]:
-    """What names the sources of a thing, and of what it is made of."""
+    """Yield the texts that name the sources of an object and of its parts."""
     if isinstance(thing, type) or inspect.isroutine(thing):
         yield _in_one_line(inspect.getdoc(thing) or "")
         return
@@ -91,8 +91,10 @@ def _texts(thing: Any) -> Iterator[str]:
         yield from _texts(getattr(import_module("meanfield"), thing.made_by))
         parts = thing.made_with()
     else:
-        held = vars(thing).values()
-        within = [part for value in held for part in (value if type(value) is tuple else (value,))]
+        values = vars(thing).values()
+        within = [
+            part for value in values for part in (value if type(value) is tuple else (value,))
+        ]
         parts = [part for part in within if isinstance(part, Kind)]
     for part in parts:
         yield from _texts(part)

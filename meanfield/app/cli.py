@@ -1,6 +1,6 @@
 """The command line: `meanfield solve`, `meanfield plot`, `meanfield chaos` and the others.
 
-What only one command needs is imported when it runs.
+Modules that only one command needs are imported when it runs.
 """
 
 import json
@@ -13,10 +13,19 @@ from typing import Any
 import click
 
 from ..core.errors import MeanfieldError, StorageError
-from .commands import FILE, IMPORT, NOT_SUCCESSFUL, Commands, Numbers, import_kinds, plain_warnings
+from .commands import (
+    FILE_NAME,
+    IMPORT,
+    NOT_SUCCESSFUL,
+    Commands,
+    Numbers,
+    import_kinds,
+    plain_warnings,
+)
 
-MOVIES = (".mp4", ".gif")
-KINDS = ["solve", "sweep", "chaos", "bifurcation", "phase_diagram"]
+MOVIE_SUFFIXES = (".mp4", ".gif")
+Decorator = Callable[[Callable[..., Any]], Any]
+TASK_NAMES = ["solve", "sweep", "chaos", "bifurcation", "phase_diagram"]
 
 
 def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
@@ -53,18 +62,18 @@ def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]
 # Commands that run a configuration ---------------------------------------------------------------
 
 
-def task(metavar: str, what: str, *more: Callable) -> Callable[[Callable], Callable]:
-    """A command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
+def task(metavar: str, what: str, *more: Decorator) -> Decorator:
+    """Define a command that reads CONFIG.toml and writes a NetCDF file; its docstring is the help.
 
-    `what` names the result; `more` are options of its own, whose values the configuration takes.
+    `what` names the result; `more` are further options, passed to the configuration.
     """
-    options = (
-        click.argument("config", metavar="CONFIG.toml", type=FILE),
+    options: tuple[Decorator, ...] = (
+        click.argument("config", metavar="CONFIG.toml", type=FILE_NAME),
         click.option(
             "--out",
             metavar=metavar,
             help="NetCDF file to write; by default the name of the configuration, in this folder.",
-            type=FILE,
+            type=FILE_NAME,
         ),
         click.option(
             "--resume", is_flag=True, help=f"Continue an interrupted {what} from its checkpoint."
@@ -74,7 +83,7 @@ def task(metavar: str, what: str, *more: Callable) -> Callable[[Callable], Calla
         *more,
     )
 
-    def decorate(described: Callable) -> Callable:
+    def decorate(described: Callable[..., Any]) -> click.Command:
         name = described.__name__
 
         def command(**given: Any) -> None:
@@ -90,16 +99,16 @@ def task(metavar: str, what: str, *more: Callable) -> Callable[[Callable], Calla
 
 @task("RUN.nc", "run")
 def solve() -> None:
-    """Solve what a configuration file describes, and write the result.
+    """Solve the problem of a configuration file and write the result.
 
-    While it runs, checkpoints are kept beside the result, in RUN.nc.checkpoint.
+    During the run, checkpoints are written to RUN.nc.checkpoint.
 
-    Exit code: 0 if the run succeeded; 1 if it ended early (its message says why; the states it
-    reached are written); 2 if the input is wrong and nothing was run.
+    Exit code: 0 if the run succeeded; 1 if it ended early (its message gives the reason; its states
+    are written); 2 if the input is wrong and nothing was run.
     """
 
 
-WORKERS = (
+WORKER_OPTIONS = (
     click.option(
         "--scheduler", metavar="ADDRESS", help="Run on a dask scheduler: tcp://HOST:PORT."
     ),
@@ -107,25 +116,25 @@ WORKERS = (
 )
 
 
-@task("SWEEP.nc", "sweep", *WORKERS)
+@task("SWEEP.nc", "sweep", *WORKER_OPTIONS)
 def sweep() -> None:
-    """Solve at every point of a grid, for the table [sweep] of a file.
+    """Solve at every point of the grid in the table [sweep] of a file.
 
-    Writes the observables of all runs to SWEEP.nc. While it lasts, what is finished is kept beside
-    it, in SWEEP.nc.checkpoint. By default points are run one after the other.
+    Writes the observables of all runs to SWEEP.nc. During the sweep, finished points are stored in
+    SWEEP.nc.checkpoint. By default points are run one after the other.
 
-    Exit code: 0 if all runs succeeded; 1 if some failed or ended early, or Ctrl-C was pressed
-    (--resume goes on); 2 if the input is wrong and nothing was run, or a point failed which the
-    file does not say to keep.
+    Exit code: 0 if all runs succeeded; 1 if some failed or ended early, or after Ctrl-C (--resume
+    continues); 2 if the input is wrong and nothing was run, or if a point failed and the file does
+    not set errors = "keep".
     """
 
 
-@task("STUDY.nc", "study", *WORKERS)
+@task("STUDY.nc", "study", *WORKER_OPTIONS)
 def chaos() -> None:
     """Measure how far n tokens are from the mean field, for the table [chaos] of a file.
 
     Writes the study to STUDY.nc and its figure, distances against n and against time, to STUDY.png.
-    While it lasts, what is finished is kept in STUDY.nc.checkpoint.
+    During the study, finished batches are stored in STUDY.nc.checkpoint.
 
     Exit code: 0 if the study is complete; 1 if it was interrupted (--resume continues it); 2 if the
     input is wrong and nothing was run.
@@ -138,21 +147,21 @@ def bifurcation() -> None:
 
     Writes branches, special points and states to DIAGRAM.nc and the figure to DIAGRAM.png.
 
-    Exit code: 0 if all was found; 1 if something is missing, which is said, because a branch was
-    not continued, a point not located, or Ctrl-C pressed (--resume goes on); 2 if the input is
-    wrong and nothing was run.
+    Exit code: 0 if the diagram is complete; 1 if a branch was not continued, a point not located,
+    or Ctrl-C pressed (--resume continues), as the output says; 2 if the input is wrong and nothing
+    was run.
     """
 
 
 @task("PLANE.nc", "diagram")
 def phase_diagram() -> None:
-    """Critical curves, folds and first-order lines, for the table [phase_diagram] of a file.
+    """Compute critical curves, folds and first-order lines for the table [phase_diagram].
 
-    Writes the curves to PLANE.nc, those of two drifts to PLANE_USA.nc and PLANE_SA.nc, and one
-    figure to PLANE.png.
+    Writes the curves to PLANE.nc (for two drifts PLANE_USA.nc and PLANE_SA.nc) and one figure to
+    PLANE.png.
 
-    Exit code: 0 if all was found; 1 if something is missing, which is said, because a curve was not
-    continued or Ctrl-C pressed (--resume goes on); 2 if the input is wrong and nothing was run.
+    Exit code: 0 if the diagram is complete; 1 if a curve was not continued or Ctrl-C pressed
+    (--resume continues), as the output says; 2 if the input is wrong and nothing was run.
     """
 
 
@@ -166,7 +175,7 @@ def run_task(
     resume: bool,
     **more: Any,
 ) -> None:
-    """Read a configuration, check where its result goes, run it, and write, draw and tell."""
+    """Read a configuration, check the files of its result, run it, and write, draw and print."""
     from .configuration import read_config, run_config
 
     asked = read_config(config)
@@ -199,17 +208,17 @@ def run_task(
 
 
 def check_figure(out: Path, metavar: str, replace: bool) -> Path:
-    """Where the figure of a result goes: beside it, unless something is there."""
+    """The file of the figure of a result; raises MeanfieldError if it exists already."""
     figure = out.with_suffix(".png")
     if figure == out or figure.is_dir():
-        raise MeanfieldError(f"{figure} is where the figure goes: use --out {metavar}.")
+        raise MeanfieldError(f"{figure} is the name of the figure: use --out {metavar}.")
     if figure.exists() and not replace:
         raise MeanfieldError(f"{figure} exists. Use --force to overwrite it, or --out.")
     return figure
 
 
 def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) -> None:
-    """Refuse before the run what would fail, or destroy something, after it."""
+    """Raise MeanfieldError if a result cannot be written, or would overwrite something."""
     from ..core.files import check_writable
     from .tasks import checkpoint_of
 
@@ -238,13 +247,13 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 
 
 @main.command()
-@click.argument("result", metavar="RUN.nc", type=FILE)
-@click.argument("figure", metavar="[FIGURE]", type=FILE, required=False)
+@click.argument("result", metavar="RUN.nc", type=FILE_NAME)
+@click.argument("figure", metavar="[FIGURE]", type=FILE_NAME, required=False)
 @click.option(
     "-o",
     "--output",
     metavar="FIGURE",
-    type=FILE,
+    type=FILE_NAME,
     help="File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
 )
 @click.option(
@@ -275,7 +284,7 @@ def plot(
     from ..core.files import check_writable
     from ..results.files import load
 
-    found: Any = load(result)  # whether it is there is said first
+    loaded: Any = load(result)  # a missing file is reported first
     if (figure is None) == (output is None):
         raise MeanfieldError(
             f"expected one file to draw in; got {'none' if figure is None else 'two'}. "
@@ -285,43 +294,43 @@ def plot(
     assert output is not None
     check_writable(output)
     output = output if output.suffix else output.with_suffix(".png")
-    movie = output.suffix.lower() in MOVIES
+    movie = output.suffix.lower() in MOVIE_SUFFIXES
     for name, value in {"--kind": kind, "--times": times}.items():
         if movie and value is not None:
             raise MeanfieldError(f"{name} is for figures; {output} is a movie: leave it out")
     drawn = [] if kind is None else [kind]
     asked: dict[str, Any] = {"times": times, "title": title}
     asked = {name: value for name, value in asked.items() if value is not None}
-    if asked and not hasattr(found, "animate"):
+    if asked and not hasattr(loaded, "animate"):
         names = " and ".join(f"--{name}" for name in asked)
         raise MeanfieldError(f"{names}: expected a run; {result} is none. Leave it out")
-    if movie and not hasattr(found, "animate"):
+    if movie and not hasattr(loaded, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
         with plain_warnings():
             if movie:
-                found.animate(output, **asked)
+                loaded.animate(output, **asked)
             else:
-                found.plot(*drawn, **asked).savefig(output)
-    except (ValueError, TypeError, OSError) as error:  # no such kind, movie or format; a full disk
+                loaded.plot(*drawn, **asked).savefig(output)
+    except (ValueError, TypeError, OSError) as error:  # unknown kind, movie or format; a full disk
         raise MeanfieldError(f"{output}: {error}") from error
     click.echo(f"wrote {output}")
 
 
 @main.command()
-@click.argument("source", metavar="MODEL_OR_NPZ", type=FILE)
+@click.argument("source", metavar="MODEL_OR_NPZ", type=FILE_NAME)
 @click.option(
     "--text",
     "texts",
     metavar="FILE",
-    type=FILE,
+    type=FILE_NAME,
     multiple=True,
     help="A text in UTF-8 on which a network is probed. Repeatable.",
 )
 @click.option(
     "--out",
     metavar="REPORT.html",
-    type=FILE,
+    type=FILE_NAME,
     default="report.html",
     show_default=True,
     help="Page to write.",
@@ -329,7 +338,7 @@ def plot(
 @click.option(
     "--cosines",
     metavar="FIGURE",
-    type=FILE,
+    type=FILE_NAME,
     help="Also draw histograms of the cosines of pairs by layer: .png, .pdf or .svg.",
 )
 @click.option(
@@ -362,7 +371,7 @@ def probe(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Say what of the theory is in the layers of a network, on one page with figures.
+    """Compare the layers of a network with the theory, in a report with figures.
 
     MODEL_OR_NPZ is a folder with config.json, model.safetensors and tokenizer.json, or a file .npz
     or .npy of hidden states (layers + 1, n, d), which has no texts, heads and null models.
@@ -444,13 +453,13 @@ def _check_text(net: Any, path: Path) -> None:
     "--compile",
     "compiles",
     is_flag=True,
-    help="First compile at once all that runs would compile on first use.",
+    help="First compile all functions that runs would compile on first use.",
 )
 def doctor(compiles: bool) -> None:
     """Print versions, threads and licences, for a bug report.
 
-    Exit code: 0, or 1 if something that is required is missing, or if compiled code can be kept
-    nowhere.
+    Exit code: 0, or 1 if a required package is missing, or if no folder for compiled code is
+    writable.
     """
     from . import doctor as installation
 
@@ -468,7 +477,7 @@ def doctor(compiles: bool) -> None:
 
 
 @main.command()
-@click.argument("file", metavar="[FILE]", required=False, type=FILE)
+@click.argument("file", metavar="[FILE_NAME]", required=False, type=FILE_NAME)
 @click.option(
     "--host",
     metavar="ADDRESS",
@@ -486,10 +495,10 @@ def doctor(compiles: bool) -> None:
 )
 @click.option("--no-browser", is_flag=True, help="Open no browser; print the address alone.")
 def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
-    """Open a page in the browser on which parameters are moved and densities evolve.
+    """Open an interactive page in the browser: change parameters, watch densities evolve.
 
-    FILE is a configuration of a run, *.toml, or its result, *.nc: its law at the start, or its
-    last state, is among the laws with which the page begins.
+    FILE is the configuration of a run, *.toml, or its result, *.nc: its initial law, or its last
+    state, becomes one of the initial laws of the page.
 
     Needs tornado: pip install tornado. Exit code: 0 after Ctrl-C; 2 if tornado is
     missing, FILE cannot be shown, or the address cannot be served.
@@ -511,25 +520,25 @@ def explore(file: Path | None, host: str, port: int, no_browser: bool) -> None:
 @main.command()
 @click.argument("words", metavar="[WORD]...", nargs=-1)
 def literature(words: tuple[str, ...]) -> None:
-    """Show statements of the literature beside what was found: those with WORD, or a list of all.
+    """Show statements of the literature with our verdicts: those with WORD, or a list of all.
 
-    WORD is the key of a row, survey:theorem-5 or theorem-5, or stands anywhere in it; several words
-    stand next to each other. A key begins with the name of its source: the list ends with these.
+    WORD is the key of a row, survey:theorem-5 or theorem-5, or any text in it. A key begins with
+    the name of its source; the list of all rows ends with the sources.
     """
     from .literature import in_words, rows, sources
 
     word = " ".join(words)
-    found = rows(word)
+    chosen = rows(word)
     if word:
-        click.echo("\n\n".join(map(in_words, found)))
+        click.echo("\n\n".join(map(in_words, chosen)))
     else:
-        click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in found))
+        click.echo("\n".join(f"{row.key:<36}{row.standing:<25} {row.title}" for row in chosen))
         click.echo("\nSources, by the beginnings of keys:\n")
         click.echo("\n".join(f"{name + ':':<9}{about}" for name, about in sources().items()))
 
 
 @main.command()
-@click.argument("kind", default="solve", type=click.Choice(KINDS))
+@click.argument("kind", default="solve", type=click.Choice(TASK_NAMES))
 def schema(kind: str) -> None:
     """Print the JSON schema of configuration files of `meanfield solve`, or of another command."""
     from .configuration import schema as configuration_schema

@@ -1,6 +1,6 @@
-"""What every command of the command line does: errors in words, exit codes, ``--import``.
+"""Behaviour common to all commands: error messages, exit codes, ``--import``.
 
-Errors are one message on stderr, and an exit code: 2 for what the user can mend, 1 for what ended
+An error is one message on stderr and an exit code: 2 for errors of the user, 1 for runs that ended
 early, 70 for a defect of the package.
 """
 
@@ -31,8 +31,8 @@ from ..core.errors import (
 NOT_SUCCESSFUL, BAD_INPUT, DEFECT = 1, 2, 70
 
 
-class File(click.Path):
-    """The name of a file, which the file system may have."""
+class FileName(click.Path):
+    """A valid name of a file."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Path:
         try:
@@ -41,8 +41,8 @@ class File(click.Path):
             self.fail(str(error), param, ctx)
 
 
-class Numbers(click.ParamType):
-    """Numbers between commas."""
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Numbers separated by commas."""
 
     name = "numbers"
 
@@ -50,31 +50,31 @@ class Numbers(click.ParamType):
         try:
             return [float(word) for word in value.split(",")]
         except ValueError:
-            self.fail(f"expected numbers between commas, 0.1,0.5; got {value!r}", param, ctx)
+            self.fail(f"expected numbers separated by commas, 0.1,0.5; got {value!r}", param, ctx)
 
 
-FILE = File()
+FILE_NAME = FileName()
 IMPORT: dict[str, Any] = {
     "metavar": "MODULE_OR_FILE",
     "multiple": True,
-    "help": "Import a module, or a Python file, that defines kinds of your own. Repeatable.",
+    "help": "Import a module, or a Python file, that defines your own kinds. Repeatable.",
 }
 
 
 class Commands(click.Group):
-    """Commands whose errors are one message on stderr, and an exit code.
+    """A group of commands whose errors are one message on stderr and an exit code.
 
     ``--import`` may stand before or after the name of a command.
     """
 
     def main(self, *given: Any, **named: Any) -> Any:
-        """Run a command; what a terminal cannot write, names that are no UTF-8 too, is escaped."""
+        """Run a command; characters that the terminal cannot encode are escaped."""
         for stream in (sys.stdout, sys.stderr):
-            with suppress(AttributeError, ValueError):  # of another kind, or closed
+            with suppress(AttributeError, ValueError):  # another type of stream, or closed
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
             return super().main(*given, **named)
-        except OSError as error:  # of what click prints itself, as help on a full disk
+        except OSError as error:  # from output of click itself, such as help on a full disk
             code, text = in_words(error, {})
             click.echo(text, err=True)
             sys.exit(code)
@@ -90,7 +90,7 @@ class Commands(click.Group):
         super().add_command(command, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the first sentence of each command, whole, on as many lines as it needs."""
+        """Write the complete first sentence of the help of each command."""
         rows = [(name, command.get_short_help_str(limit=1000))
                 for name, command in self.commands.items() if not command.hidden]  # fmt: skip
         with formatter.section("Commands"):
@@ -100,13 +100,13 @@ class Commands(click.Group):
         try:
             return super().invoke(context)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise  # click says what it is
+            raise  # click prints these
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(NOT_SUCCESSFUL)
         except Exception as error:
             if getattr(error, "errno", None) == errno.EPIPE:
-                raise  # nobody reads what is printed: click ends with 1
+                raise  # the reader of a pipe is gone: click exits with 1
             if context.params.get("shows_traceback"):
                 traceback.print_exception(error)
             code, text = in_words(error, context.obj or {})
@@ -115,49 +115,49 @@ class Commands(click.Group):
 
 
 def _drop_what_cannot_be_printed() -> None:
-    """Else Python would try again at its end, complain, and exit with 120."""
+    """Discard output that cannot be written; Python would fail again at exit, with code 120."""
     try:
         if sys.stdout is not None and not sys.stdout.closed:
             sys.stdout.flush()
     except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def in_words(error: Exception, imports: dict[str, str]) -> tuple[int, str]:
-    """The exit code of an error that ends a command, and what is said of it."""
+    """The exit code and the message of an error that ends a command."""
     text = str(error) or type(error).__name__
     if isinstance(error, MeanfieldError):
         return BAD_INPUT, text
     if isinstance(error, MemoryError):
-        return BAD_INPUT, f"there is not enough memory: {text}"
+        return BAD_INPUT, f"not enough memory: {text}"
     if isinstance(error, OSError):
         name = "" if error.filename is None else f"{error.filename}: "
         return BAD_INPUT, f"{name}{error.strerror or text}"
     one_line = f"{type(error).__name__}: {' '.join(text.split())[:300]}"
-    own = {str(path): name for name, path in map(_file_of, imports)}
+    imported = {str(path): name for name, path in map(_file_of, imports)}
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in own:
-            return BAD_INPUT, f"--import {own[frame.filename]}, line {frame.lineno}: {one_line}"
+        if imported_name := imported.get(frame.filename):
+            return BAD_INPUT, f"--import {imported_name}, line {frame.lineno}: {one_line}"
     return DEFECT, (
-        f"{one_line}\nThis is a defect of meanfield: please report it, with what "
-        "`meanfield --traceback ...` shows and `meanfield doctor`."
+        f"{one_line}\nThis is a defect of meanfield: please report it, with the output of "
+        "`meanfield --traceback ...` and `meanfield doctor`."
     )
 
 
 def _file_of(name: str) -> tuple[str, Any]:
-    """A module that was imported, and its file."""
+    """The name of an imported module and its file."""
     module = sys.modules.get(Path(name).stem if name.endswith(".py") else name)
     return name, getattr(module, "__file__", None)
 
 
 @contextmanager
 def plain_warnings() -> Iterator[list[str]]:
-    """Warnings without the file and line of the source; yields the list of those shown."""
+    """Show warnings without file and line; yields the list of warnings shown."""
     shown: list[str] = []
 
-    def show(message, *_, **__) -> None:
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
         shown.append(str(message))
         click.echo(f"warning: {message}", err=True)
 
@@ -169,7 +169,7 @@ def plain_warnings() -> Iterator[list[str]]:
 
 
 def import_kinds(name: str) -> str:
-    """Import a module by its name, or a Python file, for the kinds in it; its SHA-256.
+    """Import a module, or a Python file, that defines kinds; returns its SHA-256.
 
     Raises
     ------
@@ -180,21 +180,21 @@ def import_kinds(name: str) -> str:
 
     try:
         module = _import_file(Path(name)) if name.endswith(".py") else import_module(name)
-    except Exception as error:  # whatever the module does
+    except Exception as error:  # the module may raise anything
         raise MeanfieldError(f"--import {name}: {type(error).__name__}: {error}") from error
     source = getattr(module, "__file__", None)
     return "" if source is None else checksum(Path(source))
 
 
 def _import_file(path: Path) -> ModuleType:
-    """A Python file as the module of its name."""
+    """Import a Python file as the module of its name."""
     known = sys.modules.get(path.stem)
     if known is not None and getattr(known, "__file__", None) != str(path.absolute()):
-        raise ImportError(f"there is a module {path.stem} already; give the file another name")
+        raise ImportError(f"a module {path.stem} exists already; rename the file")
     spec = spec_from_file_location(path.stem, path.absolute())
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"there is no such file; looked for {path.absolute()}")
     module = module_from_spec(spec)
-    sys.modules[path.stem] = module  # annotations of its classes are looked up there
+    sys.modules[path.stem] = module  # annotations of its classes are resolved there
     spec.loader.exec_module(module)
     return module

@@ -1,8 +1,7 @@
-"""Configuration files: TOML tables for what objects and functions of the package take.
+"""Configuration files: TOML tables with the arguments of objects and functions of the package.
 
 The tables [model], [space] and [initial] are kinds; [solve], [sweep], [chaos], [bifurcation] and
-[phase_diagram] are the arguments of the functions that do the work. Which of these stands in a file
-says of which kind the file is: see `tasks`.
+[phase_diagram] contain the arguments of functions, and identify the task of the file: see `tasks`.
 """
 
 import stat
@@ -20,9 +19,9 @@ from ..core.forms import INVALID, Reading, nearest
 from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
-MOST_PROBLEMS = 20  # that one message lists
-DEEPEST = 60  # tables and arrays in each other
-TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; these are deeper."
+MAX_PROBLEMS = 20  # listed in one message
+MAX_DEPTH = 60  # of nested tables and arrays
+TOO_DEEP = f"expected tables and arrays nested at most {MAX_DEPTH} deep; these are deeper."
 
 # Reading -----------------------------------------------------------------------------------------
 
@@ -30,20 +29,20 @@ TOO_DEEP = f"expected tables and arrays at most {DEEPEST} deep in each other; th
 def read_config(path: str | PathLike[str]) -> Configuration:
     """Read and check a configuration file (TOML).
 
-    It is of a run, with the table [solve]; of many runs, with [sweep] too; of a study, with
-    [chaos]; or of a diagram, with [bifurcation] or [phase_diagram].
+    A file with the table [solve] describes a run, with [sweep] in addition many runs, with [chaos]
+    a study, and with [bifurcation] or [phase_diagram] a diagram.
 
     Parameters
     ----------
     path : path
-        The file. Relative names of data files in it start from its folder.
+        The file. Names of data files in it are relative to its folder.
 
     Raises
     ------
     ConfigError
-        If the file is missing, is not TOML, or holds anything invalid. The message has one
-        line for each problem: file, dotted key, what was expected, what came, and for an
-        unknown key the nearest valid one.
+        If the file is missing, is not TOML, or contains anything invalid. The message has one
+        line for each problem: file, dotted key, expected and actual value, and for an unknown
+        key the nearest valid one.
     TypeError
         If `path` is not a path.
     """
@@ -54,15 +53,15 @@ def read_config(path: str | PathLike[str]) -> Configuration:
 def parse_config(
     data: Mapping[str, Any], source: str | PathLike[str] | None = None
 ) -> Configuration:
-    """Check a configuration given as plain data, such as the one a result file records.
+    """Check a configuration in the form of plain data, as recorded in result files.
 
     Parameters
     ----------
     data : dict
-        What the TOML file would hold.
+        The contents of the TOML file.
     source : path, optional
-        The file it comes from: named in messages, and its folder is where relative names of
-        data files start (the working directory by default).
+        Its file, named in messages. Names of data files are relative to its folder (by default
+        to the working directory).
 
     Raises
     ------
@@ -76,7 +75,7 @@ def parse_config(
     if not reading.problems:
         reading.problems += _repeated_seeds(data)
     if reading.problems:
-        prefix, lines = "" if path is None else f"{path}: ", reading.problems[:MOST_PROBLEMS]
+        prefix, lines = "" if path is None else f"{path}: ", reading.problems[:MAX_PROBLEMS]
         if left := len(reading.problems) - len(lines):
             lines = [*lines, f"and {left} more problems"]
         raise ConfigError("\n".join(prefix + line for line in lines))
@@ -84,10 +83,10 @@ def parse_config(
 
 
 def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
-    forms, required, found = kind.forms(), kind.required(), {}
+    forms, required, tables = kind.forms(), kind.required(), {}
     for name, value in data.items():
         if name in forms:
-            found[name] = forms[name].read(value, name, reading)
+            tables[name] = forms[name].read(value, name, reading)
         else:
             homes = [f"[{table}]" for table in required if name in forms[table].keys]
             near = f"; did you mean {name} in {' or '.join(homes)}?" if homes else ""
@@ -96,18 +95,18 @@ def _tables(kind: type[Configuration], data: Mapping[str, Any], reading: Reading
     for name in required:
         if name not in data:
             reading.refuse(name, "this key is required and is missing")
-    return {name: value for name, value in found.items() if value is not INVALID}
+    return {name: value for name, value in tables.items() if value is not INVALID}
 
 
 def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
-    """The same random numbers must not be used twice: matrices, positions and noise.
+    """Yield a message for each seed that occurs twice, for instance for positions and noise.
 
-    Those of the matrices of a model may be equal, and those of the entries of an array: the members
-    of an ensemble, for instance.
+    The matrices of a model may have equal seeds, and so may the entries of an array, such as the
+    members of an ensemble.
     """
-    known: dict[int, tuple[str, str]] = {}
+    first_use: dict[int, tuple[str, str]] = {}
     for key, seed, group in (s for name, value in data.items() for s in _seeds(value, name, name)):
-        other, elsewhere = known.setdefault(seed, (key, group))
+        other, elsewhere = first_use.setdefault(seed, (key, group))
         if elsewhere != group:
             yield (
                 f"{other} and {key} are both {seed}: the same random numbers would be used twice; "
@@ -116,7 +115,7 @@ def _repeated_seeds(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _seeds(data: Any, at: str, group: str) -> Iterator[tuple[str, int, str]]:
-    """Key, seed and group of the random numbers below a key; those of a group may be equal."""
+    """Yield key, seed and group of the seeds below a key; seeds of one group may be equal."""
     if isinstance(data, Mapping):
         for name, value in data.items():
             key = f"{at}.{name}"
@@ -151,13 +150,13 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: {TOO_DEEP}") from None
     except ValueError as error:  # also for integers of more than 4300 digits
         raise ConfigError(f"{path}: not TOML: {error}.") from None
-    if _deeper_than(DEEPEST, [data]):
+    if _deeper_than(MAX_DEPTH, [data]):
         raise ConfigError(f"{path}: {TOO_DEEP}")
     return data
 
 
 def _deeper_than(most: int, data: Any) -> bool:
-    """Whether there are tables and arrays in each other beyond this depth."""
+    """Whether tables and arrays are nested deeper than this."""
     for _ in range(most):
         entries = (v.values() if isinstance(v, Mapping) else v for v in data)
         data = [v for some in entries for v in some if isinstance(v, Mapping | list)]
@@ -167,17 +166,16 @@ def _deeper_than(most: int, data: Any) -> bool:
 
 
 def schema(kind: str = "solve") -> dict[str, Any]:
-    """The JSON schema of a configuration file of a run ("solve"), or of another of the `TASKS`.
+    """The JSON schema of a configuration file of a run ("solve") or another of the `TASKS`.
 
-    JSON cannot write inf; where it means no noise, TOML's `inf` is accepted too.
+    JSON has no inf; TOML's `inf` is accepted where it means no noise.
 
     Raises
     ------
     ValueError
-        For another kind.
+        For other kinds.
     """
-    known = isinstance(kind, str) and kind in TASKS
-    fitting("kind", kind, f"one of {', '.join(TASKS)}", known)
+    fitting("kind", kind, f"one of {', '.join(TASKS)}", isinstance(kind, str) and kind in TASKS)
     chosen = TASKS[kind]
     definitions: dict[str, Any] = {}
     return {
@@ -197,23 +195,22 @@ def schema(kind: str = "solve") -> dict[str, Any]:
 
 def run_config(
     config: Configuration,
-    out: PathLike | str | None = None,
+    out: PathLike[str] | str | None = None,
     *,
     resume: bool = False,
     progress: bool | None = None,
 ) -> Any:
-    """Solve what a configuration describes, or do the study, or follow the diagram.
+    """Run the task that a configuration describes.
 
     Parameters
     ----------
     config : Configuration
         From `read_config`.
     out : path, optional
-        NetCDF file to write; what is there is replaced. While the run lasts, checkpoints are
-        kept beside it under the same name with ``.checkpoint`` added, which are removed when
-        the run succeeds, or nothing is missing from a diagram. Of several phase diagrams each has
-        its own file, OUT_USA.nc and OUT_SA.nc, and its own checkpoint. Without `out` nothing is
-        written.
+        NetCDF file to write; an existing file is replaced. During the run, checkpoints are written
+        to the same name with ``.checkpoint`` added, and removed when the run succeeds or the
+        diagram is complete. Several phase diagrams have separate files, OUT_USA.nc and OUT_SA.nc,
+        and checkpoints. Without `out` nothing is written.
     resume : bool
         Continue from the checkpoints beside `out`, if there are any.
     progress : bool, optional
@@ -222,8 +219,8 @@ def run_config(
     Returns
     -------
     Solution, Sweep, Study, Diagram or tuple of PhaseDiagram
-        Its provenance, or the attribute "provenance" of the data of a study or a diagram, records
-        the configuration, the checksums of the data files it read and the command line.
+        The attribute "provenance" of a solution, or of the data of a study or diagram, records
+        the configuration, the checksums of its data files and the command line.
 
     Raises
     ------

@@ -26,18 +26,18 @@ from ..sweeps.points import RNG, SweepPoint, Work, seed_of
 from .commands import import_kinds
 from .configuration import parse_config
 
-NOISE = "solve.rng"
-START = "initial"
-MEMBER = "member"
-OF_MODEL = "model."
-MOST = 64  # points of a batch: more save less than 1 % of small runs
-TOGETHER = 2**14  # numbers that are moved at once: for more, a step costs what it costs alone
-RECORDED = 2**22  # numbers that a batch has at its outputs, 32 MB
-NUMBER = 8  # bytes
-EACH = 4  # batches of a worker, which may take longer than others
-BY_THEMSELVES = ("until", "merge", "threads")  # options with which runs are not joined
-ALONE: dict[str, Any] = {"out": None, "progress": False}
-RANGE = ("first", "last", "count")
+NOISE_SEED = "solve.rng"
+INITIAL_TABLE = "initial"
+MEMBER_AXIS = "member"
+MODEL_PREFIX = "model."
+MAX_BATCH = 64  # points; larger batches save less than 1 % of small runs
+NUMBERS_PER_STEP = 2**14  # in all states of a batch; larger batches save no time per step
+NUMBERS_PER_OUTPUT = 2**22  # in all outputs of a batch, 32 MB
+BYTES_PER_NUMBER = 8
+BATCHES_PER_WORKER = 4  # at least, since batches take different times
+SINGLE_RUN_OPTIONS = ("until", "merge", "threads")  # options that exclude batches
+QUIET_OPTIONS: dict[str, Any] = {"out": None, "progress": False}
+RANGE_KEYS = ("first", "last", "count")
 SPACINGS: dict[str, Any] = {"linear": np.linspace, "log": np.geomspace}
 
 
@@ -65,13 +65,13 @@ class Runs(Work):
         return True
 
     def identity(self) -> Any:
-        """What `digest` reads of it: data files count by what they hold."""
+        """The data that identify the sweep; data files by their contents."""
         files = parse_config(self.data, self.source).files
-        held = {key: checksum(path) for key, path in files.items()}
-        return {"data": self.data, "files": held, "imports": dict(self.imports)}
+        contents = {key: checksum(path) for key, path in files.items()}
+        return {"data": self.data, "files": contents, "imports": dict(self.imports)}
 
     def contents(self, value: Any) -> Any:
-        """A value; the name of a data file with what the file holds."""
+        """A value; for the name of a data file, with the checksum of the file."""
         if isinstance(value, Mapping):
             return {name: self.contents(entry) for name, entry in value.items()}
         if isinstance(value, list | tuple):
@@ -96,14 +96,14 @@ class Runs(Work):
                 groups.setdefault(repr(others), []).append(point)
         else:
             groups = {point.key: [point] for point in points}
-        fair = -(-len(points) // (EACH * workers)) if workers > 1 else MOST
-        found = []
+        fair = -(-len(points) // (BATCHES_PER_WORKER * workers)) if workers > 1 else MAX_BATCH
+        batches = []
         for some in groups.values():
             most = self._most_of(some, seed) if len(some) > 1 else 1
             most = min(most, fair) if size is None else min(size, len(some) if most else 1)
             most = max(most, 1)
-            found += [some[i : i + most] for i in range(0, len(some), most)]
-        return found
+            batches += [some[i : i + most] for i in range(0, len(some), most)]
+        return batches
 
     def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
         self._import()
@@ -111,30 +111,30 @@ class Runs(Work):
         joined = self._joined(changes) if len(points) > 1 else None
         if joined is None:
             return [self._run(change) for change in changes]
-        run = joined.config.solved(joined.model, joined.start, **joined.options, **ALONE)
+        run = joined.config.solved(joined.model, joined.start, **joined.options, **QUIET_OPTIONS)
         if run.status == "interrupted":
-            raise KeyboardInterrupt  # what has not been run is not to be begun
+            raise KeyboardInterrupt  # start no further runs
         ends = np.broadcast_to(run.stats.get("status", run.status), run.shape)
         members = _members(run)
         return [
             members[i] if end == "finished" else self._run(changes[i]) for i, end in enumerate(ends)
-        ]  # one that ends earlier has other outputs than the rest
+        ]  # runs that end early have other outputs
 
     def _changes(self, point: SweepPoint, seed: int | None) -> dict[str, Any]:
-        """The values of a point, and its seeds."""
+        """The values of the parameters at a point, and its seeds."""
         return point.parameters | ({} if seed is None else self._seeds(point, seed))
 
-    def _joined(self, changes: Sequence[Mapping[str, Any]]) -> "_Joined | None":
-        """The one run of an ensemble whose members are these runs; None where there is none.
+    def _joined(self, changes: Sequence[Mapping[str, Any]]) -> "_EnsembleRun | None":
+        """The ensemble whose members are these runs, or None if they form none.
 
-        Every member has the numbers that it has alone.
+        Every member gives bit-for-bit the results of the single run.
         """
         first = changes[0]
         differ = [name for name in first if any(one[name] != first[name] for one in changes)]
-        arrays = {n: [one[n] for one in changes] for n in differ if n.startswith(OF_MODEL)}
+        arrays = {n: [one[n] for one in changes] for n in differ if n.startswith(MODEL_PREFIX)}
         config, last = self._read({**first, **arrays}), self._read(changes[-1])
         start, table = last.begin(), config.tables["solve"]
-        if start.shape or any(name in table for name in BY_THEMSELVES):
+        if start.shape or any(name in table for name in SINGLE_RUN_OPTIONS):
             return None
         kind, model, alone = motion_for(start), config.posed(start)[0], last.posed(start)[0]
         drawn, options = last.draws(alone, start), {}
@@ -144,17 +144,17 @@ class Runs(Work):
             each = [*map(self._read, changes[:-1]), last]
             try:
                 start = type(start).stack([one.begin() for one in each])
-            except (TypeError, ValueError):  # of other sizes or kinds
+            except (TypeError, ValueError):  # different sizes or kinds
                 return None
             seeds = [one.tables["solve"].get("rng") for one in each]
             if drawn and not all(isinstance(seed, int) for seed in seeds):
                 return None
             options = {"rng": Seeds(tuple(seeds))} if drawn else {}
         as_alone = digest(model.member(len(changes) - 1)) == digest(alone)
-        return _Joined(config, model, start, options) if as_alone else None
+        return _EnsembleRun(config, model, start, options) if as_alone else None
 
     def _most_of(self, points: list[SweepPoint], seed: int | None) -> int:
-        """How many points of a group pay as one ensemble; 0 where they are no ensemble."""
+        """The best size of an ensemble of these points; 0 if they form none."""
         try:
             joined = self._joined([self._changes(point, seed) for point in points[:2]])
             if joined is None:
@@ -162,20 +162,22 @@ class Runs(Work):
             table = joined.config.tables["solve"]
             layer = table.get("dt") if table.get("scheme") is Layers else None
             _, times = times_of(table["t_span"], table.get("t_eval"), layer)
-        except (MeanfieldError, ValueError, TypeError):  # of which single points tell
+        except (MeanfieldError, ValueError, TypeError):  # single runs report it
             return 0
         state = joined.start
-        held = [array for name in state.parts if (array := getattr(state, name)) is not None]
-        numbers = sum(array.nbytes for array in held) // (NUMBER * (2 if state.shape else 1))
-        moved = MOST if motion_for(state).semilinear else TOGETHER // numbers
-        return min(MOST, moved, RECORDED // (numbers * len(times)))
+        arrays = [array for name in state.parts if (array := getattr(state, name)) is not None]
+        numbers = sum(array.nbytes for array in arrays) // (
+            BYTES_PER_NUMBER * (2 if state.shape else 1)
+        )
+        moved = MAX_BATCH if motion_for(state).semilinear else NUMBERS_PER_STEP // numbers
+        return min(MAX_BATCH, moved, NUMBERS_PER_OUTPUT // (numbers * len(times)))
 
     def _run(self, changes: Mapping[str, Any]) -> Solution:
         config = self._read(changes)
-        return config.run(**ALONE)
+        return config.run(**QUIET_OPTIONS)
 
     def _read(self, changes: Mapping[str, Any]) -> Any:
-        """The configuration with these values."""
+        """The configuration with changed values."""
         data = deepcopy(self.data)
         for key, value in changes.items():
             _change(data, key, value)
@@ -185,7 +187,7 @@ class Runs(Work):
         return config
 
     def _array_keys(self, points: list[SweepPoint]) -> list[str]:
-        """The parameters of which the model takes arrays: its members are then those of a batch."""
+        """The parameters of the model that may be arrays, with one entry for each member."""
         first = points[0].parameters
 
         def makes_members(name: str) -> bool:
@@ -196,17 +198,17 @@ class Runs(Work):
             return model.shape == (2,)
 
         numbers = [n for n, v in first.items() if isinstance(v, int | float)]
-        return [name for name in numbers if name.startswith(OF_MODEL) and makes_members(name)]
+        return [name for name in numbers if name.startswith(MODEL_PREFIX) and makes_members(name)]
 
     def _seeds(self, point: SweepPoint, seed: int) -> dict[str, int]:
-        """Seeds of the noise, and of what is drawn at the start, unless they are parameters."""
-        keys = [NOISE, *_seed_keys(self.data.get(START, {}), START)]
+        """Seeds of the noise and of random initial states, unless they are parameters."""
+        keys = [NOISE_SEED, *_seed_keys(self.data.get(INITIAL_TABLE, {}), INITIAL_TABLE)]
         children = seed_of(seed, point).spawn(len(keys))
         seeds = [int(child.generate_state(1, np.uint64)[0] >> 1) for child in children]
         return {k: s for k, s in zip(keys, seeds, strict=True) if k not in point.parameters}
 
     def _import(self) -> None:
-        """What the process that began the sweep has imported."""
+        """Import the modules that the process of the sweep has imported."""
         for name in self.imports:
             if (Path(name).stem if name.endswith(".py") else name) not in sys.modules:
                 import_kinds(name)
@@ -222,13 +224,13 @@ def _seed_keys(data: Any, at: str) -> Iterator[str]:
 
 
 def _change(data: Any, key: str, value: Any) -> None:
-    """Set the value of a dotted key; numbers in it are places in arrays."""
+    """Set the value of a dotted key; numbers in it are indices of arrays."""
     *above, last = key.split(".")
     table = data
     for name in above:
         table = _entry(table, name, key)
     if isinstance(table, list):
-        table[_place(table, last, key)] = value
+        table[_index(table, last, key)] = value
     elif isinstance(table, dict):
         table[last] = value
     else:
@@ -237,7 +239,7 @@ def _change(data: Any, key: str, value: Any) -> None:
 
 def _entry(table: Any, name: str, key: str) -> Any:
     if isinstance(table, list):
-        return table[_place(table, name, key)]
+        return table[_index(table, name, key)]
     if not isinstance(table, dict) or name not in table:
         raise ConfigError(
             f"{key}: expected a key of a table of the configuration; there is no table {name}."
@@ -245,27 +247,27 @@ def _entry(table: Any, name: str, key: str) -> Any:
     return table[name]
 
 
-def _place(entries: list, name: str, key: str) -> int:
+def _index(entries: list[Any], name: str, key: str) -> int:
     if not name.isdigit() or int(name) >= len(entries):
-        raise ConfigError(f"{key}: expected a place below {len(entries)}; got {name}.")
+        raise ConfigError(f"{key}: expected an index below {len(entries)}; got {name}.")
     return int(name)
 
 
 def _joins(name: str, value: Any, arrays: Sequence[str]) -> bool:
-    """Whether runs in which this value differs may be members of one ensemble.
+    """Whether runs that differ in this value may be members of one ensemble.
 
-    Those of the start may where it is a number that does not count anything, or a seed.
+    A value of the initial state may differ if it is a real number or a seed.
     """
     *above, last = name.split(".")
-    of_start = above[:1] == [START] and (isinstance(value, float) or last == RNG)
-    return name in arrays or name == NOISE or of_start
+    of_start = above[:1] == [INITIAL_TABLE] and (isinstance(value, float) or last == RNG)
+    return name in arrays or name == NOISE_SEED or of_start
 
 
 # Members of an ensemble --------------------------------------------------------------------------
 
 
-class _Joined(NamedTuple):
-    """Some runs as one: its configuration, model and state, and what else `solve` is given."""
+class _EnsembleRun(NamedTuple):
+    """Several runs as one ensemble: configuration, model, initial state, options of `solve`."""
 
     config: Any
     model: Transformer
@@ -274,72 +276,72 @@ class _Joined(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """A variable of one run, as xarray has it."""
+    """A variable of one run, with the attributes of an `xarray.Variable`."""
 
     dims: tuple[str, ...]
     values: np.ndarray
     attrs: Mapping[str, Any]
 
 
-class _Member:
-    """What one member of an ensemble has, as its run alone would have it."""
+class _MemberResult:
+    """The observables of one member of an ensemble, with the interface of a dataset."""
 
     def __init__(self, variables: Mapping[str, _Column], coords: Set[str]):
         self.variables, self.coords = variables, coords
         self.data_vars = variables.keys() - coords
 
 
-def _members(run: Solution) -> list[_Member]:
+def _members(run: Solution) -> list[_MemberResult]:
     """The members of an ensemble with one axis."""
-    data, found = run.observables, []
-    own = {str(name) for name in data.coords if name not in data.dims} | {MEMBER}
-    kept = {str(n): variable for n, variable in data.variables.items() if n not in own}
+    data, members = run.observables, []
+    dropped = {str(name) for name in data.coords if name not in data.dims} | {MEMBER_AXIS}
+    kept = {str(n): variable for n, variable in data.variables.items() if n not in dropped}
     for number in range(run.shape[0]):
         columns = {STATUS: _Column((), np.array("finished"), {})}
         for name, variable in kept.items():
             dims, values = tuple(map(str, variable.dims)), variable.values
-            if MEMBER in dims:
-                values = values.take(number, dims.index(MEMBER))
-                dims = tuple(dim for dim in dims if dim != MEMBER)
+            if MEMBER_AXIS in dims:
+                values = values.take(number, dims.index(MEMBER_AXIS))
+                dims = tuple(dim for dim in dims if dim != MEMBER_AXIS)
             columns[name] = _Column(dims, values, variable.attrs)
-        found.append(_Member(columns, {name for name in kept if name in data.coords}))
-    return found
+        members.append(_MemberResult(columns, {name for name in kept if name in data.coords}))
+    return members
 
 
 # Tables of parameters ----------------------------------------------------------------------------
 
 
 def flattened(table: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """Values by dotted keys, from a table whose keys are dotted, or that has tables in it.
+    """The values of a table with dotted keys or nested tables, by dotted keys.
 
     A table of `first`, `last` and `count` is a range: its `spacing` is "linear", or "log".
 
     Raises
     ------
     ConfigError
-        For what is neither an array nor a table.
+        For values that are neither arrays nor tables.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in table.items():
         key = f"{at}.{name}" if at else name
-        if isinstance(value, Mapping) and set(RANGE) <= set(value):
-            found[key] = _range(key, value)
+        if isinstance(value, Mapping) and set(RANGE_KEYS) <= set(value):
+            values[key] = _range(key, value)
         elif isinstance(value, Mapping):
-            found |= flattened(value, key)
+            values |= flattened(value, key)
         elif isinstance(value, list | tuple) and value:
-            found[key] = list(value)
+            values[key] = list(value)
         else:
             raise ConfigError(
                 f"sweep.parameters.{key}: expected an array of values, or a range "
                 f"{{ first = ..., last = ..., count = ... }}; got {value!r}."
             )
-    return found
+    return values
 
 
 def _range(key: str, table: Mapping[str, Any]) -> list[float]:
     try:
-        unknown = [name for name in table if name not in (*RANGE, "spacing")]
-        fitting("keys", unknown, f"{', '.join(RANGE)} and spacing", not unknown)
+        unknown = [name for name in table if name not in (*RANGE_KEYS, "spacing")]
+        fitting("keys", unknown, f"{', '.join(RANGE_KEYS)} and spacing", not unknown)
         count = whole_number("count", table["count"], most=10**6)
         spacing = table.get("spacing", "linear")
         fitting("spacing", spacing, " or ".join(SPACINGS), spacing in list(SPACINGS))

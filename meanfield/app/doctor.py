@@ -1,4 +1,4 @@
-"""The installation: versions, FFTW, compiled code, threads, licences; and its compilation."""
+"""The state of the installation: versions, FFTW, compiled code, threads, licences."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from typing import Any
 from ..core.version import __version__, version_of
 
 # Name of the package and licence of its binary wheel.
-REQUIRED = {
+REQUIRED_PACKAGES = {
     "numpy": "BSD-3-Clause",
     "scipy": "BSD-3-Clause",
     "numba": "BSD-2-Clause",
@@ -31,10 +31,10 @@ REQUIRED = {
     "click": "BSD-3-Clause",
     "lazy_loader": "BSD-3-Clause",
 }
-OPTIONAL = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}
-MODULES = {"POT": "ot", "imageio-ffmpeg": "imageio_ffmpeg"}  # where the name differs
-LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA", "DUCC0")
-THREAD_VARIABLES = tuple(f"{name}_NUM_THREADS" for name in LIBRARIES)
+OPTIONAL_PACKAGES = {"imageio-ffmpeg": "BSD-2-Clause; its wheels contain ffmpeg, GPL-3.0-or-later"}
+MODULE_NAMES = {"POT": "ot", "imageio-ffmpeg": "imageio_ffmpeg"}  # where the name differs
+THREADED_LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA", "DUCC0")
+THREAD_VARIABLES = tuple(f"{name}_NUM_THREADS" for name in THREADED_LIBRARIES)
 LICENCE_NOTE = """\
 FFTW, inside the wheels of pyfftw, and ducc0 are under the GNU General Public License, version 2
 or later. They are installed beside meanfield, which is BSD-3-Clause, and are not part of it.
@@ -42,7 +42,7 @@ Whoever redistributes a bundle that contains them has to meet the terms of the G
 
 
 def doctor() -> dict[str, Any]:
-    """The state of this installation as plain data; `in_words` puts it in words.
+    """The state of this installation as plain data; `in_words` formats it as text.
 
     Returns
     -------
@@ -50,11 +50,13 @@ def doctor() -> dict[str, Any]:
         ``meanfield``, ``python``, ``platform`` and ``ffmpeg`` (where it is, or None);
         ``packages``, for each its version (None if missing), licence, whether it is required,
         and why it cannot be imported (None if it can); ``problems``, one line for each required
-        package that is missing or broken, and one if compiled code can be kept nowhere;
+        package that is missing or broken, and one if no folder for compiled code is writable;
         ``fftw``, ``numba``, ``threads`` and ``licences``.
     """
-    packages = {name: _package(name, licence, True) for name, licence in REQUIRED.items()}
-    packages |= {name: _package(name, licence, False) for name, licence in OPTIONAL.items()}
+    packages = {name: _package(name, licence, True) for name, licence in REQUIRED_PACKAGES.items()}
+    packages |= {
+        name: _package(name, licence, False) for name, licence in OPTIONAL_PACKAGES.items()
+    }
     numba = _numba() if not packages["numba"]["broken"] else None
     problems = [
         f"{name} {package['broken'] or 'is not installed'}: pip install {name}"
@@ -82,9 +84,11 @@ def doctor() -> dict[str, Any]:
 def _package(name: str, licence: str, required: bool) -> dict[str, Any]:
     broken = None
     try:
-        with warnings.catch_warnings(action="ignore"):  # as of tqdm, of notebooks without widgets
-            import_module(MODULES.get(name, name))
-    except Exception as error:  # whatever a broken installation raises belongs in the report
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # of tqdm in notebooks without widgets, for instance
+            import_module(MODULE_NAMES.get(name, name))
+    except Exception as error:  # the report includes any error of a broken installation
         broken = f"cannot be imported ({type(error).__name__}: {error})"
     version = version_of(name)
     return {"version": version, "licence": licence, "required": required, "broken": broken}
@@ -121,19 +125,19 @@ def _threads() -> dict[str, Any]:
 
 
 def _ffmpeg() -> str | None:
-    found = shutil.which("ffmpeg")
-    if found is None and version_of("imageio-ffmpeg"):
+    program = shutil.which("ffmpeg")
+    if program is None and version_of("imageio-ffmpeg"):
         try:
             from imageio_ffmpeg import get_ffmpeg_exe
 
-            found = get_ffmpeg_exe()
+            program = get_ffmpeg_exe()
         except (ImportError, RuntimeError):
             return None
-    return found
+    return program
 
 
 def in_words(report: dict[str, Any]) -> str:
-    """The report of `doctor` in words, for a terminal or a bug report."""
+    """The report of `doctor` as text, for a terminal or a bug report."""
     numba, threads = report["numba"], report["threads"]
     variables = ", ".join(f"{name}={value}" for name, value in threads["environment"].items())
     lines = [
@@ -142,13 +146,13 @@ def in_words(report: dict[str, Any]) -> str:
         f"platform     {report['platform']}",
         f"cores        {threads['usable']} usable of {threads['cores']}",
         f"threads      {variables or 'no variable set; each library uses its default'}",
-        f"fftw         {report['fftw'] or 'not found'}",
+        f"fftw         {report['fftw'] or 'not program'}",
     ]
     if numba:
-        kept = numba["cache"] or "nowhere, see below"
+        folder = numba["cache"] or "nowhere, see below"
         lines += [
             f"numba        {numba['threads']} threads, layer {numba['threading_layer']}",
-            f"             compiled code is kept in {kept}",
+            f"             compiled code is cached in {folder}",
         ]
     lines += [f"ffmpeg       {report['ffmpeg'] or 'none: movies are written as .gif only'}", ""]
     lines += [f"{'package':<16}{'version':<16}licence"]
@@ -164,18 +168,18 @@ def in_words(report: dict[str, Any]) -> str:
 
 
 def compile_everything(report: Callable[[str, float], object]) -> float:
-    """Solve one small problem of every kind, so that later runs find all functions in the cache.
+    """Solve one small problem of every kind, which fills the cache of compiled code.
 
     Parameters
     ----------
     report : callable
-        Called with the name of every kind and the seconds it took: short if it was compiled
-        before.
+        Called with the name and the seconds of every kind; these are short if its code was
+        cached.
 
     Returns
     -------
     float
-        Seconds in all.
+        Total seconds.
     """
     from ..solving import solve
 
@@ -188,8 +192,8 @@ def compile_everything(report: Callable[[str, float], object]) -> float:
     return time.perf_counter() - begin
 
 
-def _problems() -> Iterator[tuple]:
-    """Name, model and state of a problem for everything that has compiled code of its own."""
+def _problems() -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, model and state of a problem for each group of compiled functions."""
     import numpy as np
 
     from ..models import SA, USA, Attention
@@ -204,9 +208,9 @@ def _problems() -> Iterator[tuple]:
         "the sphere": Sphere(16).von_mises_fisher([0.0, 0.0, 1.0], 1.0),
         "axisymmetric": Zonal(8, 16).von_mises_fisher(1.0),
     }
-    for place, density in densities.items():
-        yield f"density, {place}", noisy, density
-        yield f"characteristics, {place}", model, Characteristics(density)
+    for space, density in densities.items():
+        yield f"density, {space}", noisy, density
+        yield f"characteristics, {space}", model, Characteristics(density)
     for d in (2, 3, 5):
         tokens = Tokens.uniform(20, d, rng=0)
         yield f"tokens in R^{d}", model, tokens

@@ -1,12 +1,12 @@
-"""Markdown of a table cell, with formulas, as HTML that needs no script to be shown, or as text."""
+"""Markdown table cells with formulas as plain HTML, without scripts, or as text."""
 
 import re
 from html import escape, unescape
 
 __all__ = ["html_of", "plain"]
 
-PIECE = re.compile(r"\$(?P<formula>[^$]+)\$|`(?P<code>[^`]+)`|\*(?P<stressed>[^*]+)\*")
-TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
+MARKDOWN_PIECE = re.compile(r"\$(?P<formula>[^$]+)\$|`(?P<code>[^`]+)`|\*(?P<stressed>[^*]+)\*")
+LATEX_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
 
 GREEK = dict(
     zip(
@@ -16,61 +16,61 @@ GREEK = dict(
         strict=True,
     )
 )
-SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
-SIGNS |= {"circ": "∘", "ell": "ℓ", "dots": "…", "quad": "  ", "qquad": "    "}
-SIGNS |= {"lceil": "⌈", "rceil": "⌉", "lfloor": "⌊", "rfloor": "⌋", "iint": "∬"}
-SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
+LATEX_SIGNS = {"cdot": "·", "langle": "⟨", "rangle": "⟩", "infty": "∞", "partial": "∂", "sum": "∑"}
+LATEX_SIGNS |= {"circ": "∘", "ell": "ℓ", "dots": "…", "quad": "  ", "qquad": "    "}
+LATEX_SIGNS |= {"lceil": "⌈", "rceil": "⌉", "lfloor": "⌊", "rfloor": "⌋", "iint": "∬"}
+LATEX_SIGNS |= {"int": "∫", "nabla": "∇", "vert": "|", "lvert": "|", "rvert": "|", "ldots": "…"}
 RELATIONS = {"leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "sim": "∼", "propto": "∝", "to": "→"}
 RELATIONS |= {"pm": "±", "approx": "≈", "in": "∈", "times": "×", "gg": "≫", "leftarrow": "←"}
 RELATIONS |= {sign: sign for sign in "=<>+"} | {"-": "−"}
 ACCENTS = {"dot": "\u0307", "hat": "\u0302", "bar": "\u0304", "tilde": "\u0303"}
 UPRIGHT = {"mathrm", "operatorname", "mathbb"}
-SIZES = {"left", "right", "Big", "!"}  # which change nothing here
-SMALL = {
+LATEX_SIZES = {"left", "right", "Big", "!"}  # ignored
+SMALL_DIGITS = {
     "sup": str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"),
     "sub": str.maketrans("0123456789−", "₀₁₂₃₄₅₆₇₈₉₋"),
 }
-INDEX = re.compile(r"<(sup|sub)>((?:(?!<sup>|<sub>).)*?)</\1>")
-TAG = re.compile(r"</?(?:i|em|code|sup|sub|span)(?: [^>]*)?>")
-# What does not go on with a product, or not without a sign.
-CLOSING = {*"})],.;:!|/", r"\|", r"\vert", r"\rvert", r"\rangle", r"\rceil", r"\rfloor"}
-CLOSING |= {r"\cdot", r"\quad", r"\qquad", r"\text", r"\ldots"}
-BLANK = "\N{NARROW NO-BREAK SPACE}"
+HTML_INDEX = re.compile(r"<(sup|sub)>((?:(?!<sup>|<sub>).)*?)</\1>")
+HTML_TAG = re.compile(r"</?(?:i|em|code|sup|sub|span)(?: [^>]*)?>")
+# Tokens after which a product does not continue, or not without a sign.
+END_OF_PRODUCT = {*"})],.;:!|/", r"\|", r"\vert", r"\rvert", r"\rangle", r"\rceil", r"\rfloor"}
+END_OF_PRODUCT |= {r"\cdot", r"\quad", r"\qquad", r"\text", r"\ldots"}
+THIN_SPACE = "\N{NARROW NO-BREAK SPACE}"
 
 
 def html_of(markdown: str) -> str:
-    """Formulas between $, `code` and *stressed* words; everything else is text.
+    """Convert formulas between $, `code` and *emphasis* to HTML; everything else is text.
 
-    Known of LaTeX are Greek letters, signs, indices, exponents, fractions, roots and accents, as
-    the table of claims has them; a command beyond these is shown by its name.
+    The LaTeX subset has Greek letters, signs, indices, exponents, fractions, roots and accents, as
+    used in the table of claims; other commands are shown by name.
     """
     pieces, at = [], 0
-    for found in PIECE.finditer(markdown):
-        pieces.append(_text(markdown[at : found.start()]))
-        if found["formula"]:
-            inside = _Formula(found["formula"].replace(r"\|", "|")).html()
+    for match in MARKDOWN_PIECE.finditer(markdown):
+        pieces.append(_text(markdown[at : match.start()]))
+        if match["formula"]:
+            inside = _Formula(match["formula"].replace(r"\|", "|")).html()
             pieces.append(f'<span class="formula">{inside}</span>')
-        elif found["code"]:
-            pieces.append(f"<code>{escape(found['code'])}</code>")
+        elif match["code"]:
+            pieces.append(f"<code>{escape(match['code'])}</code>")
         else:
-            pieces.append(f"<em>{_text(found['stressed'])}</em>")
-        at = found.end()
+            pieces.append(f"<em>{_text(match['stressed'])}</em>")
+        at = match.end()
     return "".join(pieces) + _text(markdown[at:])
 
 
 def plain(markdown: str) -> str:
-    """The same as text for a terminal: indices and exponents as ρ_i, x^(1/2), or small digits."""
-    text = html_of(markdown).replace(BLANK, " ")
-    while found := INDEX.search(text):  # from the inside
-        text = text[: found.start()] + _small(*found.groups()) + text[found.end() :]
-    return unescape(TAG.sub("", text))
+    """Convert to text for a terminal: indices and exponents as ρ_i, x^(1/2), or small digits."""
+    text = html_of(markdown).replace(THIN_SPACE, " ")
+    while match := HTML_INDEX.search(text):  # from the inside
+        text = text[: match.start()] + _small(*match.groups()) + text[match.end() :]
+    return unescape(HTML_TAG.sub("", text))
 
 
 def _small(kind: str, html: str) -> str:
-    """An exponent or an index, in digits of its own where it is a number."""
-    inside = TAG.sub("", html)
+    """An exponent or an index as text; numbers in superscript or subscript digits."""
+    inside = HTML_TAG.sub("", html)
     if re.fullmatch("[−0-9]+", inside):
-        return inside.translate(SMALL[kind])
+        return inside.translate(SMALL_DIGITS[kind])
     sign = "^" if kind == "sup" else "_"
     return sign + (inside if len(inside) == 1 else f"({inside})")
 
@@ -80,14 +80,14 @@ def _text(markdown: str) -> str:
 
 
 class _Formula:
-    """Reads a formula from left to right; a group is one unit, as in LaTeX."""
+    """A parser that reads a formula from left to right; a group is one unit, as in LaTeX."""
 
     def __init__(self, latex: str):
-        self._tokens, self._binary = TOKEN.findall(latex), False
-        self._of_function = False  # whether what comes is the argument of log and the like
+        self._tokens, self._binary = LATEX_TOKEN.findall(latex), False
+        self._of_function = False  # whether the argument of a function such as log follows
 
     def html(self) -> str:
-        """All that is left, or what is left of the group that has been opened."""
+        """The HTML of the rest of the formula, or of the open group."""
         units = []
         while self._tokens and self._tokens[0] != "}":
             units.append(self._unit())
@@ -120,7 +120,7 @@ class _Formula:
             return f"√{_grouped(self._argument())}"
         if name in ACCENTS and token != name:
             return self._argument().replace("</i>", f"{ACCENTS[name]}</i>")
-        if name in SIZES and token != name:
+        if name in LATEX_SIZES and token != name:
             return ""
         if name == "text" and token != name:
             return self._words()
@@ -128,33 +128,33 @@ class _Formula:
             return re.sub("</?i>", "", self._argument())
         if name in GREEK and token != name:
             return f"<i>{GREEK[name]}</i>"
-        if name in SIGNS and token != name:
-            return SIGNS[name]
+        if name in LATEX_SIGNS and token != name:
+            return LATEX_SIGNS[name]
         if token != name and name.isalpha():  # \log and the like
             self._binary = self._tokens[:1] in ([], ["^"], ["_"], ["("], [")"])
             self._of_function = True
-            return BLANK * between + name + ("" if self._binary else BLANK)
+            return THIN_SPACE * between + name + ("" if self._binary else THIN_SPACE)
         if token != name:  # \, and other spaces
-            return BLANK
-        return f"<i>{token}</i>" if token.isalpha() else escape(token) + BLANK * (token == ",")
+            return THIN_SPACE
+        return f"<i>{token}</i>" if token.isalpha() else escape(token) + THIN_SPACE * (token == ",")
 
     def _relation(self, sign: str) -> str:
-        """With spaces around it, unless it is the sign of a number."""
+        """A relation with spaces around it, or without if it is the sign of a number."""
         between, self._binary = self._binary, False
-        return BLANK + escape(sign) + BLANK if between else escape(sign)
+        return THIN_SPACE + escape(sign) + THIN_SPACE if between else escape(sign)
 
     def _words(self) -> str:
-        """What is between the braces of text, as it stands."""
+        """The verbatim argument of a text command."""
         end = self._tokens.index("}") if "}" in self._tokens else len(self._tokens)
         words = "".join(self._tokens[1:end])
         del self._tokens[: end + 1]
         return escape(words)
 
     def _factor_follows(self) -> bool:
-        """Whether what is left begins with a factor, which a/b would take into its denominator."""
+        """Whether a factor follows, which would read as part of the denominator of a/b."""
         spaces = (" ", r"\,", "\\ ", r"\right", r"\Big")
         token = next((token for token in self._tokens if token not in spaces), "}")
-        return token not in CLOSING and token.removeprefix("\\") not in RELATIONS
+        return token not in END_OF_PRODUCT and token.removeprefix("\\") not in RELATIONS
 
     def _argument(self) -> str:
         self._binary = False
@@ -164,7 +164,7 @@ class _Formula:
 
 
 def _grouped(html: str) -> str:
-    """In parentheses if it is more than a symbol or a number."""
+    """The expression, in parentheses unless it is one symbol or number."""
     index = r"<sub>(\d+|<i>.</i>)</sub>|<sup>[^<]*</sup>"
     alone = re.fullmatch(rf"(<i>.{{1,2}}</i>|ℓ|\d+)({index})?", html)
     return html if alone else f"({html})"

@@ -1,8 +1,8 @@
-"""What the literature says, row by row, and what we found.
+"""The statements of the literature, row by row, with our verdicts.
 
-The rows are in ``literature.toml``. A row names the claims of the package that check it, by the
-first words of their lines in docs/reference/claims.md, which has the numbers. When the scripts
-behind the claims last ran is in ``verdicts.json``: ``make validate VALIDATE_ARGS=--record``.
+The rows are in ``literature.toml``. A row names the claims that check it by the first words of
+their lines in docs/reference/claims.md, which has the numbers. ``verdicts.json`` records the last
+runs of the scripts behind the claims: ``make validate VALIDATE_ARGS=--record``.
 """
 
 import json
@@ -30,12 +30,12 @@ __all__ = [
     "sources",
 ]
 
-HERE = Path(__file__).parent
-VERDICTS = HERE / "verdicts.json"
+APP_FOLDER = Path(__file__).parent
+VERDICTS = APP_FOLDER / "verdicts.json"
 HOLDS, NOT_SHOWN = "holds", "not shown"
-CELL = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
-NAMED = re.compile(r"`(\w+\.py)`")
-NOT_A_SCRIPT = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
+CELL_SEPARATOR = re.compile(r"(?<!\\)\|")  # a | within a cell is written \| or \vert
+SCRIPT_CELL = re.compile(r"`(\w+\.py)`")
+OTHER_CELL = re.compile(r"script|command|[-: ]*|`make [\w-]+`")  # heads; checks in a browser
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,22 @@ class Claim:
 
 @dataclass(frozen=True)
 class Row:
-    """A statement, figure, experiment or question of a source, and what we found.
+    """A statement, figure, experiment or question of a source, with our verdict.
 
     Parameters
     ----------
     key : str
-        Number of the row, "survey:theorem-5"; what is before the colon names the source.
+        Key of the row, "survey:theorem-5"; the part before the colon names the source.
     title, where : str
-        Its name in the source, and the place: section, numbers of equations.
+        Its name in the source, and its section and equation numbers.
     says : str
-        In our words and conventions.
+        The statement in our words and conventions.
     verdict : str
         "holds", "holds with a correction", "open" or "not checked".
     found : str
-        What we found; of a row that is not checked, why it is not.
+        Our result; for a row that is not checked, the reason.
     correction : str
-        What has to be corrected, of a row that holds with a correction.
+        The correction, for a row that holds with a correction.
     checks : sequence of str
         "script.py: first words of a claim", "script.py" for a script without such a line, or
         "examples/script.py".
@@ -88,20 +88,20 @@ class Row:
 
     @property
     def source(self) -> str:
-        """The name of its source."""
+        """The name of the source."""
         return self.key.partition(":")[0]
 
     @property
     def scripts(self) -> list[str]:
-        """The scripts that check it, each once, in the order in which they are named."""
+        """The scripts that check it, without repetition, in order."""
         return list(dict.fromkeys(check.partition(":")[0] for check in self.checks))
 
     @property
     def standing(self) -> str:
-        """The verdict, as far as the last runs of its scripts allow it.
+        """The verdict, unless the last runs of its scripts contradict it.
 
-        A row that holds, with a correction or not, is "not shown: w2_rates.py FAILS (2026-11-27)"
-        while the recorded verdict of one of its scripts is another one, or none is recorded.
+        A row that holds, with or without a correction, becomes "not shown: w2_rates.py FAILS
+        (2026-11-27)" if a script has another recorded verdict, or none.
         """
         if not self.verdict.startswith(HOLDS):
             return self.verdict
@@ -116,12 +116,12 @@ class Row:
 
     @property
     def claims(self) -> list[Claim]:
-        """The lines of the table of claims that check it.
+        """The claims that check it.
 
         Raises
         ------
         ValueError
-            If a check does not begin exactly one line.
+            If a check is not the beginning of exactly one claim.
         """
         return [_claim(check) for check in self.checks if ":" in check]
 
@@ -140,12 +140,14 @@ def _claim(check: str) -> Claim:
 
 @cache
 def _claims() -> list[Claim]:
-    kept = HERE / "claims.md"  # within a wheel
-    return read_claims(kept if kept.exists() else HERE.parents[1] / "docs/reference/claims.md")
+    kept = APP_FOLDER / "claims.md"  # within a wheel
+    return read_claims(
+        kept if kept.exists() else APP_FOLDER.parents[1] / "docs/reference/claims.md"
+    )
 
 
 def read_claims(page: Path) -> list[Claim]:
-    """The rows of the tables on a page that name a script, not those that name a target of make.
+    """The claims of a page: rows of its tables that name a script (not a target of make).
 
     Raises
     ------
@@ -157,16 +159,16 @@ def read_claims(page: Path) -> list[Claim]:
     for number, line in enumerate(lines, start=1):
         if not line.startswith("|"):
             continue
-        cells = [cell.strip() for cell in CELL.split(line)[1:-1]]
+        cells = [cell.strip() for cell in CELL_SEPARATOR.split(line)[1:-1]]
         if len(cells) != 4:
             raise ValueError(
                 f"{page.name}, line {number}: a row has four cells (claim, script, asked, "
                 f"measured); this one has {len(cells)}. Within a formula write \\vert for |."
             )
-        named = NAMED.fullmatch(cells[1])
+        named = SCRIPT_CELL.fullmatch(cells[1])
         if named:
             claims.append(Claim(cells[0], named[1], *cells[2:]))
-        elif not NOT_A_SCRIPT.fullmatch(cells[1]):
+        elif not OTHER_CELL.fullmatch(cells[1]):
             raise ValueError(
                 f"{page.name}, line {number}: the second cell names a script, as `name.py`, or a "
                 f"target, as `make name`; this one says {cells[1]!r}."
@@ -178,19 +180,19 @@ def read_claims(page: Path) -> list[Claim]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads((HERE / "literature.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((APP_FOLDER / "literature.toml").read_text(encoding="utf-8"))
 
 
 def sources() -> dict[str, str]:
-    """The sources: their names in keys, and what they are."""
+    """The sources: descriptions by the names in keys."""
     return dict(_table()["sources"])
 
 
 def rows(word: str = "") -> list[Row]:
-    """The rows that have a word in their key, title, text or checks; all without one.
+    """The rows whose key, title, text or checks contain a word; all rows by default.
 
-    A word that is the key of a row, "survey:remark-2", stands for that row alone, and what is
-    after the colon of keys, "remark-2", for these rows.
+    The key of a row, "survey:remark-2", selects that row only, and the part after the colon,
+    "remark-2", the rows with such keys.
 
     Raises
     ------
@@ -209,7 +211,7 @@ def rows(word: str = "") -> list[Row]:
 
 
 def names_of(claim: Claim) -> list[str]:
-    """The rows that a claim checks: "survey, Theorem 7, long contexts"."""
+    """The rows that a claim checks, such as "survey, Theorem 7, long contexts"."""
     return _checked().get(claim, [])
 
 
@@ -229,12 +231,12 @@ def _has(row: Row, word: str) -> bool:
 
 
 def last_runs() -> dict[str, dict[str, Any]]:
-    """For each script its last recorded run: verdict, date, version, quick, comparisons."""
+    """The last recorded run of each script: verdict, date, version, quick, comparisons."""
     return json.loads(VERDICTS.read_text(encoding="utf-8"))
 
 
 def in_words(row: Row) -> str:
-    """A row for a terminal."""
+    """A row as text for a terminal."""
     lines = [f"{row.key}  {row.title} ({row.where}): {row.standing}", "", row.says.strip()]
     if row.correction:
         lines += ["", f"Correction. {row.correction.strip()}"]

@@ -1,6 +1,7 @@
-"""What a configuration file may ask for: a run, a sweep, a study, a bifurcation diagram, ...
+"""Tasks of configuration files: a run, a sweep, a study, a bifurcation diagram, ...
 
-Each is a class: the tables of the file, the work, and what is told and drawn of the result.
+Each task is a class: the tables of its file, the computation, and the report and figure of the
+result.
 """
 
 import json
@@ -38,27 +39,27 @@ if TYPE_CHECKING:
     from ..results.solution import Solution
     from ..sweeps import Sweep
 
-BY_PROGRAM = {
+PROGRAM_ONLY = {
     *("model", "state", "mu0", "drift", "space", "events", "callback", "observe", "tangents"),
     *("observables", "functionals", "progress", "checkpoint", "resume", "provenance"),
     *("f", "store", "executor"),
-}  # arguments of functions that a table does not give
-SHOWN = (
+}  # arguments that a table cannot give
+PRINTED_OBSERVABLES = (
     "order_parameter", "entropy", "interaction_energy", "free_energy", "dissipation", "minimum",
     "spectral_tail", "w2_to_dirac", "cluster_count", "quadrature_error", "mean_cosine",
     "effective_rank", "mean_radius", "rho", "gap", "radius", "spread", "covariance_rank", "speed",
 )  # fmt: skip
-MOST_ROWS = 20
-ROWS = 6  # values of beta in the table of a phase diagram
+MAX_TABLE_ROWS = 20
+PHASE_TABLE_ROWS = 6  # values of beta
 
 
 def printable(name: object) -> str:
-    """A name of a file as text: bytes in it that are no UTF-8 are escaped."""
+    """The name of a file as text, with bytes that are not UTF-8 escaped."""
     return str(name).encode(errors="backslashreplace").decode()
 
 
 def checkpoint_of(out: Path) -> Path:
-    """Where the checkpoint of a result file lies: beside it."""
+    """The file of the checkpoint, in the same folder as the result."""
     return Path(f"{out}.checkpoint")
 
 
@@ -66,14 +67,14 @@ def checkpoint_of(out: Path) -> Path:
 
 
 @dataclass(frozen=True, eq=False)
-class Arguments(Form):
+class ArgumentTable(Form):
     """The table of the arguments of a function."""
 
-    function: Callable
+    function: Callable[..., Any]
 
     @property
     def keys(self) -> list[str]:
-        return [name for name in parameters_of(self.function) if name not in BY_PROGRAM]
+        return [name for name in parameters_of(self.function) if name not in PROGRAM_ONLY]
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
@@ -85,7 +86,7 @@ class Arguments(Form):
 
 
 class DriftToFollow(KindOf):
-    """A drift; or the name of one alone, where a parameter that it requires is followed."""
+    """A drift, or only its name if the parameter that it requires is followed."""
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         kind = self.base.kinds.get(data) if isinstance(data, str) else None
@@ -120,20 +121,20 @@ class NamesOfDrifts(Form):
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """What a configuration file describes, read and checked.
+    """The task that a configuration file describes, read and checked.
 
     Attributes
     ----------
     data : dict
-        What the file holds, as plain data that JSON can write; `parse_config` reads it again.
+        The contents of the file as plain data that JSON can write; see `parse_config`.
     source : Path or None
         The file.
     tables : dict
         The tables by name: kinds, and arguments of functions.
     files : dict of Path
-        The data files that it names, by dotted keys.
+        The data files that it names, by dotted key.
     imports : dict
-        The modules that were imported for their kinds, by name: the SHA-256 of each.
+        The SHA-256 of each module imported for its kinds, by name.
     """
 
     data: dict[str, Any]
@@ -142,20 +143,20 @@ class Configuration:
     files: Mapping[str, Path] = field(default_factory=dict)
     imports: Mapping[str, str] = field(default_factory=dict)
 
-    work: ClassVar[str] = ""  # the table that says what is to be done
-    objects: ClassVar[dict[str, Form]] = {}  # the tables that it needs besides
+    work: ClassVar[str] = ""  # the table that identifies the task
+    objects: ClassVar[dict[str, Form]] = {}  # the other tables it requires
     optional: ClassVar[dict[str, Form]] = {}
-    drawn: ClassVar[bool] = True  # whether a figure is kept beside the result
+    drawn: ClassVar[bool] = True  # whether a figure is written with the result
 
     @staticmethod
     @abstractmethod
-    def function() -> Callable:
-        """The function whose arguments that table gives, imported when it is asked for."""
+    def function() -> Callable[..., Any]:
+        """The function whose arguments the table `work` gives, imported on demand."""
 
     @classmethod
     def required(cls) -> dict[str, Form]:
         """The tables that a file of this kind must have."""
-        return {**cls.objects, cls.work: Arguments(cls.function())}
+        return {**cls.objects, cls.work: ArgumentTable(cls.function())}
 
     @classmethod
     def forms(cls) -> dict[str, Form]:
@@ -164,27 +165,27 @@ class Configuration:
 
     @abstractmethod
     def run(self, **options: Any) -> Any:
-        """Do the work; `options` are progress, resume and out, the file of the result, or None."""
+        """Run the task; `options` are progress, resume and out, the file of the result or None."""
 
     def outputs(self, out: Path) -> list[Path]:
-        """The files that a result is written to."""
+        """The files of a result."""
         return [out]
 
     @abstractmethod
     def report(self, result: Any, wrote: str) -> str:
-        """What is printed of a result; `wrote` says where it is."""
+        """The printed report of a result; `wrote` names its files."""
 
     @abstractmethod
     def problems(self, result: Any) -> list[str]:
-        """Why a result is not complete; [] if it is."""
+        """The reasons why a result is incomplete; [] if it is complete."""
 
     def figure(self, result: Any) -> "Figure | None":
-        """The figure that is kept beside a result, unless there is nothing to draw."""
+        """The figure written with a result, or None if there is nothing to draw."""
         return None
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Plain data that a result keeps, from which it can be computed again."""
+        """Plain data, saved with a result, from which it can be recomputed."""
         return {
             "config": self.data,
             "config_file": None if self.source is None else printable(self.source),
@@ -194,20 +195,20 @@ class Configuration:
         }
 
     @contextmanager
-    def blaming(self, table: str, names: Iterable[str] = ()) -> Iterator[None]:
-        """Turns what the package refuses into an error that names the file and the key.
+    def locating_errors(self, table: str, names: Iterable[str] = ()) -> Iterator[None]:
+        """Turn errors of the package into errors that name the file and the key.
 
-        That is the table, or one of `names` in it with which the message begins; and the data files
-        that the table names.
+        The key is the table, or one of `names` in it if the message begins with that name; data
+        files of the table are named too.
         """
         try:
             yield
         except (ConfigError, CheckpointError):
-            raise  # says itself what is wrong
+            raise  # these name the file
         except (MeanfieldError, ValueError, TypeError, MemoryError) as error:
             key, text = located(str(error), table, names, self.files)
             if isinstance(error, MemoryError):
-                text = f"it needs more memory than there is. {error}".strip()
+                text = f"it needs more memory than is available. {error}".strip()
             raise self.error(f"{key}: {text}") from error
 
     def error(self, text: str) -> ConfigError:
@@ -215,34 +216,34 @@ class Configuration:
         return ConfigError(text if self.source is None else f"{self.source}: {text}")
 
     def begin(self) -> Any:
-        """The state, or the density, that [initial] makes on [space]."""
+        """The state or density that [initial] describes on [space]."""
         law = self.tables["initial"]
-        kind: Callable = type(law)
-        with self.blaming("initial", parameters_of(kind)):
+        kind: Callable[..., Any] = type(law)
+        with self.locating_errors("initial", parameters_of(kind)):
             return law.begin(self.tables.get("space"))
 
     def call(self, *objects: Any, out: Path | None, **options: Any) -> Any:
-        """The function of the table `work`, with its arguments, and a checkpoint beside `out`."""
+        """Call the function of the table `work`, with a checkpoint for `out`."""
         function, options = self.function(), self.tables[self.work] | options
         checkpoint = None if out is None else checkpoint_of(out)
-        with self.blaming(self.work, parameters_of(function)):
+        with self.locating_errors(self.work, parameters_of(function)):
             return function(*objects, checkpoint=checkpoint, **options)
 
     def recorded(self, result: Any) -> Any:
-        """A study or a diagram that keeps its provenance."""
+        """The result, with its provenance recorded in its data."""
         result.data.attrs["provenance"] = json.dumps(self.provenance)
         return result
 
 
 class Run(Configuration):
-    """One run: a model, a state at the start, and how to solve."""
+    """One run: a model, an initial state, and options of `solve`."""
 
     work, drawn = "solve", False
     objects: ClassVar = {"model": KindOf(Transformer), "initial": KindOf(Start)}
     optional: ClassVar = {"space": KindOf(Space)}
 
     @staticmethod
-    def function() -> Callable:
+    def function() -> Callable[..., Any]:
         from ..solving import solve
 
         return solve
@@ -251,12 +252,12 @@ class Run(Configuration):
         return self.solved(*self.posed(self.begin()), **options)
 
     def posed(self, state: Any) -> tuple[Any, Any]:
-        """The model, and a state with room for its members after its own replicas."""
-        place, given = StateSizes(state.dimension, state.tokens), self.tables["model"]
-        with self.blaming("model"):
-            axes = len(given.resolve(place).shape)
+        """The model, and the state with axes for members after those of replicas."""
+        sizes, model = StateSizes(state.dimension, state.tokens), self.tables["model"]
+        with self.locating_errors("model"):
+            axes = len(model.resolve(sizes).shape)
             state = state.with_members(axes)
-            return given.resolve(place._replace(shape=state.shape)), state
+            return model.resolve(sizes._replace(shape=state.shape)), state
 
     @staticmethod
     def draws(model: Transformer, state: Any) -> bool:
@@ -264,7 +265,7 @@ class Run(Configuration):
         return model.common is not None or (state.takes_noise and model.noisy)
 
     def solved(self, model: Transformer, state: Any, **options: Any) -> "Solution":
-        """The run of a model from a state."""
+        """The solution of a model from a state."""
         if self.draws(model, state) and "rng" not in self.tables["solve"]:
             raise self.error(
                 "solve.rng: this key is required and is missing: with it a run that draws random "
@@ -276,9 +277,9 @@ class Run(Configuration):
         return [] if run.success else [f"{run.status}: {run.message}"]
 
     def report(self, run: "Solution", wrote: str) -> str:
-        """Status, message, where the result is, and the observables at the last time.
+        """Status, message, file of the result, and the observables at the last time.
 
-        A row for each member of the ensemble, whose replicas come before the axes of the model.
+        There is one row for each member; replicas come before the axes of the model.
         """
         head = f"{run.status}: {run.message}" if run.success else f"NOT COMPLETE: {run.status}"
         steps = int(np.sum(run.stats["steps"]))
@@ -292,27 +293,27 @@ class Run(Configuration):
             columns["replica"] = np.arange(run.shape[0]).reshape(-1, *(1,) * axes)
         columns |= {name: values for name, values in run.parameters.items() if values.ndim}
         measured = measure(run.model, run.final, float(run.t[-1]))
-        known = (name for name in SHOWN if name in measured)
+        known = (name for name in PRINTED_OBSERVABLES if name in measured)
         columns |= {name: measured[name] for name in known if not np.isnan(measured[name]).all()}
         values = [np.broadcast_to(column, run.shape).ravel() for column in columns.values()]
         rows = [[f"{value:.6g}" for value in row] for row in zip(*values, strict=True)]
         lines += ["", f"at t = {run.t[-1]:g}, {run.final.size_in_words}:"]
-        lines += _aligned([list(columns), *rows[:MOST_ROWS]])
-        if len(rows) > MOST_ROWS:
-            lines.append(f"... and {len(rows) - MOST_ROWS} more members in the file")
+        lines += _aligned([list(columns), *rows[:MAX_TABLE_ROWS]])
+        if len(rows) > MAX_TABLE_ROWS:
+            lines.append(f"... and {len(rows) - MAX_TABLE_ROWS} more members in the file")
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
 class OnWorkers(Configuration):
-    """What is done by many workers, whose results are kept in a store.
+    """A task for many workers, whose results are collected in a store.
 
     Attributes
     ----------
     scheduler : str or None
         The address of a dask scheduler, whose workers are used.
     workers : int or None
-        Processes to use; by default this one alone.
+        Number of processes; by default this one only.
     """
 
     scheduler: str | None = None
@@ -334,20 +335,20 @@ class OnWorkers(Configuration):
 
 
 class ParameterSweep(OnWorkers):
-    """A sweep: the tables of a run, and the values of some of their keys."""
+    """A sweep: the tables of a run and values of some of their keys."""
 
     work, drawn = "sweep", False
     optional: ClassVar = Run.optional
 
     @staticmethod
-    def function() -> Callable:
+    def function() -> Callable[..., Any]:
         from ..sweeps import sweep
 
         return sweep
 
     @classmethod
     def required(cls) -> dict[str, Form]:
-        return {**Run.required(), cls.work: Arguments(cls.function())}
+        return {**Run.required(), cls.work: ArgumentTable(cls.function())}
 
     def run(self, **options: Any) -> "Sweep":
         from ..sweeps import Sweep, sweep
@@ -357,46 +358,46 @@ class ParameterSweep(OnWorkers):
         runs = Runs(tables, self.source and self.source.absolute(), self.imports)
         kept = self._workers(options.pop("out"), options.pop("resume"))
         options |= self.tables[self.work]
-        with self.blaming(self.work, parameters_of(sweep)), kept as workers:
+        with self.locating_errors(self.work, parameters_of(sweep)), kept as workers:
             axes = flattened(options.pop("parameters"))
             data = sweep(runs, axes, **workers, **options)
         return self.recorded(Sweep(data))
 
-    def problems(self, found: "Sweep") -> list[str]:
-        told = {"error": "points failed: the variable error says why"}
-        told["status"] = "runs ended early: the variable status says why"
+    def problems(self, sweep: "Sweep") -> list[str]:
+        messages = {"error": "points failed: the variable error says why"}
+        messages["status"] = "runs ended early: the variable status says why"
         fine = {"error": ("", NOT_RUN), "status": ("", *SUCCESSFUL)}
         problems = []
-        for name, words in told.items():
-            texts = found.data[name].values if name in found.data else np.array([""])
+        for name, words in messages.items():
+            texts = sweep.data[name].values if name in sweep.data else np.array([""])
             if count := int((~np.isin(texts, fine[name])).sum()):
                 problems.append(f"{count} of {texts.size} {words}")
-        return problems + ([] if found.success else ["interrupted: --resume continues the sweep"])
+        return problems + ([] if sweep.success else ["interrupted: --resume continues the sweep"])
 
-    def report(self, found: "Sweep", wrote: str) -> str:
+    def report(self, sweep: "Sweep", wrote: str) -> str:
         """The observables of every point at the end of its run."""
-        data, axes = found.data, found.data.attrs["axes"]
+        data, axes = sweep.data, sweep.data.attrs["axes"]
         shape = tuple(data.sizes[axis] for axis in axes)
-        shown = [name for name in SHOWN if name in data and found.is_scalar(name)]
-        columns = {name: found.at_the_end(name).values for name in shown}
+        shown = [name for name in PRINTED_OBSERVABLES if name in data and sweep.is_scalar(name)]
+        columns = {name: sweep.at_the_end(name).values for name in shown}
         for name in ("status", "error"):
             if name in data and len(np.unique(data[name])) > 1:
                 columns[name] = data[name].values
         rows = []
-        for place in np.ndindex(shape):
-            here = [data[axis].values[i] for axis, i in zip(axes, place, strict=True)]
-            here += [values[place] for values in columns.values()]
+        for index in np.ndindex(shape):
+            here = [data[axis].values[i] for axis, i in zip(axes, index, strict=True)]
+            here += [values[index] for values in columns.values()]
             rows.append([f"{x:.6g}" if isinstance(x, float) else f"{x}" for x in here])
         names = [*axes, *columns]
         lines = [f"{wrote} ({len(rows)} runs)", "", "at the end of each run:"]
-        lines += _aligned([names, *rows[:MOST_ROWS]])
-        if len(rows) > MOST_ROWS:
-            lines.append(f"... and {len(rows) - MOST_ROWS} more in the file")
+        lines += _aligned([names, *rows[:MAX_TABLE_ROWS]])
+        if len(rows) > MAX_TABLE_ROWS:
+            lines.append(f"... and {len(rows) - MAX_TABLE_ROWS} more in the file")
         return "\n".join(lines)
 
 
 class ChaosStudy(OnWorkers):
-    """A study of propagation of chaos: a model, the law of the tokens at the start, and sizes."""
+    """A study of propagation of chaos: a model, the initial law of the tokens, and sizes."""
 
     work = "chaos"
     objects: ClassVar = {
@@ -406,7 +407,7 @@ class ChaosStudy(OnWorkers):
     }
 
     @staticmethod
-    def function() -> Callable:
+    def function() -> Callable[..., Any]:
         from ..chaos import propagation_of_chaos
 
         return propagation_of_chaos
@@ -415,7 +416,7 @@ class ChaosStudy(OnWorkers):
         kept = self._workers(options.pop("out"), options.pop("resume"))
         study, options = self.function(), self.tables[self.work] | options
         objects = self.tables["model"], self.begin()
-        with self.blaming(self.work, parameters_of(study)), kept as workers:
+        with self.locating_errors(self.work, parameters_of(study)), kept as workers:
             return self.recorded(study(*objects, **workers, **options))
 
     def problems(self, study: "Study") -> list[str]:
@@ -450,7 +451,7 @@ class BifurcationDiagram(Configuration):
     objects: ClassVar = {"drift": DriftToFollow(Drift), "space": KindOf(Space)}
 
     @staticmethod
-    def function() -> Callable:
+    def function() -> Callable[..., Any]:
         from ..bifurcation import branches
 
         return branches
@@ -462,13 +463,13 @@ class BifurcationDiagram(Configuration):
         return diagram.warnings
 
     def figure(self, diagram: "Diagram") -> "Figure":
-        """The free energy tells branches apart whose order parameter is 0."""
+        """The diagram; the free energy distinguishes branches whose order parameter is 0."""
         first = int(diagram.data.degree[0])
         shown = ["order_parameter" if first == 1 else f"moment {first}"]
         return diagram.plot(y=[*shown, *(["free_energy"] if diagram.drift.gradient_flow else [])])
 
     def report(self, diagram: "Diagram", wrote: str) -> str:
-        """The special points, and why every branch ends."""
+        """The special points, and the reason why each branch ends."""
         data, name = diagram.data, diagram.parameter
         where = f"{data.attrs['drift']} on {data.attrs['space']}"
         if not diagram.special_points:
@@ -496,46 +497,46 @@ class BifurcationDiagram(Configuration):
 
 
 class PhaseDiagrams(Configuration):
-    """Phase diagrams of some kinds of drifts: a space, and a range of beta."""
+    """Phase diagrams of several drifts: a space and a range of beta."""
 
     work = "phase_diagram"
     objects: ClassVar = {"drifts": NamesOfDrifts(), "space": KindOf(Space)}
 
     @staticmethod
-    def function() -> Callable:
+    def function() -> Callable[..., Any]:
         from ..bifurcation import phase_diagram
 
         return phase_diagram
 
     def run(self, **options: Any) -> tuple["PhaseDiagram", ...]:
-        found: list[PhaseDiagram] = []
+        diagrams: list[PhaseDiagram] = []
         out, space = options.pop("out"), self.tables["space"]
         files = repeat(None) if out is None else self.outputs(out)
         for drift, file in zip(self.tables["drifts"], files, strict=False):
-            found.append(self.recorded(self.call(drift, space, out=file, **options)))
-            if any("interrupted" in ends for ends in found[-1].ends.values()):
+            diagrams.append(self.recorded(self.call(drift, space, out=file, **options)))
+            if any("interrupted" in ends for ends in diagrams[-1].ends.values()):
                 break
-        return tuple(found)
+        return tuple(diagrams)
 
     def outputs(self, out: Path) -> list[Path]:
-        """The file of every drift: `out`, or with several OUT_USA.nc and OUT_SA.nc."""
+        """The file of each drift: `out`, or for several drifts OUT_USA.nc and OUT_SA.nc."""
         drifts = [drift.__name__ for drift in self.tables["drifts"]]
         if len(drifts) == 1:
             return [out]
         return [out.with_name(f"{out.stem}_{drift}{out.suffix}") for drift in drifts]
 
-    def problems(self, found: tuple["PhaseDiagram", ...]) -> list[str]:
-        return [f"{d.data.attrs['drift']}: {warning}" for d in found for warning in d.warnings]
+    def problems(self, diagrams: tuple["PhaseDiagram", ...]) -> list[str]:
+        return [f"{d.data.attrs['drift']}: {warning}" for d in diagrams for warning in d.warnings]
 
-    def figure(self, found: tuple["PhaseDiagram", ...]) -> "Figure":
+    def figure(self, diagrams: tuple["PhaseDiagram", ...]) -> "Figure":
         from ..plotting import phases
 
-        return phases(*found, close_up=True)
+        return phases(*diagrams, close_up=True)
 
-    def report(self, found: tuple["PhaseDiagram", ...], wrote: str) -> str:
-        """The tricritical points, and the curves at a few beta."""
+    def report(self, diagrams: tuple["PhaseDiagram", ...], wrote: str) -> str:
+        """The tricritical points, and the curves at several beta."""
         lines: list[str] = []
-        for diagram in found:
+        for diagram in diagrams:
             data = diagram.data
             lines.append(f"{data.attrs['drift']} on {data.attrs['space']}:")
             lines += [
@@ -545,7 +546,7 @@ class PhaseDiagrams(Configuration):
             ]
             rows = [[diagram.parameter, *(name for name, _, _ in diagram.curves)]]
             first, last = data.attrs[diagram.parameter]
-            for beta in np.linspace(first, last, ROWS):
+            for beta in np.linspace(first, last, PHASE_TABLE_ROWS):
                 values = [diagram.kappa(name, float(beta), l) for _, name, l in diagram.curves]
                 numbers = ["-" if np.isnan(value) else f"{value:.9g}" for value in values]
                 rows.append([f"{beta:.4g}", *numbers])
@@ -555,10 +556,10 @@ class PhaseDiagrams(Configuration):
 
 TASKS: dict[str, type[Configuration]] = {
     task.work: task for task in (ParameterSweep, ChaosStudy, BifurcationDiagram, PhaseDiagrams, Run)
-}  # that of a sweep has the table [solve] too
+}  # a sweep has the table [solve] too, so Run is last
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table: its first column to the left, the others to the right."""
+    """The lines of a table, its first column aligned left, the others right."""
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     return [row[0].ljust(widths[0]) + "".join(map(str.rjust, row[1:], widths[1:])) for row in rows]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MeanfieldError
-from ..spaces.density import COMPUTED
+from ..spaces.validity import NEGATIVE_SHARE
 from .branch_switching import Branch, BranchSearch
 from .continuation import StationaryCurve, curve_of
 from .detection import Special, across
@@ -91,7 +91,7 @@ class NoiseBranchSearch(BranchSearch):
                 continue
             equation, kappa = curve.at(p)
             density = equation.mean(z[:-1], kappa).density
-            if density.min() >= -COMPUTED * density.max():  # the equation has other solutions
+            if density.min() >= -NEGATIVE_SHARE * density.max():  # the equation has other solutions
                 yield curve, z
 
     def _crossed(

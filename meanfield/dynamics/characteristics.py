@@ -222,7 +222,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     # Coordinates ---------------------------------------------------------------------------
 
     def coordinates(self, state: Characteristics) -> np.ndarray:
-        """Coordinates of the nodes, see `Chart`; under a reaction beside the growth of masses."""
+        """Coordinates of the nodes, see `NodeChart`; under a reaction also the growth of masses."""
         if not self.model.reaction:
             return state.coordinates
         first, some = self.like.masses, (self.like.masses != 0) & (state.masses != 0)
@@ -329,7 +329,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return found
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """`Chart.relative_error`, or the largest relative error of a mass."""
+        """`NodeChart.relative_error`, or the largest relative error of a mass."""
         places = self.places(error), self.places(y)
         size = self.chart.relative_error(*places, self.masses(y), self._finest)
         if not self.model.reaction:
@@ -337,7 +337,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """`Chart.projected` of the nodes; masses stay."""
+        """`NodeChart.projected` of the nodes; masses stay."""
         x = self.chart.projected(self.places(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 

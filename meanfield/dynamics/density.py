@@ -12,7 +12,8 @@ from ..models.influence import Lorentzian
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.contract import Transport
-from ..spaces.density import COMPUTED, NOT_SMALL, Density
+from ..spaces.density import Density
+from ..spaces.validity import NEGATIVE_SHARE, UNRESOLVED_TAIL
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
@@ -199,7 +200,7 @@ class DensityMotion(Motion, moves=Density):
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:
         """The density in the ensemble shape of the model too; ValueError if it is negative."""
-        state.checked_positive(COMPUTED)
+        state.checked_positive(NEGATIVE_SHARE)
         return in_shape_of(model, state)
 
     def check(self) -> None:
@@ -410,7 +411,10 @@ class DensityMotion(Motion, moves=Density):
         where rounding errors hide values, a free energy that rises is looked for too. Each member
         is seen on its own grid.
         """
-        degrees, most = state.member_degrees.ravel(), max(COMPUTED, NEGATIVE_MASS_TOLERANCE * rtol)
+        degrees, most = (
+            state.member_degrees.ravel(),
+            max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol),
+        )
         series = state.coefficients.reshape(degrees.size, -1)
         wrong = np.zeros(degrees.size, dtype=bool)
         for degree in np.unique(degrees).tolist():
@@ -418,7 +422,7 @@ class DensityMotion(Motion, moves=Density):
             rows = state.space.resample(series[mine], degree) if state.shape else series[0]
             own = type(state).computed(rows, space)  # whose values are not kept
             lowest, highest = own.minimum, own.values.max(axis=-1)
-            found = (lowest < -COMPUTED * highest) | (own.negative_mass > most)
+            found = (lowest < -NEGATIVE_SHARE * highest) | (own.negative_mass > most)
             if thoroughly or self.like.dimension > 3:
                 motion = self.of_members(mine) if state.shape else self
                 found |= motion._dissipation_of(own, t) < -most * motion._fastest(t) ** 2
@@ -432,11 +436,11 @@ class DensityMotion(Motion, moves=Density):
         lowest, highest = float(state.minimum.min()), float(state.values.max())
         size = float(_sizes(state).max())
         told = f"is negative: minimum {lowest:.2g} at a maximum of {highest:.3g}"
-        if lowest >= -COMPUTED * highest:
+        if lowest >= -NEGATIVE_SHARE * highest:
             told = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
             if not state.shape and (rate := float(self._dissipation_of(state, t))) < 0:
                 told += f", and its dissipation is {rate:.2g}"
-        if VALUE_ROUNDING * size > max(COMPUTED, NEGATIVE_MASS_TOLERANCE * rtol):
+        if VALUE_ROUNDING * size > max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol):
             return (
                 f"{told}. Its values are rounding errors where it is small, as its L2 norm is "
                 f"{size:.1g}: entropy, free energy and dissipation are wrong, moments are not as "
@@ -465,7 +469,7 @@ class DensityMotion(Motion, moves=Density):
 
         They may be as large as those of which a density warns when it is made, or rtol.
         """
-        tail, most = float(state.spectral_tail.max()), max(rtol, NOT_SMALL)
+        tail, most = float(state.spectral_tail.max()), max(rtol, UNRESOLVED_TAIL)
         if tail <= most:
             return None
         return (

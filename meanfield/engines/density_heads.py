@@ -12,7 +12,7 @@ from ..core.differences import NODES, WEIGHTS
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..spaces.circle_transport import NO_MASS
-from ..spaces.density import COMPUTED
+from ..spaces.validity import NEGATIVE_SHARE
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
@@ -61,7 +61,7 @@ class GridDensity:
 
         None of a stage that is clearly negative, as in a step that is too long, and rejected.
         """
-        below, lowest = level < least, -COMPUTED * self.values.max()
+        below, lowest = level < least, -NEGATIVE_SHARE * self.values.max()
         if not below.any() or not (self.is_kept or self.values.min() >= lowest):
             return 0.0
         return float(np.abs(self.masses[below]).sum())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..models.changes import multiplier_changes
-from ..spaces.sphere_points import ACCURACY, factors
+from ..spaces.sphere_points import TRANSFORM_ACCURACY, factors
 from .direct_tangents import DirectTangents
 
 
@@ -113,7 +113,7 @@ class SphereTangents(ModeTangents):
     def of_system(self, r, x, masses, dx, dm, known, modes):
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
-        accuracy = max(ACCURACY, self._engine.accuracy)
+        accuracy = max(TRANSFORM_ACCURACY, self._engine.accuracy)
         moments = None if modes is None else modes * factors(self._engine.degree)
         given = x, masses, dx, dm, (attraction, normaliser), pairs
         return self._chart.field_tangents(*given, accuracy, known, moments)

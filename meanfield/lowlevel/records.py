@@ -22,7 +22,7 @@ _NUMBERS: dict[type, types.Type] = {int: types.int64, float: types.float64}
 _ITEMS = {np.float64: types.float64, np.complex128: types.complex128, np.int64: types.int64}
 
 
-class Part(NamedTuple):
+class ArrayField(NamedTuple):
     """An array whose address is in a record: the type of its numbers, and its shape.
 
     A length that is a name is a field of the record too, an int.
@@ -32,28 +32,31 @@ class Part(NamedTuple):
     shape: tuple[int | str, ...]
 
 
-def floats(*shape: int | str) -> Part:
-    """The field of a float64 array of this shape, see `Part`."""
-    return Part(np.float64, shape)
+def floats(*shape: int | str) -> ArrayField:
+    """The field of a float64 array of this shape, see `ArrayField`."""
+    return ArrayField(np.float64, shape)
 
 
-def complexes(*shape: int | str) -> Part:
-    """The field of a complex128 array of this shape, see `Part`."""
-    return Part(np.complex128, shape)
+def complexes(*shape: int | str) -> ArrayField:
+    """The field of a complex128 array of this shape, see `ArrayField`."""
+    return ArrayField(np.complex128, shape)
 
 
-def integers(*shape: int | str) -> Part:
-    """The field of an int64 array of this shape, see `Part`."""
-    return Part(np.int64, shape)
+def integers(*shape: int | str) -> ArrayField:
+    """The field of an int64 array of this shape, see `ArrayField`."""
+    return ArrayField(np.int64, shape)
 
 
-Field = Union[type, Part, "Layout"]
+# A record as compiled code has it: its attributes are the fields, see `Layout.at`.
+InCode = Any
+
+Field = Union[type, ArrayField, "Layout"]
 
 
 class _RecordType(types.Type):
     def __init__(self, name: str, fields: Mapping[str, Field]):
         super().__init__(name=f"Record({name})")
-        self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, Part)}
+        self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, ArrayField)}
         self.fields = {field: _compiled_type(kind) for field, kind in fields.items()}
         self.indices = {field: index for index, field in enumerate(fields)}
 
@@ -62,7 +65,7 @@ def _compiled_type(kind: Field) -> types.Type:
     """The type that a field has in compiled code."""
     if isinstance(kind, Layout):
         return kind.type
-    if isinstance(kind, Part):
+    if isinstance(kind, ArrayField):
         return types.Array(_ITEMS[kind.dtype], len(kind.shape), "C")
     return _NUMBERS[kind]
 
@@ -143,7 +146,7 @@ class Layout:
     def __init__(self, name: str, fields: Mapping[str, Field]):
         self.fields = dict(fields)
         for kind in fields.values():
-            if isinstance(kind, Part):
+            if isinstance(kind, ArrayField):
                 named = (length for length in kind.shape if isinstance(length, str))
                 self.fields = {**self.fields, **{n: int for n in named if n not in self.fields}}
         numbers = {n: np.float64 if k is float else np.int64 for n, k in self.fields.items()}
@@ -163,7 +166,7 @@ class Layout:
         unknown, and for arrays of another type or shape than the layout has.
         """
         for name, kind in self.fields.items():
-            if isinstance(kind, Part) and name in values:
+            if isinstance(kind, ArrayField) and name in values:
                 array = values[name]
                 lengths = zip(kind.shape, array.shape, strict=False)
                 shape = [values.setdefault(n, k) if isinstance(n, str) else n for n, k in lengths]

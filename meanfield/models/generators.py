@@ -19,7 +19,7 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel.blas import one_blas_thread
 from ..spaces import Space
-from ..spaces.density import tail_start
+from ..spaces.validity import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
 FUNCTIONS_AT_A_TIME = 64  # functions that are transformed together

@@ -17,6 +17,8 @@ from ..core.checks import real_array
 from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.forms import Array
 from ..core.kinds import Kind
+from ..states.points import unit
+from ..steppers.splitting import kutta_step
 from .common_noise import LONGEST_NOISE_STEP
 from .common_noise import CommonMatrix as CommonMatrix
 from .common_noise import CommonNoise as CommonNoise
@@ -74,8 +76,8 @@ class Noise(Kind, family=True):
         """Shape of the increments of one step; its first axis is that of the replicas."""
 
     @abstractmethod
-    def _moved(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
-        """`moved` where every s > 0; a new array."""
+    def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
+        """A new array of the tokens after a step of strengths s (R,), all > 0."""
 
     # Densities -----------------------------------------------------------------------------
 
@@ -120,7 +122,7 @@ class Noise(Kind, family=True):
         found = self._generators.get(space)
         if found is None:
             self._generators.clear()
-            found = self._generators[space] = self._generator(space)
+            found = self._generators[space] = self.generator_on(space)
         return found
 
     def check_densities(self, space: "Space") -> None:
@@ -162,9 +164,10 @@ class Noise(Kind, family=True):
     def _generators(self) -> dict:
         return {}
 
-    def _generator(self, space: "Space") -> "Generator":
+    def generator_on(self, space: "Space") -> "Generator":
+        """L* as a matrix and by its eigenvectors, where densities can have the noise."""
         raise MeanfieldError(
-            f"{type(self).__name__} needs a method _generator(space) for densities, and has none."
+            f"{type(self).__name__} needs a method generator_on(space) for densities, and has none."
         )
 
     # Tokens --------------------------------------------------------------------------------
@@ -206,10 +209,10 @@ class Noise(Kind, family=True):
         self._check(x, s, increments)
         noisy = s > 0
         if noisy.all():
-            return self._moved(x, s, increments)
+            return self.move(x, s, increments)
         result = x.copy()
         if noisy.any():
-            result[noisy] = self._moved(x[noisy], s[noisy], increments[noisy])
+            result[noisy] = self.move(x[noisy], s[noisy], increments[noisy])
         return result
 
     def _check_shape(self, shape):
@@ -268,7 +271,7 @@ class Isotropic(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         from .noise_steps import step, stretch_of, turn
 
         result = np.empty_like(x)
@@ -380,7 +383,7 @@ class Anisotropic(Noise):
                 "identity, or solve for Tokens."
             )
 
-    def _generator(self, space: "Space") -> "Generator":
+    def generator_on(self, space: "Space") -> "Generator":
         from .generators import anisotropic
 
         return anisotropic(space, self.sigma)
@@ -388,7 +391,7 @@ class Anisotropic(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         from .noise_steps import boost
 
         d = self.dimension
@@ -441,7 +444,7 @@ class _Multiplicative(Noise):
 
         return resolves(space, self.values, self.power, tolerance)
 
-    def _generator(self, space: "Space") -> "Generator":
+    def generator_on(self, space: "Space") -> "Generator":
         from .generators import multiplicative
 
         return multiplicative(space, self.values(space.points), self.power)
@@ -449,7 +452,7 @@ class _Multiplicative(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         """The tokens carried by the flows of the fields V_k(x) = scale(x) P_x e_k."""
         d = x.shape[2]
         times = np.sqrt(2 * s)[:, None, None] * increments
@@ -462,11 +465,11 @@ class _Multiplicative(Noise):
 
     def _travel(self, x, axis, time):
         """tau at `time` of tau' = scale(x(tau)), tau = 0 at 0, by one step of Runge-Kutta."""
-        first = self.values(x)
-        second = self.values(_towards(x, axis, time / 2 * first))
-        third = self.values(_towards(x, axis, time / 2 * second))
-        fourth = self.values(_towards(x, axis, time * third))
-        return time / 6 * (first + 2 * second + 2 * third + fourth)
+
+        def rate(tau: np.ndarray, _t: float) -> np.ndarray:
+            return self.values(_towards(x, axis, tau) if tau.any() else x)
+
+        return kutta_step(rate, np.zeros_like(time), 0.0, time)
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """scale(x) for unit vectors (..., d), checked."""
@@ -560,16 +563,16 @@ class MultiplicativeIto(_Multiplicative):
 
     gradient: Callable | None = None
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         half = s[:, None, None] / 2
         x = self._descended(x, half)
-        x = super()._moved(x, s, increments)
+        x = super().move(x, s, increments)
         return self._descended(x, half)
 
     def _descended(self, x, time):
         """The flow of -scale grad scale for a time, by the midpoint rule."""
-        middle = _unit(x + _bounded(time / 2 * self._descent(x)))
-        return _unit(x + _bounded(time * self._descent(middle)))
+        middle = unit(x + _bounded(time / 2 * self._descent(x)))
+        return unit(x + _bounded(time * self._descent(middle)))
 
     def _descent(self, x):
         gradient = self._gradient(x)
@@ -580,7 +583,7 @@ class MultiplicativeIto(_Multiplicative):
         if self.gradient is not None:
             return _checked("gradient", self.gradient(x), x.shape)
         shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
-        differences = [self.values(_unit(x + h)) - self.values(_unit(x - h)) for h in shifts]
+        differences = [self.values(unit(x + h)) - self.values(unit(x - h)) for h in shifts]
         return np.stack(differences, axis=-1) / (2 * SCALE_DIFFERENCE)
 
 
@@ -598,17 +601,13 @@ def _towards(x, axis, tau):
     cosh, sinh = np.cosh(_bounded(tau))[..., None], np.sinh(tau)[..., None]
     result = x.copy()
     np.put_along_axis(result, axis, component * cosh + sinh, axis=-1)
-    return _unit(result)
+    return unit(result)
 
 
 def _bounded(moves):
     """The moves of tokens, if they are short enough to mean anything."""
     _check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
     return moves
-
-
-def _unit(x):
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def _checked(what, values, shape):

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..core.checks import fitting
+from ..states.points import unit
 
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 FULL_TURN = np.linspace(0.0, 2 * np.pi, 361)
@@ -83,7 +84,7 @@ class OrthographicPair:
         x, y = _within(x, y, slack)
         height = np.sqrt(np.maximum(1 - x**2 - y**2, 0.0))
         side = np.where(behind, -1.0, 1.0)
-        return _unit(np.stack([side * x, y, side * height], axis=-1)) @ self.frame
+        return unit(np.stack([side * x, y, side * height], axis=-1)) @ self.frame
 
     def place(self, points: np.ndarray) -> np.ndarray:
         right, up, towards = np.moveaxis(points @ self.frame.T, -1, 0)
@@ -149,10 +150,6 @@ def _within(x: np.ndarray, y: np.ndarray, slack: float) -> tuple[np.ndarray, np.
     shrink = np.where(radius > 1, 1 / np.maximum(radius, 1.0), 1.0)
     shrink = np.where(radius > 1 + slack, np.nan, shrink)
     return x * shrink, y * shrink
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def _excess(s: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ import numpy as np
 from ..derivatives.journal import DensityJournal
 from ..dynamics.density import SMALLEST_TAIL, TAIL_TOLERANCE
 from ..spaces import Space
-from ..spaces.density import Density, tail_start
+from ..spaces.density import Density
+from ..spaces.validity import tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
 from ..steppers.advance import COARSER, FINER
 from ..steppers.clock import Clock, replanned, restored, started

@@ -15,13 +15,13 @@ from .contract import read_only
 from .density import Density, checked_degree
 
 if TYPE_CHECKING:
-    from .chart import Chart
+    from .chart import NodeChart
     from .contract import Space
 
-MOMENTS = 8
-EXACT = 1e-10  # accuracy of the initial quadrature
-RESOLVED = 1e-2
-MOST_NODES = 10**8
+COMPARED_MOMENTS = 8
+QUADRATURE_TOLERANCE = 1e-10  # accuracy of the initial quadrature
+RESOLVED_QUADRATURE_ERROR = 1e-2
+MOST_CHARACTERISTICS = 10**8
 
 
 class Characteristics(State):
@@ -89,7 +89,7 @@ class Characteristics(State):
     fixed = ("masses", "half", "limit")
 
     space: "Space"
-    chart: "Chart"
+    chart: "NodeChart"
     coordinates: np.ndarray
     masses: np.ndarray
     limit: np.ndarray
@@ -97,7 +97,7 @@ class Characteristics(State):
 
     def __init__(
         self, density: Density, *, nodes: int | None = None, limit: np.ndarray | None = None
-    ):
+    ) -> None:
         if not isinstance(density, Density):
             raise TypeError(f"density must be a Density; got density = {as_given(density)}.")
         if density.shape:
@@ -112,7 +112,7 @@ class Characteristics(State):
         )
         chart = space.chart(limit)
         usual = chart.usual_nodes
-        count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_NODES)
+        count = usual if nodes is None else whole_number("nodes", nodes, most=MOST_CHARACTERISTICS)
         check_memory(f"nodes = {count}", (2 * space.dimension + 6, count), "nodes")
         degree = _degree_of(density)
         peak = max(1.0, float(density.values[..., space.judged].max()))
@@ -121,7 +121,10 @@ class Characteristics(State):
         self._enter(space, limit, coordinates, masses, halves)
         self._check_quadrature(density, degree, usual)
 
-    def _enter(self, space: "Space", limit, coordinates, masses, halves) -> None:
+    def _enter(
+        self, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
+        halves: np.ndarray,
+    ) -> None:  # fmt: skip
         limit = np.asarray(limit)
         self._set(coordinates=_array(coordinates), masses=_array(masses), limit=limit)
         self._set(space=space, chart=space.chart(limit), halves=np.array(halves) > 0)
@@ -129,18 +132,21 @@ class Characteristics(State):
     def _check_quadrature(self, density: Density, degree: int, usual: int) -> None:
         degree = max(degree, 1)
         exact = density.resample(degree).coefficients
-        found = self.chart.moments(self.coordinates, self.masses, degree)
-        error = np.abs(found - exact).max() / np.abs(exact).max()
-        if error > EXACT:
+        moments = self.chart.moments(self.coordinates, self.masses, degree)
+        error = np.abs(moments - exact).max() / np.abs(exact).max()
+        if error > QUADRATURE_TOLERANCE:
             raise ValueError(
                 f"{len(self)} nodes do not integrate this density: they change its moments by "
-                f"{error:.1e}, expected <= {EXACT:.0e}. Use more nodes, for instance nodes = "
-                f"{max(usual, 4 * len(self))}; if that changes nothing, in high dimension, a less "
-                "narrow density."
+                f"{error:.1e}, expected <= {QUADRATURE_TOLERANCE:.0e}. Use more nodes, for "
+                f"instance nodes = {max(usual, 4 * len(self))}; if that changes nothing, in high "
+                "dimension, a less narrow density."
             )
 
     @classmethod
-    def of_nodes(cls, space: "Space", limit, coordinates, masses, halves) -> Self:
+    def of_nodes(
+        cls, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
+        halves: np.ndarray,
+    ) -> Self:  # fmt: skip
         """The state with these nodes, which come from another one; nothing is checked."""
         state = object.__new__(cls)
         state._enter(space, limit, coordinates, masses, halves)
@@ -170,7 +176,7 @@ class Characteristics(State):
     def of_arrays(cls, space: Any, coordinates: Any, masses: Any, half: Any, limit: Any) -> Self:
         return cls.of_nodes(space, limit, coordinates, masses, half)
 
-    def moved(self, coordinates, masses=None) -> "Characteristics":
+    def moved(self, coordinates: Any, masses: np.ndarray | None = None) -> "Characteristics":
         """The nodes at other places, given by their coordinates; with other masses or the same."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
@@ -202,7 +208,7 @@ class Characteristics(State):
         """int dmu, 1 to the accuracy of the quadrature; no model changes it."""
         return np.asarray(self.masses.sum())
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
         """int f dmu; f maps unit vectors (n, d) to (n,) or (n, ...), with the space's symmetry."""
         return np.tensordot(self.masses, self.space.function_values(f, self.points), axes=1)
 
@@ -212,7 +218,7 @@ class Characteristics(State):
         self.space.with_degree(degree)  # which memory may not hold
         return self.chart.moments(self.coordinates, self.masses, degree)
 
-    def moment(self, k: int):
+    def moment(self, k: int) -> Any:
         """The moment of degree k, as of a Density."""
         k = checked_degree(k)
         check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
@@ -226,7 +232,7 @@ class Characteristics(State):
         """The direction of int x dmu, (d,); `limit` if that is 0."""
         return self.chart.mean_direction(self.coordinates, self.masses)
 
-    def w2_to_dirac(self, point=None) -> float:
+    def w2_to_dirac(self, point: Any = None) -> float:
         """W2 to the Dirac at a unit vector (d,), in radians; by default at `mean_direction`.
 
         (sum_i masses_i theta_i^2)^(1/2) with the angles theta_i of the nodes from the point.
@@ -260,8 +266,8 @@ class Characteristics(State):
 
     @property
     def resolved(self) -> bool:
-        """Whether the nodes still resolve the density: a quadrature error <= 1e-2."""
-        return self.quadrature_error <= RESOLVED
+        """True while the nodes resolve the density: a quadrature error <= 1e-2."""
+        return self.quadrature_error <= RESOLVED_QUADRATURE_ERROR
 
     @cached_property
     def w2_error(self) -> float:
@@ -278,12 +284,15 @@ class Characteristics(State):
         It bounds their error where the flow is smooth; where a density parts between two
         clusters it is about the mass of one node there.
         """
-        fine, exact = self.space.with_degree(MOMENTS), self.coefficients(MOMENTS)
+        fine, exact = self.space.with_degree(COMPARED_MOMENTS), self.coefficients(COMPARED_MOMENTS)
         errors = [
-            self.chart.moments(self.coordinates[half], 2 * self.masses[half], MOMENTS) - exact
+            self.chart.moments(self.coordinates[half], 2 * self.masses[half], COMPARED_MOMENTS)
+            - exact
             for half in self.halves
         ]
-        return max(float(fine.amplitude(e, k)) for e in errors for k in range(1, MOMENTS + 1))
+        return max(
+            float(fine.amplitude(e, k)) for e in errors for k in range(1, COMPARED_MOMENTS + 1)
+        )
 
 
 def _degree_of(density: Density) -> int:

@@ -1,4 +1,4 @@
-"""What a space offers to nodes that move on it: coordinates in which they lose no digits."""
+"""Coordinates in which nodes that move on a space lose no digits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from .clusters import Cluster, clusters_among, mean_direction
 if TYPE_CHECKING:
     from .contract import Space
 
-Multipliers = tuple[np.ndarray, np.ndarray | None]  # of W and Z by degree
+Multipliers = tuple[np.ndarray, Any]  # of W and of Z by degree, None where Z = 1
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
-NEAR, FAR = 40.0, 55.0  # the rule leaves out the mass e^-40 at theta = 0, e^-55 at the antipode
+NEAR_MASS, FAR_MASS = 40.0, 55.0  # masses e^-40 at theta = 0, e^-55 at the antipode are left out
 
 
-class Chart(ABC):
+class NodeChart(ABC):
     """Coordinates on S^(d-1) about the point `limit`, at which the nodes may gather.
 
     Coordinates are arrays with the nodes on the first axis. A point is a unit vector (d,).
@@ -38,7 +38,7 @@ class Chart(ABC):
     usual_nodes: int
     smallest_w2 = 4e-11
 
-    def __init__(self, space: "Space", limit: np.ndarray):
+    def __init__(self, space: "Space", limit: np.ndarray) -> None:
         self.space, self.limit = space, limit
 
     @abstractmethod
@@ -55,15 +55,12 @@ class Chart(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients of sum_i masses_i delta_{x_i}, those of the space of this degree."""
+        """Coefficients of sum_i masses_i delta_{x_i}, in harmonics of the space up to a degree."""
 
     def velocity(
-        self,
-        coordinates: np.ndarray | Dual,
-        masses: np.ndarray | Dual,
-        attraction: np.ndarray | Dual,
-        normaliser: np.ndarray | Dual | None,
-    ) -> Any:
+        self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
+        attraction: np.ndarray | Dual, normaliser: np.ndarray | Dual | None,
+    ) -> Any:  # fmt: skip
         """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
 
         `attraction` and `normaliser` are the multipliers of W and Z by degree. All have tangents,
@@ -80,24 +77,16 @@ class Chart(ABC):
 
     @abstractmethod
     def velocity_of_nodes(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        attraction: np.ndarray,
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
         normaliser: np.ndarray | None,
-    ) -> np.ndarray:
+    ) -> np.ndarray:  # fmt: skip
         """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
-        self,
-        coordinates: np.ndarray,
-        masses: np.ndarray,
-        changes: np.ndarray,
-        by_masses: np.ndarray,
-        multipliers: Multipliers,
-        by_multipliers: Sequence[Multipliers],
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """Velocities, and their changes (p, ...) with those of coordinates, masses, multipliers.
 
         Parameters
@@ -169,7 +158,9 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     """
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (_beyond((amount + log(peak) + constant) / power) for amount in (NEAR, FAR))
+    near, far = (
+        _beyond((amount + log(peak) + constant) / power) for amount in (NEAR_MASS, FAR_MASS)
+    )
     bulk, extra = 3 / sqrt(power), (near + far) / 2
     ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
     spacing = (ends[1] - ends[0]) / nodes

@@ -1,5 +1,8 @@
 """The circle S^1: Fourier coefficients c_k = int e^{-ik theta} dmu, k = 0, ..., degree."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..core.cached import cached_property
@@ -14,15 +17,15 @@ from ..core.checks import (
 )
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
-from .chart import Chart, Nodes, graded_rule
+from .chart import Multipliers, NodeChart, Nodes, graded_rule
 from .circle_transport import CircleTransport
 from .contract import Space, bands_of, one_number, read_only
 from .density import Density
 from .samples import checked_sample, plug_in_bandwidth
-from .transforms import CircleTransforms
+from .transforms import CircleGridTransforms
 
-BLOCK = 256
-STEPS, CLOSE = 60, 1e-14  # of the inversion of a cumulative law
+ANGLES_AT_ONCE = 256
+INVERSION_STEPS, INVERSION_ACCURACY = 60, 1e-14  # of the inversion of a cumulative law
 
 
 class Circle(Space):
@@ -52,7 +55,7 @@ class Circle(Space):
 
     dimension = 2
 
-    def __init__(self, degree: int):
+    def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
         check_memory(what, (24, self.degree + 1), "degree")
@@ -77,14 +80,14 @@ class Circle(Space):
         return {"theta": self.angles}
 
     @staticmethod
-    def embed(theta) -> np.ndarray:
+    def embed(theta: Any) -> np.ndarray:
         """Unit vectors (cos theta, sin theta), shape (..., 2), of angles in radians."""
         theta = finite_array("theta", theta)
         return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
     # Densities -----------------------------------------------------------------------------
 
-    def fourier(self, coefficients) -> Density:
+    def fourier(self, coefficients: Any) -> Density:
         """The density with Fourier coefficients c_0 = 1, c_1, ..., filled up with zeros.
 
         Raises
@@ -93,8 +96,8 @@ class Circle(Space):
             If there are more than degree + 1, c_0 is not 1, or the density is negative
             somewhere.
         """
-        given = self._padded("c", complex_array("coefficients", coefficients))
-        return Density(self, given).checked_positive()
+        series = self._padded("c", complex_array("coefficients", coefficients))
+        return Density(self, series).checked_positive()
 
     def von_mises(self, mean: float, concentration: float) -> Density:
         """exp(concentration cos(theta - mean)) / I_0: c_k = e^{-ik mean} I_k / I_0.
@@ -109,7 +112,7 @@ class Circle(Space):
         phases = np.exp(-1j * self.degrees * one_number("mean", mean, "angle mean in radians"))
         return Density(self, phases * self._exponential(concentration, 0)).warn_if_unresolved()
 
-    def estimate(self, sample, bandwidth: float | None = None) -> Density:
+    def estimate(self, sample: Any, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
 
             c_k = e^{-k^2 bandwidth^2 / 2} (1/n) sum_j e^{-ik theta_j}
@@ -185,8 +188,8 @@ class Circle(Space):
         pairs = zip(angles, masses, strict=True)
         return np.array([moments_of_angles(*pair, self.degree) for pair in pairs])
 
-    def chart(self, limit: np.ndarray) -> "CircleChart":
-        return CircleChart(self, limit)
+    def chart(self, limit: np.ndarray) -> "CircleNodeChart":
+        return CircleNodeChart(self, limit)
 
     @cached_property
     def frame(self) -> np.ndarray:
@@ -199,14 +202,17 @@ class Circle(Space):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return -1j * self.degrees * to_coefficients(field[0], self.degree)
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> CircleTransport:
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
+    ) -> CircleTransport:  # fmt: skip
         return CircleTransport(attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         return bands_of(self.degrees * attraction)
 
-    def transforms(self, points: int) -> CircleTransforms:
-        return CircleTransforms(self.degree, points)
+    def transforms(self, points: int) -> CircleGridTransforms:
+        return CircleGridTransforms(self.degree, points)
 
 
 def rotation_angle(matrix: np.ndarray) -> float:
@@ -230,16 +236,19 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _series_values(series, angles):
+def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
     values = np.empty((len(series), angles.size))
-    for begin in range(0, angles.size, BLOCK):
-        block, found = angles[begin : begin + BLOCK], values[:, begin : begin + BLOCK]
+    for begin in range(0, angles.size, ANGLES_AT_ONCE):
+        block, values_here = (
+            angles[begin : begin + ANGLES_AT_ONCE],
+            values[:, begin : begin + ANGLES_AT_ONCE],
+        )
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.ones(block.size), np.zeros(block.size)
         for i in range(block.size):
             cosine[i], sine[i] = np.cos(block[i]), np.sin(block[i])
             for member in range(len(series)):
-                found[member, i] = series[member, 0].real
+                values_here[member, i] = series[member, 0].real
         for k in range(1, series.shape[1]):
             for i in range(block.size):
                 re[i], im[i] = (
@@ -248,7 +257,7 @@ def _series_values(series, angles):
                 )
             for member in range(len(series)):
                 real, imaginary = 2 * series[member, k].real, 2 * series[member, k].imag
-                row = found[member]
+                row = values_here[member]
                 for i in range(block.size):
                     row[i] += real * re[i] - imaginary * im[i]
     return values
@@ -260,11 +269,11 @@ def moments_of_angles(angles: np.ndarray, masses: np.ndarray, degree: int) -> np
 
 
 @njit(cache=True, nogil=True)
-def _moments(angles, masses, degree):
+def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
     """sum_i masses_i e^{-ik angle_i}, k = 0, ..., `degree`."""
     total = np.zeros(degree + 1, dtype=np.complex128)
-    for begin in range(0, angles.size, BLOCK):
-        block, mass = angles[begin : begin + BLOCK], masses[begin : begin + BLOCK]
+    for begin in range(0, angles.size, ANGLES_AT_ONCE):
+        block, mass = angles[begin : begin + ANGLES_AT_ONCE], masses[begin : begin + ANGLES_AT_ONCE]
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.empty(block.size), np.zeros(block.size)
         for i in range(block.size):
@@ -303,14 +312,17 @@ def sample_angles(coefficients: np.ndarray, n: int, rng: np.random.Generator) ->
 
 
 @njit(cache=True, nogil=True)
-def _inverted(series, offset, grid, table, level, cell):
+def _inverted(
+    series: np.ndarray, offset: float, grid: np.ndarray, table: np.ndarray, level: np.ndarray,
+    cell: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     theta = np.empty(level.size)
     for j in range(level.size):
         low, high = grid[cell[j]], grid[cell[j] + 1]
         rise = table[cell[j] + 1] - table[cell[j]]
         part = (level[j] - table[cell[j]]) / rise if rise > 0 else 0.5
         angle = low + (high - low) * min(max(part, 0.0), 1.0)
-        for _ in range(STEPS):
+        for _ in range(INVERSION_STEPS):
             z, law, density = np.exp(1j * angle), 0j, 0j
             for k in range(len(series) - 1, 0, -1):
                 law = (law + series[k, 0]) * z
@@ -324,7 +336,7 @@ def _inverted(series, offset, grid, table, level, cell):
             new = angle - excess / slope if slope != 0 else low
             if not low < new < high:
                 new = (low + high) / 2
-            close = abs(new - angle) < CLOSE
+            close = abs(new - angle) < INVERSION_ACCURACY
             angle = new
             if close:
                 break
@@ -335,7 +347,7 @@ def _inverted(series, offset, grid, table, level, cell):
 # Nodes of characteristics ---------------------------------------------------------------------
 
 
-class CircleChart(Chart):
+class CircleNodeChart(NodeChart):
     """The angle of a node is that of -limit plus its coordinate.
 
     Rounding moves the point that repels by about 1e-16, and with it as much mass.
@@ -363,7 +375,10 @@ class CircleChart(Chart):
         turned = moments_of_angles(coordinates, masses, degree)
         return turned * np.exp(-1j * self._origin * np.arange(degree + 1))
 
-    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
         moments = moments_of_angles(coordinates, masses, attraction.size - 1)
         slope = 1j * np.arange(attraction.size) * attraction * moments
         if normaliser is None:
@@ -372,8 +387,9 @@ class CircleChart(Chart):
         return slope / level
 
     def velocity_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         (attraction, normaliser), count = multipliers, len(changes)
         degree, turn = attraction.size - 1, 1j * np.arange(attraction.size)
         moments = moments_of_angles(coordinates, masses, degree)
@@ -383,12 +399,12 @@ class CircleChart(Chart):
             for by, dm in zip(changes, by_masses, strict=True)
         ]
         rows = [turn * attraction * moments, turn**2 * attraction * moments]
-        for own, (by, _) in zip(moved, by_multipliers, strict=True):
-            rows.append(turn * (attraction * own + by * moments))
+        for dm_hat, (by, _) in zip(moved, by_multipliers, strict=True):
+            rows.append(turn * (attraction * dm_hat + by * moments))
         if normaliser is not None:
             rows += [normaliser * moments, turn * normaliser * moments]
-            for own, (_, by) in zip(moved, by_multipliers, strict=True):
-                rows.append(normaliser * own + by * moments)
+            for dm_hat, (_, by) in zip(moved, by_multipliers, strict=True):
+                rows.append(normaliser * dm_hat + by * moments)
         slope, bend, *rest = evaluate(np.stack(rows), coordinates)
         by_slope = np.reshape(rest[:count], changes.shape) + bend * changes
         if normaliser is None:

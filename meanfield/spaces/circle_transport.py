@@ -39,12 +39,9 @@ class CircleTransport(Transport):
     """
 
     def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         modes = attraction.shape[1]
         super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes, pairs)
         self.length, rows = good_length(self.points), 2 if normaliser is None else 3
@@ -77,7 +74,7 @@ _circle_at = CIRCLE.at
 
 
 @CompiledFunction
-def _transport(context, member, source, target):
+def _transport(context: int, member: int, source: int, target: int) -> None:
     record = _circle_at(context)
     modes, length, fft = record.modes, record.length, record.fft
     spectrum, values, quotient = fft.spectrum, fft.values, fft.rows == 3
@@ -111,7 +108,7 @@ def _transport(context, member, source, target):
 
 
 @njit(**INNER)
-def minus_derivative(spectrum, length, result):
+def minus_derivative(spectrum: np.ndarray, length: int, result: np.ndarray) -> None:
     """Coefficients of -f' from the spectrum of f, which is not normalised."""
     for k in range(result.size):
         factor = k / length
@@ -119,7 +116,7 @@ def minus_derivative(spectrum, length, result):
 
 
 @njit(**INNER)
-def largest(v, length):
+def largest(v: np.ndarray, length: int) -> float:
     """The largest |v| among the first values."""
     bits = 0
     for j in range(length):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 ISOLATED = 0.1  # the ring around a cluster holds at most this share of the cluster's mass
-BLOCK = 256
-ROUNDING = 1e-12  # of a length that should be 0
+CENTRES_AT_ONCE = 256
+MEAN_ROUNDING = 1e-12  # of a length that should be 0
 
 
 class Cluster(NamedTuple):
@@ -20,7 +20,7 @@ def mean_direction(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray
     """The direction of sum_i masses_i x_i, (d,); `otherwise` if that is 0 to rounding."""
     mean = masses @ points
     length = np.linalg.norm(mean)
-    return mean / length if length > ROUNDING else otherwise
+    return mean / length if length > MEAN_ROUNDING else otherwise
 
 
 def cap_at(
@@ -42,7 +42,7 @@ def clusters_among(
 
     Cost: O(n) for each of the cells of side `radius` that the points occupy.
     """
-    free, found = masses.copy(), []
+    free, clusters = masses.copy(), []
     centres, shares = _occupied(points, masses, radius)
     heights = _masses_around(centres, shares, 1.25 * radius)  # roughly those of the caps there
     for centre in centres[np.argsort(-heights, kind="stable")[: np.sum(heights >= least / 2)]]:
@@ -50,11 +50,11 @@ def clusters_among(
             near = _distances(points, centre) < radius
             centre = mean_direction(points, np.where(near, free, 0), centre)
         distances = _distances(points, centre)
-        cap, own = cap_at(centre, distances, masses, radius), free[distances < radius].sum()
-        if cap and own >= max(least, (1 - ISOLATED) * cap.mass):
-            found.append(Cluster(cap.point, float(own)))
+        cap, mass = cap_at(centre, distances, masses, radius), free[distances < radius].sum()
+        if cap and mass >= max(least, (1 - ISOLATED) * cap.mass):
+            clusters.append(Cluster(cap.point, float(mass)))
             free[distances < radius] = 0
-    return sorted(found, key=lambda cluster: -cluster.mass)
+    return sorted(clusters, key=lambda cluster: -cluster.mass)
 
 
 def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
     return 2 * np.arcsin(np.minimum(chords / 2, 1.0))
 
 
-def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple:
+def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple[np.ndarray, np.ndarray]:
     """The centre of mass, on the sphere, of every cubic cell with mass in it; and its mass."""
     _, cell = np.unique(np.floor(points / side), axis=0, return_inverse=True)
     sums = np.stack([np.bincount(cell, masses * column) for column in points.T], axis=1)
@@ -75,7 +75,7 @@ def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple:
 def _masses_around(centres: np.ndarray, shares: np.ndarray, radius: float) -> np.ndarray:
     """The mass of the cells whose centres are within `radius` of every centre, in blocks."""
     sums = [
-        (centres @ centres[i : i + BLOCK].T > np.cos(radius)).T @ shares
-        for i in range(0, len(centres), BLOCK)
+        (centres @ centres[i : i + CENTRES_AT_ONCE].T > np.cos(radius)).T @ shares
+        for i in range(0, len(centres), CENTRES_AT_ONCE)
     ]
     return np.concatenate(sums) if sums else np.zeros(0)

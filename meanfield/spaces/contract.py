@@ -1,4 +1,4 @@
-"""What a space offers to the rest of the package."""
+"""The contract of a space: harmonics, quadrature, transport."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,15 +26,16 @@ from ..states.points import UNIT, function_values
 from .clusters import mean_direction
 from .density import Density
 from .kernels import exponential_multipliers
+from .validity import expanded
 
 if TYPE_CHECKING:
-    from .chart import Chart
+    from .chart import NodeChart
     from .index import Index
     from .indexed import Indexed
-    from .transforms import Transforms
+    from .transforms import GridTransforms
 
-NEGLIGIBLE = 2.0**-60
-SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # those of `Space.with_degree`
+NEGLIGIBLE_MULTIPLIER = 2.0**-60
+KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # made by `Space.with_degree`
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -56,7 +57,7 @@ class Transport:
     """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
 
     `address` is a C function ``void f(context, member, source, target)`` that reads the
-    coefficients of one density, that of the given member, at `source`, writes those of
+    coefficients of one density, of this member, at `source`, writes those of
     -div(mu v[mu]) at `target`, and raises `speed[0]` to the largest |v| that it met. Members
     are independent, and each stays in the cache for all stages of a step.
 
@@ -82,14 +83,9 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
-        modes: int,
-        pairs: bool = False,
-        band: int | None = None,
-    ):
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int, modes: int,
+        pairs: bool = False, band: int | None = None,
+    ) -> None:  # fmt: skip
         self.degree = attraction.shape[1] - 1
         self.band = band_of(attraction) if band is None else band
         self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
@@ -112,7 +108,7 @@ class Transport:
         """Raise what went wrong in calls that compiled code made."""
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """The same in Python: coefficients (members, modes) to coefficients."""
+        """Call it from Python: coefficients (members, modes) to coefficients."""
         members, modes = self._shape
         target = np.empty(self._shape, dtype=self.dtype)
         source = np.ascontiguousarray(coefficients, dtype=self.dtype)
@@ -127,7 +123,7 @@ def bands_of(attraction: np.ndarray) -> np.ndarray:
     """The highest degree that counts among the multipliers of each potential (n, degree + 1)."""
     size = np.abs(attraction)
     size[:, 0] = 0
-    counts = size > NEGLIGIBLE * size.max(axis=1, keepdims=True)
+    counts = size > NEGLIGIBLE_MULTIPLIER * size.max(axis=1, keepdims=True)
     return np.where(counts, np.arange(size.shape[1]), 0).max(axis=1)
 
 
@@ -151,7 +147,7 @@ class Space(Kind, family=True):
 
     Densities are taken with respect to the *uniform probability measure*: the uniform state
     is the constant 1, the constant coefficient of a density is its mass, and no 2 pi or 4 pi
-    appears outside the space. A real function is given by one coefficient per mode, the
+    appears outside the space. A real function has one coefficient per mode, the
     constant first; coefficients may carry leading ensemble axes.
 
     Attributes
@@ -235,10 +231,10 @@ class Space(Kind, family=True):
 
     @property
     def real_modes(self) -> np.ndarray:
-        """Which coefficients of real functions are real, (modes,)."""
+        """Mask of the coefficients that are real for real functions, (modes,)."""
         return self.parseval == 1
 
-    def checked_point(self, point, name: str = "point") -> np.ndarray:
+    def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
         point = real_array(name, point)
         d = self.dimension
@@ -253,15 +249,15 @@ class Space(Kind, family=True):
         return mean_direction(self.points, masses, np.eye(self.dimension)[-1])
 
     @abstractmethod
-    def chart(self, limit: np.ndarray) -> "Chart":
+    def chart(self, limit: np.ndarray) -> "NodeChart":
         """Coordinates about a point of the space, for the nodes of `Characteristics`."""
 
-    def function_values(self, f: Callable, points: np.ndarray) -> np.ndarray:
+    def function_values(self, f: Callable[..., Any], points: np.ndarray) -> np.ndarray:
         """Values of f at points; raises ValueError if f lacks the symmetry of the space."""
         return function_values(f, points)
 
     def dirac(self, degree: int) -> float:
-        """What coefficients of this degree are measured by: the largest of a Dirac, d <= 3.
+        """The unit of coefficients of this degree: the largest of a Dirac, for d <= 3.
 
         Beyond, where it grows like a power d - 2 of the degree, the square root of
         (2 l + d - 2)/(d - 2), by which Legendre's expansion of a Dirac grows.
@@ -301,54 +297,15 @@ class Space(Kind, family=True):
         """
         what = f"f({', '.join(self.arguments)})"
         arguments = [argument.copy() for argument in self.arguments.values()]
-        given = called(f, f"a function {what}", *arguments)
-        values = real_array(f"The values {what}", given)
+        returned = called(f, f"a function {what}", *arguments)
+        values = real_array(f"The values {what}", returned)
         if values.shape != self.weights.shape:
             raise ValueError(
                 f"{what} must have the shape of its arguments, {self.weights.shape}; got "
                 f"{values.shape}. Write it with numpy functions of arrays."
             )
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = values @ self.weights
-        if not (values >= 0).all() or not 0 < mass < np.inf:
-            raise ValueError(
-                f"A density needs finite values >= 0, not all zero; {what} has minimum "
-                f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are "
-                "not finite."
-            )
-        coefficients = self.to_coefficients(values / mass)
-        coefficients[0] = 1
-        density = Density(self, coefficients)
-        return density.warn_if_unresolved(missed=self.missed_by_grid(f, coefficients, mass))
-
-    def missed_by_grid(
-        self,
-        f: Callable[..., np.ndarray],
-        coefficients: np.ndarray,
-        mass: Any,
-        *leading: np.ndarray,
-    ) -> float:
-        """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
-
-        Harmonics of f between the degree and the number of grid points leave no trace in the
-        coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
-        points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
-        same lower degree.
-        """
-        missed, finer = 0.0, self
-        for _ in range(2):
-            size = finer.weights.size
-            while finer.weights.size == size:
-                finer = finer.with_degree(finer.next_degree)
-            copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
-            series = finer.to_values(self.resample(coefficients, finer.degree))
-            try:
-                values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
-            except (TypeError, ValueError):  # f is a table of values on one grid
-                return 0.0
-            squares = (values / mass - series) ** 2 @ finer.weights
-            missed = max(missed, float(np.sqrt(np.max(squares))))
-        return missed
+        coefficients, missed = expanded(self, f, values, what)
+        return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
         """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.
@@ -377,7 +334,7 @@ class Space(Kind, family=True):
 
         return Indexed.of_function(self, f, Positions() if index is None else index)
 
-    def perturbed(self, amplitude: float, *, rng, degrees=None) -> Density:
+    def perturbed(self, amplitude: float, *, rng: Any, degrees: Any = None) -> Density:
         """The uniform density plus a random perturbation by independent normal numbers.
 
         They are the coefficients of cos(k theta) and sin(k theta) on the circle, of the real
@@ -412,25 +369,25 @@ class Space(Kind, family=True):
     def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
         """The coefficients of degree l, in their order, of a random perturbation."""
 
-    def _padded(self, letter: str, given: np.ndarray) -> np.ndarray:
+    def _padded(self, letter: str, coefficients: np.ndarray) -> np.ndarray:
         """Coefficients that `letter` stands for, by degree, filled up with zeros."""
-        given = np.atleast_1d(given)
-        if given.shape[-1] > self.degree + 1:
+        coefficients = np.atleast_1d(coefficients)
+        if coefficients.shape[-1] > self.degree + 1:
             raise ValueError(
                 f"{self!r} holds {letter}_0, ..., {letter}_{self.degree}; got coefficients of "
-                f"shape {given.shape}. Use a degree of {given.shape[-1] - 1} or more."
+                f"shape {coefficients.shape}. Use a degree of {coefficients.shape[-1] - 1} or more."
             )
-        result = np.zeros((*given.shape[:-1], self.degree + 1), dtype=given.dtype)
-        result[..., : given.shape[-1]] = given
+        result = np.zeros((*coefficients.shape[:-1], self.degree + 1), dtype=coefficients.dtype)
+        result[..., : coefficients.shape[-1]] = coefficients
         return result
 
     def _exponential(self, concentration: Any, least: float) -> np.ndarray:
         """Multipliers of exp(concentration t) over the first one, (degree + 1,)."""
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
-        given = one_number("concentration", concentration, wanted, least)
-        multipliers = exponential_multipliers(given, self.degree, self.dimension)
+        number = one_number("concentration", concentration, wanted, least)
+        multipliers = exponential_multipliers(number, self.degree, self.dimension)
         if not np.isfinite(multipliers / multipliers[0]).all():
-            raise ValueError(f"concentration = {given:g} is too large: its law is one point.")
+            raise ValueError(f"concentration = {number:g} is too large: its law is one point.")
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:
@@ -438,7 +395,7 @@ class Space(Kind, family=True):
         bandwidth = positive("bandwidth", bandwidth)
         return Density(self, modes * np.exp(self.laplacian * min(bandwidth, 1e9) ** 2 / 2))
 
-    def _chosen_degrees(self, degrees) -> np.ndarray:
+    def _chosen_degrees(self, degrees: Any) -> np.ndarray:
         """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
         usual = range(1, min(8, self.degree) + 1)
         chosen = real_array("degrees", usual if degrees is None else degrees)
@@ -449,13 +406,13 @@ class Space(Kind, family=True):
         return chosen.astype(int)
 
     def with_degree(self, degree: int) -> Self:
-        """The same space with another number of harmonics; one object for all who ask for it."""
+        """This space with another degree; one object for all who ask for it."""
         degree = degree if type(degree) is int else whole_number("degree", degree)
         key = type(self), self.dimension, degree
-        return SPACES.get(key) or SPACES.setdefault(key, self.replace(degree=degree))
+        return KEPT_SPACES.get(key) or KEPT_SPACES.setdefault(key, self.replace(degree=degree))
 
     def with_modes(self, modes: int) -> Self:
-        """The same space with this number of coefficients."""
+        """This space with another number of coefficients."""
         return self.with_degree(modes - 1)
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
@@ -514,7 +471,7 @@ class Space(Kind, family=True):
         return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
 
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """One number for degree k, shape (*ensemble,): `amplitude`, or what says more."""
+        """One number for degree k, shape (*ensemble,): `amplitude`, or a signed moment."""
         return self.amplitude(coefficients, k)
 
     def scalar_moment_change(
@@ -528,12 +485,12 @@ class Space(Kind, family=True):
             return mean / self.amplitude(coefficients, k)
 
     def identity(self) -> Any:
-        """What `digest` reads of it: its parameters."""
+        """The parameters of the space, which `digest` reads."""
         return self.described
 
     def __eq__(self, other: object) -> bool:
-        mine = self.dimension, self.degree
-        return type(other) is type(self) and (other.dimension, other.degree) == mine
+        key = self.dimension, self.degree
+        return type(other) is type(self) and (other.dimension, other.degree) == key
 
     def __hash__(self) -> int:
         return hash((type(self), self.dimension, self.degree))
@@ -544,7 +501,7 @@ class Space(Kind, family=True):
         return {"mode": self.degrees}
 
     @abstractmethod
-    def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Coefficients of the pushforward of a density by a rotation."""
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -590,12 +547,9 @@ class Space(Kind, family=True):
 
     @abstractmethod
     def transport(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
-    ) -> Transport:
+    ) -> Transport:  # fmt: skip
         """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
         With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`.
@@ -608,5 +562,5 @@ class Space(Kind, family=True):
         return bands_of(attraction)
 
     @abstractmethod
-    def transforms(self, points: int) -> "Transforms":
+    def transforms(self, points: int) -> "GridTransforms":
         """Harmonics to values and back, on a grid with `points` points on a great circle."""

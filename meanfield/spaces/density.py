@@ -1,4 +1,4 @@
-"""A probability density on a space, held by its harmonic coefficients."""
+"""A probability density on a space, by its harmonic coefficients."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,23 +12,28 @@ from ..core.checks import (
     complex_array,
     fitting,
     generator,
-    real,
     real_array,
     whole_number,
 )
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
-from ..states.contract import Arrays, Part, State, member_dims
+from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
+from .validity import (
+    NEGATIVE_SHARE,
+    UNIT_MASS,
+    UNRESOLVED_TAIL,
+    check_coefficients,
+    check_positive,
+    tail_of,
+    warn_if_unresolved,
+)
 
 if TYPE_CHECKING:
     from . import Space
 
-NOT_SMALL = 1e-8
-UNIT_MASS = 1e-12  # how far a mass may be from 1
-COARSE = 1e-8  # of an integral, relative to that of |f|: more is the error of a grid
-COMPUTED = 1e-4  # a solved density may be this negative, relative to its maximum, at a large rtol
+GRID_ERROR = 1e-8  # of an integral, relative to that of |f|: more is the error of a grid
 
 
 class Density(State):
@@ -62,13 +67,13 @@ class Density(State):
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
     )
     space: Any
-    coefficients: Annotated[np.ndarray, Part("harmonic coefficients", ("mode",))]
+    coefficients: Annotated[np.ndarray, StatePart("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
     }
 
-    def __init__(self, space: Any, coefficients: Any):
+    def __init__(self, space: Any, coefficients: Any) -> None:
         from .contract import Space
 
         a_space = isinstance(space, Space)
@@ -78,21 +83,7 @@ class Density(State):
         modes = space.degrees.size
         shape, wanted = coefficients.shape, f"(..., {modes}) on {space!r}"
         fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
-        if not np.isfinite(coefficients).all():
-            bad = np.count_nonzero(~np.isfinite(coefficients))
-            raise ValueError(f"A density needs finite coefficients; {bad} are not.")
-        error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
-        if error > UNIT_MASS:
-            raise ValueError(
-                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
-                "Divide by the mass, or let the weights of a mixture sum to 1."
-            )
-        imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
-        if imaginary > 1e-12:
-            raise ValueError(
-                "A density has real coefficients of order 0; got one with the imaginary part "
-                f"{imaginary:.3g}."
-            )
+        check_coefficients(space, coefficients)
         self._set(space=space, coefficients=coefficients)
 
     @classmethod
@@ -110,8 +101,8 @@ class Density(State):
     @property
     def member_degrees(self) -> np.ndarray:
         """The degree of every member, (*ensemble,)."""
-        own = self.space.degree if self._degrees is None else self._degrees
-        return np.broadcast_to(own, self.shape)
+        degrees = self.space.degree if self._degrees is None else self._degrees
+        return np.broadcast_to(degrees, self.shape)
 
     def with_member_degrees(self, degrees: np.ndarray) -> "Density":
         """The ensemble with these degrees of its members, on the space of the highest.
@@ -120,33 +111,37 @@ class Density(State):
         """
         degree = int(np.max(degrees))
         space = self.space.with_degree(degree)
-        found = self.computed(self.space.resample(self.coefficients, degree), space)
-        found._set(_degrees=np.array(degrees))
-        return found
+        ensemble = self.computed(self.space.resample(self.coefficients, degree), space)
+        ensemble._set(_degrees=np.array(degrees))
+        return ensemble
 
     def members(self) -> "list[Density]":
         """The members in C order; those that are equal are one object."""
-        known: dict[tuple[int, bytes], Density] = {}
+        distinct: dict[tuple[int, bytes], Density] = {}
         rows = self.coefficients.reshape(-1, self.coefficients.shape[-1])
-        found = []
+        members = []
         for row, degree in zip(rows, self.member_degrees.ravel().tolist(), strict=True):
             key = degree, row.tobytes()
-            if key not in known:
-                known[key] = self.computed(row, self.space).resample(degree)
-            found.append(known[key])
-        return found
+            if key not in distinct:
+                distinct[key] = self.computed(row, self.space).resample(degree)
+            members.append(distinct[key])
+        return members
 
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
-        found = super()._each(change)
+        changed = super()._each(change)
         degrees = change(self.member_degrees, ())
-        return found.with_member_degrees(degrees) if found.shape else found.resample(int(degrees))
+        return (
+            changed.with_member_degrees(degrees)
+            if changed.shape
+            else changed.resample(int(degrees))
+        )
 
     @property
     def dimension(self) -> int:
         return self.space.dimension
 
     def facts(self) -> dict[str, str]:
-        """Its space and ensemble, and its least and largest value."""
+        """Space and ensemble, and the least and the largest value."""
         ensemble = {"ensemble": str(self.shape)} if self.shape else {}
         ends = f"{self.values.min():.6g}, {self.values.max():.6g}"
         return {"space": repr(self.space), **ensemble, "least and largest value": ends}
@@ -179,10 +174,10 @@ class Density(State):
         """On the grid and the modes of the highest degree; `degree` says what each has."""
         degrees = np.array([state.member_degrees for state in states])
         fine = [state.resample(int(degrees.max())) for state in states]
-        found = super().stacked(fine)
+        arrays = super().stacked(fine)
         for name in (*fine[0].space.axes, *fine[0].space.mode_axes):
-            found[name] = fine[0].arrays()[name]
-        return {**found, "degree": (("t", *member_dims(states[0].shape)), degrees)}
+            arrays[name] = fine[0].arrays()[name]
+        return {**arrays, "degree": (("t", *member_dims(states[0].shape)), degrees)}
 
     @classmethod
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> "list[Density]":
@@ -193,8 +188,8 @@ class Density(State):
         if space.dtype.kind == "c":
             coefficients.imag = arrays["coefficient_im"][1]
         return [
-            cls(space, row).with_member_degrees(own)
-            for own, row in zip(degrees, coefficients, strict=True)
+            cls(space, row).with_member_degrees(member_degrees)
+            for member_degrees, row in zip(degrees, coefficients, strict=True)
         ]
 
     # Reading -------------------------------------------------------------------------------
@@ -206,7 +201,7 @@ class Density(State):
         values.setflags(write=False)
         return values
 
-    def at(self, points) -> np.ndarray:
+    def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
         points = real_array("points", points)
         d = self.space.dimension
@@ -230,29 +225,29 @@ class Density(State):
             If the integral is another one on a grid of somewhat more points: f jumps, has kinks or
             varies over small angles. The difference is an estimate of the error.
         """
-        found, size = self._integral(f)
+        integral, size = self._integral(f)
         other, _ = self.resample(self.space.next_degree)._integral(f)
-        error, most = np.abs(other - found), COARSE * size
+        error, most = np.abs(other - integral), GRID_ERROR * size
         if (error > most).any():
             worst = np.unravel_index(np.argmax(error - most), error.shape)
             warnings.warn(
                 "f varies faster than the grid of the density shows: int f dmu = "
-                f"{found[worst]:.6g} changes by {error[worst]:.1e} on a grid of a few more points. "
+                f"{integral[worst]:.6g} changes by {error[worst]:.1e} on a slightly finer grid. "
                 "Use density.resample(degree).expect(f), of the same density on a finer grid.",
                 UnresolvedWarning,
                 stacklevel=2,
             )
-        return found
+        return integral
 
     def _integral(self, f: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """int f dmu and int |f| |dmu|."""
         space = self.space
         values = space.function_values(f, space.points)
         masses = self.values * space.weights
-        found = np.tensordot(masses, values, axes=1)
-        return found, np.tensordot(np.abs(masses), np.abs(values), axes=1)
+        integral = np.tensordot(masses, values, axes=1)
+        return integral, np.tensordot(np.abs(masses), np.abs(values), axes=1)
 
-    def moment(self, k: int):
+    def moment(self, k: int) -> Any:
         """The moment of degree k, shape (*ensemble,): int e^{ik theta} dmu on the circle."""
         return self.space.moment(self.coefficients, checked_degree(k))
 
@@ -284,7 +279,7 @@ class Density(State):
 
     # Making others -------------------------------------------------------------------------
 
-    def sample(self, n: int, *, rng) -> Tokens:
+    def sample(self, n: int, *, rng: Any) -> Tokens:
         """n independent tokens with this density.
 
         Parameters
@@ -301,17 +296,17 @@ class Density(State):
         if self.shape:
             raise ValueError("Sample the members of an ensemble one by one: density[i].sample(n).")
         n = whole_number("n", n)
-        self.checked_positive(COMPUTED)
+        self.checked_positive(NEGATIVE_SHARE)
         rng = generator(rng)
         check_memory(f"n = {n} tokens", (6, n, self.dimension), "n")
         return Tokens(self.space.sample(self.coefficients, n, rng))
 
-    def rotate(self, rotation) -> "Density":
+    def rotate(self, rotation: Any) -> "Density":
         """The pushforward by a rotation: an angle in radians on the circle."""
         return type(self)(self.space, self.space.rotate(self.coefficients, rotation))
 
     def resample(self, degree: int) -> "Density":
-        """The same density with harmonics up to another degree, cut off or filled up."""
+        """The density with harmonics up to another degree, cut off or filled up."""
         space = self.space.with_degree(degree)
         coefficients = self.space.resample(self.coefficients, space.degree)
         return self.computed(coefficients, space)
@@ -332,27 +327,27 @@ class Density(State):
         fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
-        found = kind(fine[0].space, np.stack([density.coefficients for density in fine]))
-        return found.with_member_degrees(np.stack([one.member_degrees for one in densities]))
+        ensemble = kind(fine[0].space, np.stack([density.coefficients for density in fine]))
+        return ensemble.with_member_degrees(np.stack([one.member_degrees for one in densities]))
 
     @classmethod
     def of_rows(cls, space: "Space", rows: Sequence[np.ndarray]) -> "Density":
         """An ensemble (n,) of computed coefficients, each of as many modes as it needs."""
         sizes = np.array([len(row) for row in rows])
-        own = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
-        finest = own[int(sizes.max())]
-        found = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
-        for size, coarse in own.items():
-            mine = sizes == size
-            alike = np.array([row for row in rows if len(row) == size])
-            found[mine] = coarse.resample(alike, finest.degree)
-        density = cls.computed(found, finest)
-        density._set(_degrees=np.array([own[size].degree for size in sizes.tolist()]))
+        spaces = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
+        finest = spaces[int(sizes.max())]
+        coefficients = np.empty((len(rows), len(finest.degrees)), dtype=space.dtype)
+        for size, coarse in spaces.items():
+            chosen = sizes == size
+            chosen_rows = np.array([row for row in rows if len(row) == size])
+            coefficients[chosen] = coarse.resample(chosen_rows, finest.degree)
+        density = cls.computed(coefficients, finest)
+        density._set(_degrees=np.array([spaces[size].degree for size in sizes.tolist()]))
         return density
 
     def reshape(self, shape: tuple[int, ...]) -> "Density":
-        """The same members in an ensemble of another shape."""
-        return self._each(lambda array, own: array.reshape(*shape, *own))
+        """The members in an ensemble of another shape."""
+        return self._each(lambda array, sizes: array.reshape(*shape, *sizes))
 
     @classmethod
     def mixture(cls, weights: Sequence[float], densities: Sequence["Density"]) -> "Density":
@@ -379,45 +374,23 @@ class Density(State):
 
     # Judging -------------------------------------------------------------------------------
 
-    def checked_positive(self, tolerance: float = 1e-10) -> "Density":
+    def checked_positive(self, tolerance: float = 1e-10) -> Self:
         """This density; raises ValueError where it is negative.
 
         Values down to -`tolerance` times the maximum pass as rounding or integration errors.
         """
-        real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
-        allowed = tolerance * float(self.values[..., self.space.judged].max())
-        worst = float(self.minimum.min())
-        if worst < -allowed:
-            raise ValueError(
-                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
-                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
-                "series is cut off, a higher degree."
-            )
+        check_positive(self, tolerance)
         return self
 
-    def warn_if_unresolved(self, tolerance: float = NOT_SMALL, *, missed: float = 0.0) -> Self:
+    def warn_if_unresolved(
+        self, tolerance: float = UNRESOLVED_TAIL, *, missed: float = 0.0
+    ) -> Self:
         """This density; warns if the spectral tail exceeds `tolerance`.
 
         `missed` is the root mean square of the part of a function that its series lacks, which may
         be ten times the tolerance.
         """
-        real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
-        tail = float(self.spectral_tail.max())
-        if tail > tolerance:
-            warnings.warn(
-                f"The density is not resolved: its highest coefficients are {tail:.1e}, expected "
-                f"<= {tolerance:.0e}. Use a degree above {self.space.degree}.",
-                UnresolvedWarning,
-                stacklevel=3,
-            )
-        elif missed > 10 * tolerance:
-            warnings.warn(
-                f"The density is not resolved: between the points of the grid it differs from the "
-                f"function by {missed:.1e} in root mean square. Use a degree above "
-                f"{self.space.degree}.",
-                UnresolvedWarning,
-                stacklevel=3,
-            )
+        warn_if_unresolved(self, tolerance, missed)
         return self
 
 
@@ -427,7 +400,7 @@ DENSITIES = Many(Instance(Density))
 class _Term:
     """Part of a mixture in the making; it becomes a Density when its weights sum to 1."""
 
-    def __init__(self, weights: list[float], densities: list[Density]):
+    def __init__(self, weights: list[float], densities: list[Density]) -> None:
         self.weights, self.densities = weights, densities
 
     def __repr__(self) -> str:
@@ -458,13 +431,3 @@ def checked_degree(k: Any) -> int:
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
     fitting("k", k, "a whole number", whole, TypeError)
     return whole_number("k", k, least=-(2**63))
-
-
-def tail_start(degree: int) -> float:
-    """The tail begins above this degree: the last eighth, and never one parity alone."""
-    return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
-
-
-def tail_of(space: "Space") -> np.ndarray:
-    """Mask of the modes in the tail."""
-    return space.degrees > tail_start(space.degree)

@@ -1,6 +1,6 @@
-"""What densities are indexed by: positions in a sequence, classes, natural frequencies.
+"""The index of a family of densities: positions in a sequence, classes, natural frequencies.
 
-An index is a probability measure on the line with quadrature nodes. Densities are held at the
+An index is a probability measure on the line with quadrature nodes. Densities are known at the
 nodes; between the nodes of a piece they are polynomials in the index.
 """
 
@@ -26,13 +26,15 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
 
-FEW = 5  # nodes on a piece
-HERMITE = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
-DYADIC = 4.0 ** -np.arange(18)  # edges of pieces, towards a node, on which a decay is integrated
-DECAYED = 1e-10  # relative, of integrals with a decay by two rules
-MORE = 24  # nodes of the quadrature of a decay, beyond those of the densities
-ROUNDED = 1e-12  # of a mass of a sink
-BESIDE = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
+FEW_NODES = 5  # nodes on a piece
+MOST_HERMITE_NODES = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
+DYADIC_EDGES = 4.0 ** -np.arange(
+    18
+)  # edges of pieces, towards a node, on which a decay is integrated
+DECAY_TOLERANCE = 1e-10  # relative, of integrals with a decay by two rules
+DECAY_NODES = 24  # nodes of the quadrature of a decay, beyond those of the densities
+SINK_ROUNDING = 1e-12  # of a mass of a sink
+EDGE_ROUNDING = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
 
 
 class Index(Kind, family=True):
@@ -72,7 +74,7 @@ class Index(Kind, family=True):
         return (s[..., None] == self.nodes).astype(float)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
-        """n values of the index, increasing: random ones, or by their places if rng is None."""
+        """n values of the index, increasing: random ones, or quantiles if rng is None."""
         raise MeanfieldError(f"{self!r} is not an order of tokens: give positions.")
 
     def blocks(self, count: int) -> np.ndarray:
@@ -143,7 +145,7 @@ class Positions(Index):
     sink : float
         Mass in [0, 1) of an atom at s = 0, the attention sink. It has a node of its own. The
         window, decay and beta of `Causal` go by s, of which the sink has none, whereas tokens have
-        places by mass: with a sink the two are different models.
+        positions by mass: with a sink the two are different models.
 
     Raises
     ------
@@ -201,24 +203,24 @@ class Positions(Index):
         apart = s[:, None] - self._rule[0][piece]
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self._barycentric / apart
-            found = terms / terms.sum(axis=1, keepdims=True)
+            values = terms / terms.sum(axis=1, keepdims=True)
         at_node = (apart == 0).any(axis=1)
-        found[at_node] = apart[at_node] == 0
-        return found
+        values[at_node] = apart[at_node] == 0
+        return values
 
     def interpolation(self, s: np.ndarray) -> np.ndarray:
         """Weights (*s.shape, P): the polynomial of the piece that s is in, or at the end of."""
         s = _values_in(s, "positions between 0 and 1", lambda s: (s >= 0) & (s <= 1))
         flat, first = s.ravel(), 1 if self.sink else 0
-        found = np.zeros((flat.size, len(self)))
+        weights = np.zeros((flat.size, len(self)))
         pieces = np.maximum(np.searchsorted(self.breaks, flat, side="left") - 1, 0)
         for piece in np.unique(pieces):
-            mine = pieces == piece
+            inside = pieces == piece
             own = slice(first + piece * self.order, first + (piece + 1) * self.order)
-            found[mine, own] = self._lagrange(piece, flat[mine])
+            weights[inside, own] = self._lagrange(piece, flat[inside])
         if self.sink:
-            found[flat == 0] = np.eye(len(self))[0]
-        return found.reshape(*s.shape, -1)
+            weights[flat == 0] = np.eye(len(self))[0]
+        return weights.reshape(*s.shape, -1)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
         """n positions: the quantiles (i - 1/2)/n of the index, or independent ones, in order."""
@@ -230,21 +232,21 @@ class Positions(Index):
         return np.where(level <= self.sink, 0.0, (level - self.sink) / (1 - self.sink))
 
     def blocks(self, count: int) -> np.ndarray:
-        found, first = np.zeros((count, len(self))), 1 if self.sink else 0
+        weights, first = np.zeros((count, len(self))), 1 if self.sink else 0
         ends = np.linspace(0.0, 1.0, count + 1)
         if self.sink:
-            found[:, 0] = np.diff(np.minimum(ends, self.sink))
+            weights[:, 0] = np.diff(np.minimum(ends, self.sink))
         x, gauss = np.polynomial.legendre.leggauss(self.order)
-        places = self._at_level(ends)
-        for block, (begin, end) in enumerate(itertools.pairwise(places)):
+        edges = self._at_level(ends)
+        for block, (begin, end) in enumerate(itertools.pairwise(edges)):
             for piece in range(self.breaks.size - 1):
                 a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
-                if b - a > BESIDE:
+                if b - a > EDGE_ROUNDING:
                     s = a + (b - a) * (1 + x) / 2
                     own = slice(first + piece * self.order, first + (piece + 1) * self.order)
                     w = (1 - self.sink) * (b - a) * gauss / 2
-                    found[block, own] += w @ self._lagrange(piece, s)
-        return found / found.sum(axis=1, keepdims=True)
+                    weights[block, own] += w @ self._lagrange(piece, s)
+        return weights / weights.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
         """The largest of the last Legendre coefficients in s on any piece, of (..., P, K).
@@ -253,7 +255,7 @@ class Positions(Index):
         """
         first = 1 if self.sink else 0
         x, w = np.polynomial.legendre.leggauss(self.order)
-        l = np.arange(self.order - (2 if self.order >= FEW else 1), self.order)
+        l = np.arange(self.order - (2 if self.order >= FEW_NODES else 1), self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T
         pieces = values[..., first:, :].reshape(
@@ -263,33 +265,35 @@ class Positions(Index):
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
-        found = self._seen(causal, self.order)
+        influence = self._seen(causal, self.order)
         if causal.decay is not None:  # by two rules
-            found, coarse = (self._seen(causal, self.order + more) for more in (2 * MORE, MORE))
-            error, largest = np.abs(found - coarse).max(), np.abs(found).max()
-            if not error <= DECAYED * largest:
+            influence, coarse = (
+                self._seen(causal, self.order + more) for more in (2 * DECAY_NODES, DECAY_NODES)
+            )
+            error, largest = np.abs(influence - coarse).max(), np.abs(influence).max()
+            if not error <= DECAY_TOLERANCE * largest:
                 raise ValueError(
                     f"causal: decay cannot be integrated, two rules differ by {error:.1g}, of "
                     f"{largest:.1g} at most. It has to be smooth: a jump is a window."
                 )
         if mean:
-            seen = found.sum(axis=1, keepdims=True)
-            if not (seen > 0).all():
-                s = self.nodes[np.argmin(seen)]
+            sums = influence.sum(axis=1, keepdims=True)
+            if not (sums > 0).all():
+                s = self.nodes[np.argmin(sums)]
                 raise ValueError(
                     f"causal: position {s:g} sees nothing: decay is 0, or the window too short."
                 )
-            found /= seen
-        return found
+            influence /= sums
+        return influence
 
     def _seen(self, causal: Any, order: int) -> np.ndarray:
         """The integrals of `causal`, by a rule of some order on each piece.
 
         With a decay, which may be steep, on shorter and shorter pieces towards s.
         """
-        found, first = np.zeros((len(self),) * 2), 1 if self.sink else 0
+        influence, first = np.zeros((len(self),) * 2), 1 if self.sink else 0
         x, gauss = np.polynomial.legendre.leggauss(order)
-        places, gauss = (1 + x) / 2, gauss / 2
+        points, gauss = (1 + x) / 2, gauss / 2
         window = np.inf if causal.window is None else causal.window
         end_of_sink = self._end_of_sink(causal)
         for i, s in enumerate(self.nodes):
@@ -301,25 +305,25 @@ class Positions(Index):
             ):
                 a = max(self.breaks[piece], first_seen)
                 b = min(self.breaks[piece + 1], last_seen)
-                if b - a <= BESIDE * s:
+                if b - a <= EDGE_ROUNDING * s:
                     continue
                 edges = np.array([a, b])
                 if causal.decay is not None:
-                    edges = np.unique(np.append(b - (b - a) * DYADIC, b))
+                    edges = np.unique(np.append(b - (b - a) * DYADIC_EDGES, b))
                 lengths = np.diff(edges)[:, None]
-                tau = (edges[:-1, None] + lengths * places).ravel()
+                tau = (edges[:-1, None] + lengths * points).ravel()
                 own = slice(first + piece * self.order, first + (piece + 1) * self.order)
                 w = (lengths * gauss).ravel() * causal.weights(s - tau)
-                found[i, own] += (1 - self.sink) * w @ self._lagrange(piece, tau)
+                influence[i, own] += (1 - self.sink) * w @ self._lagrange(piece, tau)
             if self.sink and (s <= window or causal.sink is not None):
-                found[i, 0] = self.sink * causal.weights(np.array([s]))[0]
-        return found
+                influence[i, 0] = self.sink * causal.weights(np.array([s]))[0]
+        return influence
 
     def _end_of_sink(self, causal: Any) -> float:
-        """The position up to which all is seen, whatever the window is."""
+        """The position up to which all tokens are visible, whatever the window is."""
         if causal.sink is None:
             return 0.0
-        if causal.sink < self.sink - ROUNDED:
+        if causal.sink < self.sink - SINK_ROUNDING:
             raise ValueError(
                 f"causal: the atom at s = 0 has the mass {self.sink:g} and is seen as a whole; "
                 f"sink = {causal.sink:g} is less. Use Causal(sink={self.sink:g}) or more."
@@ -388,7 +392,12 @@ class NormalIndex(Index):
     centre: float = 0.0
 
     def validate(self) -> None:
-        fitting("count", self.count, f"at most {HERMITE} nodes", self.count <= HERMITE)
+        fitting(
+            "count",
+            self.count,
+            f"at most {MOST_HERMITE_NODES} nodes",
+            self.count <= MOST_HERMITE_NODES,
+        )
 
     @cached_property
     def _rule(self) -> tuple[np.ndarray, np.ndarray]:
@@ -404,11 +413,11 @@ class NormalIndex(Index):
         return self._rule[1]
 
 
-def _values_in(s: Any, wanted: str, known: Callable[[np.ndarray], Any]) -> np.ndarray:
+def _values_in(s: Any, wanted: str, allowed: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Values of an index, one or more, as an array; TypeError or ValueError for others."""
     values, wanted = real_array("s", s), f"{wanted}, or an array of them"
     fitting("s", s, wanted, plain_array("s", s).dtype != bool, TypeError)
-    fitting("s", s, wanted, values.size > 0 and known(values).all())
+    fitting("s", s, wanted, values.size > 0 and allowed(values).all())
     return values
 
 

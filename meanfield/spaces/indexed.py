@@ -19,11 +19,12 @@ from ..core.errors import MeanfieldError
 from ..states.contract import Arrays, member_dims
 from ..states.tokens import Tokens
 from .contract import Space, read_only
-from .density import COMPUTED, Density
+from .density import Density
 from .index import Index
+from .validity import NEGATIVE_SHARE, expanded
 
-ROUNDS = 1000  # of proposals until all tokens are drawn
-ENOUGH = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
+PROPOSAL_ROUNDS = 1000  # of proposals until all tokens are drawn
+RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
 
 
 class IndexedSpace(Space):
@@ -42,7 +43,7 @@ class IndexedSpace(Space):
     slice_space: Any = None
     index: Any = None
 
-    def __init__(self, slice_space: Space, index: Index):
+    def __init__(self, slice_space: Space, index: Index) -> None:
         space = slice_space
         product = isinstance(space, IndexedSpace)
         a_space = isinstance(space, Space) and not product
@@ -66,13 +67,13 @@ class IndexedSpace(Space):
         )
 
     def split(self, flat: np.ndarray) -> np.ndarray:
-        """What is held at the nodes, (..., P, K), of (..., P K)."""
+        """Numbers by node, (..., P, K), from (..., P K)."""
         count = len(self.index)
         return flat.reshape(*flat.shape[:-1], count, flat.shape[-1] // count)
 
     @staticmethod
     def joined(each: np.ndarray) -> np.ndarray:
-        """(..., P K) of (..., P, K)."""
+        """Numbers (..., P K) from those by node, (..., P, K)."""
         return each.reshape(*each.shape[:-2], -1)
 
     def slice_at(self, coefficients: np.ndarray, s: Any) -> np.ndarray:
@@ -81,8 +82,8 @@ class IndexedSpace(Space):
         By the polynomial of the piece in which s lies, at a break that on its left.
         """
         each, weights = self.split(coefficients), self.index.interpolation(s)
-        found = np.tensordot(each, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
-        return np.moveaxis(found, each.ndim - 2, -1)
+        slices = np.tensordot(each, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
+        return np.moveaxis(slices, each.ndim - 2, -1)
 
     def mean_slice(self, coefficients: np.ndarray) -> np.ndarray:
         """int mu_s dm(s), (*ensemble, K), of coefficients (*ensemble, P K)."""
@@ -119,7 +120,7 @@ class IndexedSpace(Space):
         )
 
     def negative_mass(self, values: np.ndarray) -> np.ndarray:
-        """The largest of a slice."""
+        """The largest negative mass of a slice."""
         return self.slice_space.negative_mass(self.split(values)).max(axis=-1)
 
     def dirac(self, degree: int) -> float:
@@ -144,7 +145,7 @@ class IndexedSpace(Space):
         return self.joined(self.slice_space.to_coefficients(self.split(values)))
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """That of the marginal law of the points."""
+        """The moment of the marginal law of the points."""
         return self.slice_space.moment(self.split(coefficients), k) @ self.index.weights
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
@@ -201,7 +202,7 @@ class Indexed(Density):
         "weight": "share of the index",
     }
 
-    def __init__(self, space: Any, coefficients: Any):
+    def __init__(self, space: Any, coefficients: Any) -> None:
         product = isinstance(space, IndexedSpace)
         wanted = "a product of a space and an index: use circle.indexed(f, index)"
         fitting("space", space, wanted, product, TypeError)
@@ -219,8 +220,8 @@ class Indexed(Density):
         arguments = [argument.copy() for argument in space.arguments.values()]
         nodes = index.nodes.reshape(-1, 1)
         what = f"f({', '.join([index.label, *space.arguments])})"
-        given = called(f, f"a function {what}", nodes.copy(), *arguments)
-        values = real_array(f"The values {what}", given)
+        returned = called(f, f"a function {what}", nodes.copy(), *arguments)
+        values = real_array(f"The values {what}", returned)
         shape = (len(index), space.weights.size)
         try:
             values = np.broadcast_to(values, shape)
@@ -229,18 +230,8 @@ class Indexed(Density):
                 f"{what} is called with the index (P, 1) and arguments (N,), and must return their "
                 f"common shape {shape}; got {values.shape}. Write it with numpy functions."
             ) from None
-        with np.errstate(over="ignore", invalid="ignore"):
-            mass = values @ space.weights
-        if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
-            raise ValueError(
-                "Densities need finite values >= 0, not all zero for any index; "
-                f"{what} has minimum {np.min(values)} and "
-                f"{np.count_nonzero(~np.isfinite(values))} values that are not finite."
-            )
-        coefficients = space.to_coefficients(values / mass[:, None])
-        coefficients[:, 0] = 1
-        missed = space.missed_by_grid(f, coefficients, mass[:, None], nodes)
-        return cls(product, coefficients.ravel()).warn_if_unresolved(missed=missed)
+        coefficients, missed = expanded(space, f, values, what, nodes)
+        return cls(product, product.joined(coefficients)).warn_if_unresolved(missed=missed)
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
@@ -298,11 +289,11 @@ class Indexed(Density):
 
     @property
     def resolved(self) -> bool:
-        """Whether `index_tail` is at most 1e-3, of all members.
+        """True if `index_tail` is at most 1e-3, for all members.
 
-        A fixed number: nodes are those that were given, whereas rtol is of time and degree.
+        A fixed bound: rtol is for times and degrees, whereas the nodes are chosen once.
         """
-        return bool((self.index_tail <= ENOUGH).all())
+        return bool((self.index_tail <= RESOLVED_INDEX_TAIL).all())
 
     def at_position(self, s: Any) -> Density:
         """The density at index s, or an ensemble (*ensemble, *s.shape) of them.
@@ -329,7 +320,7 @@ class Indexed(Density):
         return self.slices.at(points)
 
     def as_measure(self) -> Density:
-        """What distances compare: the marginal law of the points."""
+        """The marginal law of the points, which distances compare."""
         return self.marginal()
 
     def blocks(self, count: int) -> Density:
@@ -363,7 +354,7 @@ class Indexed(Density):
         if self.shape:
             raise ValueError("Sample the members of an ensemble one by one: state[i].sample(n).")
         n, ordered, rng = whole_number("n", n), boolean("ordered", ordered), generator(rng)
-        self.checked_positive(COMPUTED)
+        self.checked_positive(NEGATIVE_SHARE)
         check_memory(f"n = {n} tokens", (8, n, self.dimension), "n")
         return Tokens(self.drawn_at(self.index.drawn(n, None if ordered else rng), rng))
 
@@ -374,43 +365,43 @@ class Indexed(Density):
         taken with the probability that mu_s has of it.
         """
         weights = self.index.interpolation(s)
-        found, left = np.empty((s.size, self.dimension)), np.arange(s.size)
-        for _ in range(ROUNDS):
+        result, left = np.empty((s.size, self.dimension)), np.arange(s.size)
+        for _ in range(PROPOSAL_ROUNDS):
             if not left.size:
-                return found
+                return result
             size = np.abs(weights[left])
             level = rng.random(left.size) * size.sum(axis=1)
             node = (size.cumsum(axis=1) < level[:, None]).sum(axis=1)
             node = np.minimum(node, len(self.index) - 1)
             points = np.empty((left.size, self.dimension))
             for j in np.unique(node):
-                mine = node == j
-                points[mine] = self.slice_space.sample(self.each[j], int(mine.sum()), rng)
+                chosen = node == j
+                points[chosen] = self.slice_space.sample(self.each[j], int(chosen.sum()), rng)
             values = self._values_at(points, weights[left])
             lowest = float((values[:, 0] / values[:, 1]).min())
-            if lowest < -COMPUTED:
+            if lowest < -NEGATIVE_SHARE:
                 raise ValueError(
                     f"A density between nodes is negative, {lowest:.2g} of those at the nodes: it "
                     "varies too fast in the index. Use more nodes."
                 )
             accepted = rng.random(left.size) * values[:, 1] <= values[:, 0]
-            found[left[accepted]] = points[accepted]
+            result[left[accepted]] = points[accepted]
             left = left[~accepted]
         raise MeanfieldError(
-            f"{left.size} tokens were not drawn in {ROUNDS} rounds: the densities differ too much "
-            "between neighbouring nodes. Use more nodes."
+            f"{left.size} tokens were not drawn in {PROPOSAL_ROUNDS} rounds: the densities differ "
+            "too much between neighbouring nodes. Use more nodes."
         )
 
     def _values_at(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """sum_j l_j mu_j and sum_j |l_j| mu_j at points (n, d), of weights (n, P): (n, 2)."""
-        found = np.zeros((len(points), 2))
+        sums = np.zeros((len(points), 2))
         used = weights != 0
         for j in np.flatnonzero(used.any(axis=0)):
-            mine = used[:, j]
-            values = np.maximum(self.slice_space.at(self.each[j], points[mine]), 0.0)
-            own = weights[mine, j]
-            found[mine] += np.stack([own * values, np.abs(own) * values], axis=1)
-        return found
+            chosen = used[:, j]
+            values = np.maximum(self.slice_space.at(self.each[j], points[chosen]), 0.0)
+            factors = weights[chosen, j]
+            sums[chosen] += np.stack([factors * values, np.abs(factors) * values], axis=1)
+        return sums
 
     # Files ---------------------------------------------------------------------------------
 
@@ -420,8 +411,8 @@ class Indexed(Density):
         return f"Indexed({self.space!r}{ensemble}, spectral tail {tails})"
 
     def facts(self) -> dict[str, str]:
-        found = super().facts()
-        return {**found, self.index.label: f"{len(self.index)} nodes, {self.index!r}"}
+        rows = super().facts()
+        return {**rows, self.index.label: f"{len(self.index)} nodes, {self.index!r}"}
 
     @property
     def size_in_words(self) -> str:
@@ -447,8 +438,8 @@ class Indexed(Density):
 
     @classmethod
     def stacked(cls, states: Any) -> Arrays:
-        found = super().stacked(states)
-        return {**found, "weight": states[0].arrays()["weight"]}
+        arrays = super().stacked(states)
+        return {**arrays, "weight": states[0].arrays()["weight"]}
 
     @classmethod
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Any]:

@@ -35,7 +35,7 @@ class _ByNodes(Transport):
         C.
     """
 
-    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray):
+    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray) -> None:
         self._inner, self.time = list(inner), inner[0].time
         called = [(one.address, one.context) for one in self._inner]
         self._shared: dict[str, Any] = {
@@ -51,7 +51,7 @@ class _ByNodes(Transport):
     def _forward(self, rows: int) -> Record:
         """The record of `_tangents`, for a state and rows - 1 tangents of it."""
         influence, size = self._shared["influence"], self._shared["size"]
-        return TANGENTS.filled(
+        return NODE_TANGENTS.filled(
             **self._shared,
             ranges=_ranges(influence),
             pairs=aligned(rows, 2, size),
@@ -69,7 +69,7 @@ class IndexedTransport(_ByNodes):
     members : int
     """
 
-    def __init__(self, inner: Transport, influence: np.ndarray, members: int):
+    def __init__(self, inner: Transport, influence: np.ndarray, members: int) -> None:
         modes = inner._shape[1]
         super().__init__([inner], modes * np.dtype(inner.dtype).itemsize // 8, influence)
         self.degree, self.points, self.dtype = inner.degree, inner.points, inner.dtype
@@ -88,7 +88,9 @@ class IndexedTangents(_ByNodes):
         1 + p.
     """
 
-    def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int):
+    def __init__(
+        self, inner: Sequence[Transport], size: int, influence: np.ndarray, rows: int
+    ) -> None:
         super().__init__(inner, size, influence)
         self._enter(_tangents, self._forward(rows))
 
@@ -105,15 +107,11 @@ class IndexedAdjoint(_ByNodes):
     """
 
     def __init__(
-        self,
-        inner: Sequence[Transport],
-        size: int,
-        influence: np.ndarray,
-        weights: np.ndarray,
+        self, inner: Sequence[Transport], size: int, influence: np.ndarray, weights: np.ndarray,
         parameters: int,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__(inner, size, influence)
-        record = ADJOINT.filled(
+        record = NODE_ADJOINT.filled(
             **self._shared,
             parameters=parameters,
             back=weights[:, None] * influence / weights,
@@ -124,24 +122,24 @@ class IndexedAdjoint(_ByNodes):
         self._enter(_adjoint, record)
 
 
-SHARED: dict[str, Field] = {
+NODE_FIELDS: dict[str, Field] = {
     "size": int,
     "called": integers("inner", 2),
     "influence": floats("count", "count"),
 }
-TANGENTS = Layout(
+NODE_TANGENTS = Layout(
     "IndexedTangents",
     {
-        **SHARED,
+        **NODE_FIELDS,
         "ranges": integers("count", 2),  # see `_ranges`
         "pairs": floats("rows", 2, "size"),
         "change": floats("rows", "size"),
     },
 )
-ADJOINT = Layout(
+NODE_ADJOINT = Layout(
     "IndexedAdjoint",
     {
-        **SHARED,
+        **NODE_FIELDS,
         "parameters": int,
         "back": floats("count", "count"),
         "weights": floats("count"),
@@ -149,7 +147,7 @@ ADJOINT = Layout(
         "pulled": floats("floats"),
     },
 )
-_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+_tangents_at, _adjoint_at = NODE_TANGENTS.at, NODE_ADJOINT.at
 
 
 def _ranges(influence: np.ndarray) -> np.ndarray:
@@ -161,7 +159,7 @@ def _ranges(influence: np.ndarray) -> np.ndarray:
 
 
 @CompiledFunction
-def _tangents(context, member, source, target):
+def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     count, size, rows, inner = record.count, record.size, record.rows, record.inner
     states = float_array(source, (rows, count, size))
@@ -184,7 +182,7 @@ def _tangents(context, member, source, target):
 
 
 @CompiledFunction
-def _adjoint(context, member, source, target):
+def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     count, size, parameters, inner = record.count, record.size, record.parameters, record.inner
     states = float_array(source, (2, count, size))
@@ -214,7 +212,7 @@ def _adjoint(context, member, source, target):
 
 
 @njit(**INNER)
-def _add(total, factor, row):
+def _add(total: np.ndarray, factor: float, row: np.ndarray) -> None:
     """total += factor row."""
     for k in range(total.size):
         total[k] += factor * row[k]

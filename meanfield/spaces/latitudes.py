@@ -5,6 +5,7 @@ S^(d-1) have the order m = 0 only.
 """
 
 from math import lgamma
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from ..core.cached import cached_property
 from ..core.checks import check_memory
 from ..lowlevel import legendre
 from ..lowlevel.compilation import njit
-from ..lowlevel.legendre import BLOCK, RULES, analyse, fold, rules_at, synthesise, unfold
-from ..lowlevel.records import Record, numbers_at
+from ..lowlevel.legendre import BLOCK, RULES, analyse, fold, synthesise, unfold
+from ..lowlevel.records import Field, Layout, Record, floats, numbers_at
 from ..lowlevel.simd import LANES, aligned
 from .contract import read_only
 
-NEGLIGIBLE = 2.0**-60
+NEGLIGIBLE_LEGENDRE = 2.0**-60
 
 
 class Latitudes:
@@ -45,7 +46,7 @@ class Latitudes:
         below 2^-60 there. It is a multiple of 8 and does not fall with the order.
     """
 
-    def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3):
+    def __init__(self, half: int, degree: int, orders: int = 0, dimension: int = 3) -> None:
         sizes = (5, orders + 1, half)
         check_memory(f"{half} latitudes for functions of degree {degree}", sizes, "degree")
         nodes, weights = legendre.gauss(2 * half, dimension)
@@ -87,18 +88,18 @@ class Latitudes:
         return squares, start
 
     def rules(self, start: np.ndarray | None = None) -> Record:
-        """The record that `synthesise` and `analyse` take, with scratch memory of its own.
+        """The record that `synthesise` and `analyse` take, with scratch memory of its start_values.
 
         `start` are other functions than p_m to begin with, (orders + 1, latitudes).
         """
-        squares, own = self._padded
+        squares, start_values = self._padded
         if start is not None:
-            own = aligned(*own.shape)
-            own[: len(start), : start.shape[1]] = start
+            start_values = aligned(*start_values.shape)
+            start_values[: len(start), : start.shape[1]] = start
         return RULES.filled(
             width=squares.size,
             squares=squares,
-            start=own,
+            start=start_values,
             ladder=self.ladder,
             steps=self.ladder.shape[1],
             first=self.first,
@@ -121,24 +122,40 @@ class Latitudes:
         """Weights of `nodes`, of sum 1."""
         return read_only(np.concatenate([self.weights, self.weights[::-1]]))
 
+    def values(self) -> dict[str, Any]:
+        """The values of LATITUDE_FIELDS, with scratch memory of their own."""
+        pairs, rules = self.pairs(0), self.rules()
+        folded = aligned(8, pairs)
+        return {
+            "x": self.x,
+            "rules": rules,
+            "products": aligned(8, rules.width),
+            "folded": folded[:4],
+            "unfolded": folded.reshape(pairs, 8),
+            "series": aligned(2, 4 * pairs + 8),
+        }
+
+    def _record(self) -> Record:
+        values = self.values()
+        sums, sizes = aligned(4, values["rules"].width), (self.degree, self.orders + 1)
+        return SUMS.filled(**values, sums=sums, degree=sizes[0], orders=sizes[1])
+
     def synthesis(self, series: np.ndarray, columns: int) -> np.ndarray:
         """Sums over degrees, (members, modes) to (members, 2 half, columns >= orders + 1)."""
         sums = np.zeros((len(series), self.nodes.size, columns), dtype=complex)
-        rules = self.rules()
-        shape = self.first.size, self.degree, rules.width
-        for coefficients, found in zip(series, sums, strict=True):
+        record = self._record()
+        for coefficients, target in zip(series, sums, strict=True):
             parts = np.array(coefficients, dtype=complex).view(float)  # one type: not read-only
-            _synthesise_all(self.x, rules.address, shape, parts, found)
+            _synthesise_all(record.address, parts, target)
         return sums
 
     def analysis(self, functions: np.ndarray) -> np.ndarray:
         """Projections of f_m at `nodes`, (members, 2 half, orders + 1), to (members, modes)."""
         modes = sum(self.degree + 1 - m for m in range(self.orders + 1))
         series = np.empty((len(functions), modes), dtype=complex)
-        rules, weights = self.rules(), self.node_weights[:, None]
-        shape = self.degree, rules.width
-        for function, found in zip(functions, series, strict=True):
-            _analyse_all(self.x, rules.address, shape, function * weights, found)
+        record, weights = self._record(), self.node_weights[:, None]
+        for function, target in zip(functions, series, strict=True):
+            _analyse_all(record.address, function * weights, target)
         return series
 
     def _first_seen(self) -> np.ndarray:
@@ -156,33 +173,46 @@ class Latitudes:
 
 
 def aligned_copy(array: np.ndarray) -> np.ndarray:
-    """The same array of floats, with memory as in `aligned`."""
+    """A copy of an array of floats, with memory as in `aligned`."""
     copy = aligned(*array.shape)
     copy[...] = array
     return copy
 
 
 @njit(cache=True)
-def _back_to(at, x, start, e):
+def _back_to(at: int, x: np.ndarray, start: np.ndarray, e: np.ndarray) -> int:
     """The first latitude before `at` from which on some |p_l| is more than negligible."""
     for j in range(at - 1, -1, -1):
         before, p, i = 0.0, start[j], 0
-        while abs(p) <= NEGLIGIBLE and i < e.size - 2:
+        while abs(p) <= NEGLIGIBLE_LEGENDRE and i < e.size - 2:
             before, p = p, (x[j] * p - e[i] * before) / e[i + 1]
             i += 1
-        if abs(p) <= NEGLIGIBLE:
+        if abs(p) <= NEGLIGIBLE_LEGENDRE:
             return j + 1
     return 0
 
 
+LATITUDE_FIELDS: dict[str, Field] = {
+    "x": floats("half"),
+    "rules": RULES,
+    "products": floats(8, "width"),  # what `analyse` takes
+    **{"folded": floats(4, "pairs"), "unfolded": floats("pairs", 8)},  # in the same memory
+    "series": floats(2, "series_size"),
+}
+SUMS = Layout(
+    "LatitudeSums", {**LATITUDE_FIELDS, "sums": floats(4, "width"), "degree": int, "orders": int}
+)
+_sums_at = SUMS.at
+
+
 @njit(cache=True)
-def _synthesise_all(x, address, shape, coefficients, spectrum):
-    orders, degree, width = shape
-    rules, last, begin = rules_at(address), len(spectrum) - 1, 0
-    sums, folded = np.zeros((4, width)), np.zeros((4, degree // 2 + 1 + BLOCK))
+def _synthesise_all(address: int, coefficients: np.ndarray, spectrum: np.ndarray) -> None:
+    record = _sums_at(address)
+    x, rules, sums, folded = record.x, record.rules, record.sums, record.folded
+    last, begin = len(spectrum) - 1, 0
     first = numbers_at(rules.first, 0, 0)
-    for m in range(orders):
-        count = degree + 1 - m
+    for m in range(record.orders):
+        count = record.degree + 1 - m
         n = fold(m, rules, coefficients[2 * begin :], count, folded)
         begin += count
         synthesise(m, rules, folded, n, sums)
@@ -192,21 +222,20 @@ def _synthesise_all(x, address, shape, coefficients, spectrum):
 
 
 @njit(cache=True)
-def _analyse_all(x, address, shape, spectrum, coefficients):
-    (degree, width), rules = shape, rules_at(address)
-    values, folded = np.zeros((8, width)), np.zeros((degree // 2 + 1 + BLOCK, 8))
-    series = np.empty(2 * degree + 4)
-    last, begin = len(spectrum) - 1, 0
-    for m in range(spectrum.shape[1]):
-        count = degree + 1 - m
+def _analyse_all(address: int, spectrum: np.ndarray, coefficients: np.ndarray) -> None:
+    record = _sums_at(address)
+    x, rules, values, unfolded = record.x, record.rules, record.products, record.unfolded
+    series, last, begin = record.series[0], len(spectrum) - 1, 0
+    for m in range(record.orders):
+        count = record.degree + 1 - m
         pairs = (count + 1) // 2
         for j in range(x.size):
             plus = spectrum[j, m] + spectrum[last - j, m]
             minus = x[j] * (spectrum[j, m] - spectrum[last - j, m])
             values[0, j], values[1, j] = plus.real, plus.imag
             values[4, j], values[5, j] = minus.real, minus.imag
-        analyse(m, rules, values, folded, (pairs + 1) // 2 * 2)
-        unfold(m, rules, folded, pairs, series)
+        analyse(m, rules, values, unfolded, (pairs + 1) // 2 * 2)
+        unfold(m, rules, unfolded, pairs, series)
         for i in range(count):
             coefficients[begin + i] = complex(series[2 * i], series[2 * i + 1])
         begin += count
@@ -233,7 +262,10 @@ def sample_heights(coefficients: np.ndarray, dimension: int, level: np.ndarray) 
 
 
 @njit(cache=True, error_model="numpy")
-def _add_below(x, rho, e, dimension, coefficients, below):
+def _add_below(
+    x: np.ndarray, rho: np.ndarray, e: np.ndarray, dimension: int, coefficients: np.ndarray,
+    below: np.ndarray,
+) -> None:  # fmt: skip
     """Add int_{-1}^x sum_{l > 0} c_l p_l rho dx = -sum c_l (1 - x^2) p_l' rho / (l (l + d - 2)).
 
     rho is the density of <token, e_d> when the token is uniform.

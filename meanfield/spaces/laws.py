@@ -18,11 +18,12 @@ from ..core.kinds import Kind
 from ..states import Start, Tokens
 from .characteristics import Characteristics
 from .contract import Space
-from .density import COMPUTED, Density
+from .density import Density
 from .index import Index as SequenceIndex
 from .index import Positions
 from .indexed import Indexed, IndexedSpace
 from .samples import principal_circle, principal_sphere
+from .validity import NEGATIVE_SHARE
 
 Degrees = Annotated[Any, Many(NATURAL)]
 
@@ -58,15 +59,15 @@ class DensityLaw(Law):
             density = self.density(space)
         except TypeError as error:  # an axis, on a space that has one only
             raise ValueError(f"{name} on {space!r}: {error}") from error
-        return density.checked_positive(COMPUTED)
+        return density.checked_positive(NEGATIVE_SHARE)
 
 
 class _OfMethod(DensityLaw):
     """A law whose parameters are arguments of its method; those that are None are left out."""
 
     def density(self, space: Any) -> Density:
-        given = {name: value for name, value in self.described.items() if value is not None}
-        return getattr(space, self.method)(**given)
+        arguments = {name: value for name, value in self.described.items() if value is not None}
+        return getattr(space, self.method)(**arguments)
 
 
 class Uniform(_OfMethod):
@@ -306,10 +307,10 @@ class AlongIndex(Law):
         at = np.linspace(begin, end, len(self.laws)) if self.at is None else self.at
         each = Density.stack(_densities("laws", self.laws, space)).coefficients
         hats = [np.interp(index.nodes, at, row) for row in np.eye(len(at))]
-        found = np.einsum("lp,lk->pk", hats, each)
+        coefficients = np.einsum("lp,lk->pk", hats, each)
         product = IndexedSpace(self.laws[0].begin(space).space, index)
-        densities = Indexed(product, product.joined(found))
-        densities.checked_positive(COMPUTED)
+        densities = Indexed(product, product.joined(coefficients))
+        densities.checked_positive(NEGATIVE_SHARE)
         return densities
 
     def _index(self) -> SequenceIndex:
@@ -390,13 +391,13 @@ def _check_entries(name: str, entries: Sequence[Any]) -> None:
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
     """The densities of several laws; errors say of which entry of the parameter `name`."""
-    found = []
+    densities = []
     for i, law in enumerate(laws):
         try:
-            found.append(law.begin(space))
+            densities.append(law.begin(space))
         except REFUSED as error:
             raise ValueError(f"{name}[{i}]: {error}") from error
-    return found
+    return densities
 
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:

@@ -38,7 +38,9 @@ class Tables(NamedTuple):
 class _Linearised(Transport):
     """A map by the transforms of a space, from multipliers and their derivatives."""
 
-    def __init__(self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool):
+    def __init__(
+        self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool
+    ) -> None:
         normaliser, all_ = tables.normaliser, (tables, *changes)
         above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
         bands = space.bands(above)
@@ -69,32 +71,32 @@ class _Linearised(Transport):
         return aligned(rows, self.transforms.size)
 
 
-SHARED: dict[str, Field] = {
+LINEARISED_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("degree", "band", "components", "normalised", "pairs"), int),
     "transforms": FUNCTIONS,
     # Of W and of Z, for the floats of the coefficients, and their derivatives by parameters.
     **dict.fromkeys(("above", "below"), floats("tables", "floats")),
 }
-TANGENTS = Layout(
+LINEARISED_TANGENTS = Layout(
     "LinearisedTangents",
     {
-        **SHARED,
+        **LINEARISED_FIELDS,
         "which": integers("rows"),
         "moved": floats("floats"),
         "kept": floats("kept_rows", "size"),  # of u: its values, 1/B, dB/d(Z * u) / B, then v
         "values": floats("value_rows", "size"),  # of h: its values, A_h or the flux, B_h
     },
 )
-ADJOINT = Layout(
+LINEARISED_ADJOINT = Layout(
     "LinearisedAdjoint",
     {
-        **SHARED,
+        **LINEARISED_FIELDS,
         "parseval": floats("floats"),
         "work": floats(3, "floats"),
         "values": floats("value_rows", "size"),  # u, Z * u, the components of v and of grad l
     },
 )
-_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+_tangents_at, _adjoint_at = LINEARISED_TANGENTS.at, LINEARISED_ADJOINT.at
 
 
 class LinearisedTangents(_Linearised):
@@ -113,17 +115,13 @@ class LinearisedTangents(_Linearised):
     """
 
     def __init__(
-        self,
-        space: Space,
-        tables: Tables,
-        changes: Sequence[Tables],
-        parameters: Sequence[int],
+        self, space: Space, tables: Tables, changes: Sequence[Tables], parameters: Sequence[int],
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__(space, tables, changes, pairs)
         self._shape = 1, (1 + len(parameters)) * space.degrees.size
         components = self.transforms.components
-        record = TANGENTS.filled(
+        record = LINEARISED_TANGENTS.filled(
             **self._shared,
             which=np.array([-1, *parameters], dtype=np.int64),
             moved=np.zeros(self._floats),
@@ -142,9 +140,9 @@ class LinearisedAdjoint(_Linearised):
 
     def __init__(
         self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool = False
-    ):
+    ) -> None:
         super().__init__(space, tables, changes, pairs)
-        record = ADJOINT.filled(
+        record = LINEARISED_ADJOINT.filled(
             **self._shared,
             parseval=np.repeat(space.parseval, self._floats // space.degrees.size),
             work=np.zeros((3, self._floats)),
@@ -154,7 +152,7 @@ class LinearisedAdjoint(_Linearised):
 
 
 @CompiledFunction
-def _tangents(context, member, source, target):
+def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, rows, functions = (
@@ -209,7 +207,7 @@ def _tangents(context, member, source, target):
 
 
 @CompiledFunction
-def _adjoint(context, member, source, target):
+def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     modes, degree, size, components = record.floats, record.degree, record.size, record.components
     normalised, pairs, tables, functions = (

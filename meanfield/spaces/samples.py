@@ -1,6 +1,7 @@
 """Samples: checked, projected on a circle or a sphere, and the bandwidth of kernel estimates."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +10,11 @@ from ..core.checks import finite_array, fitting, path_of, real_array
 from ..states import Tokens
 from ..states.points import check_unit
 
-STAGES = 7
-UNIT, EQUAL = 1e-6, 1e-12  # of lengths and masses in a sample
+PLUG_IN_STAGES = 7
+SAMPLE_LENGTH_ERROR, SAMPLE_MASS_ERROR = 1e-6, 1e-12  # of lengths and masses in a sample
 
 
-def checked_sample(sample, dimension: int) -> np.ndarray:
+def checked_sample(sample: Any, dimension: int) -> np.ndarray:
     """Unit vectors (n, d) of a sample, a file of one, or tokens of equal masses; angles for d = 2.
 
     On the circle a sample may be angles (n,) in radians, and they are what is returned.
@@ -27,7 +28,7 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
     if isinstance(sample, str | Path):
         sample = read_numbers(path_of("sample", sample))
     if isinstance(sample, Tokens):
-        if np.ptp(sample.masses) > EQUAL:
+        if np.ptp(sample.masses) > SAMPLE_MASS_ERROR:
             raise ValueError(
                 f"estimate expects tokens of equal masses; got masses from {sample.masses.min():g} "
                 f"to {sample.masses.max():g}. Draw tokens by their masses first."
@@ -42,7 +43,7 @@ def checked_sample(sample, dimension: int) -> np.ndarray:
             "Tokens of higher dimension: see principal_circle and principal_sphere."
         )
     if not angles:
-        check_unit("A sample", sample, UNIT)
+        check_unit("A sample", sample, SAMPLE_LENGTH_ERROR)
     return np.arctan2(sample[:, 1], sample[:, 0]) if sample.shape[1:] == (2,) else sample
 
 
@@ -129,9 +130,9 @@ def _sheather_jones(angles: np.ndarray) -> float:
         return np.sum(weights * power[: kept.size]) / np.pi
 
     def excess(t: float) -> float:
-        norm = squared_norm(STAGES, t)
+        norm = squared_norm(PLUG_IN_STAGES, t)
         with np.errstate(divide="ignore", over="ignore"):  # no modes left: infinitely smooth
-            for stage in range(STAGES - 1, 1, -1):
+            for stage in range(PLUG_IN_STAGES - 1, 1, -1):
                 odd = np.prod(np.arange(1, 2 * stage, 2)) / np.sqrt(2 * np.pi)
                 constant = (1 + 0.5 ** (stage + 0.5)) / 3
                 width = (2 * constant * odd / np.float64(n * norm)) ** (2 / (3 + 2 * stage))
@@ -193,7 +194,7 @@ def principal_sphere(tokens: np.ndarray) -> np.ndarray:
     return _principal(tokens, 3, "principal_sphere")
 
 
-def _principal(tokens, count: int, name: str) -> np.ndarray:
+def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
     tokens = real_array("Tokens", tokens)
     wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
     fitting("tokens.shape", tokens.shape, wanted, fits)

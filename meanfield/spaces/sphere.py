@@ -1,5 +1,6 @@
 """The 2-sphere: coefficients c_lm = int conj(Y_lm) dmu of orders m >= 0."""
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -9,20 +10,20 @@ from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
-from .chart import Chart, Nodes, graded_rule
+from .chart import Multipliers, NodeChart, Nodes, graded_rule
 from .contract import Space, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
 from .sphere_rings import Rings
 from .sphere_transport import SphereTransport
-from .transforms import SphereTransforms
+from .transforms import SphereGridTransforms
 
 if TYPE_CHECKING:
     import pyshtools
 
 FEWEST_LONGITUDES = 32  # of the nodes of characteristics
-ALIKE = 1e-12  # multipliers of which one is a multiple of the other
+PROPORTIONAL = 1e-12  # multipliers of which one is a multiple of the other
 
 
 class Sphere(Space):
@@ -54,7 +55,7 @@ class Sphere(Space):
     largest_degree = 512
     halfway = True
 
-    def __init__(self, degree: int):
+    def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)
         what = f"degree = {self.degree}: a density and its values"
         check_memory(what, (50, self.degree + 1, self.degree + 1), "degree")
@@ -106,7 +107,7 @@ class Sphere(Space):
 
     # Densities -----------------------------------------------------------------------------
 
-    def zonal(self, coefficients, axis=(0.0, 0.0, 1.0)) -> Density:
+    def zonal(self, coefficients: Any, axis: Any = (0.0, 0.0, 1.0)) -> Density:
         """sum_l a_l P_l(<x, axis>) with Legendre polynomials, P_l(1) = 1, and a_0 = 1.
 
         Parameters
@@ -127,7 +128,7 @@ class Sphere(Space):
             "axis", axis, a / (2 * np.arange(self.degree + 1) + 1)
         ).checked_positive()
 
-    def von_mises_fisher(self, mean=(0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
+    def von_mises_fisher(self, mean: Any = (0.0, 0.0, 1.0), concentration: float = 0.0) -> Density:
         """concentration / sinh(concentration) exp(concentration <x, mean>).
 
         Parameters
@@ -139,7 +140,7 @@ class Sphere(Space):
         """
         return self._around("mean", mean, self._exponential(concentration, 0)).warn_if_unresolved()
 
-    def estimate(self, sample, bandwidth: float | None = None) -> Density:
+    def estimate(self, sample: Any, bandwidth: float | None = None) -> Density:
         """A smooth density from data: the empirical measure after a short heat flow.
 
             c_lm = e^{-l(l+1) bandwidth^2 / 2} (1/n) sum_j conj(Y_lm(x_j))
@@ -177,7 +178,7 @@ class Sphere(Space):
             bandwidth = cross_validated_bandwidth(power, len(points))
         return self._smoothed(modes, bandwidth).warn_if_unresolved()
 
-    def _around(self, name: str, axis, multipliers: np.ndarray) -> Density:
+    def _around(self, name: str, axis: Any, multipliers: np.ndarray) -> Density:
         """sum_l multipliers_l sum_m conj(Y_lm(axis)) Y_lm."""
         at_axis = sphere_points.harmonics_at(self.checked_point(axis, name), self.degree)
         return Density(self, multipliers[..., self.degrees] * np.conj(at_axis))
@@ -227,7 +228,7 @@ class Sphere(Space):
             return np.zeros(shape, dtype=complex)
         return coefficients[..., self.degrees == k] / np.sqrt(2 * k + 1)
 
-    def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Rotation by an orthogonal matrix (3, 3), or a scipy Rotation."""
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
         matrix = real_array("rotation", matrix)
@@ -242,13 +243,13 @@ class Sphere(Space):
 
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
         pairs = zip(points, masses, strict=True)
-        found = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
-        result = np.array(found)
+        series = [sphere_points.empirical_coefficients(*pair, self.degree) for pair in pairs]
+        result = np.array(series)
         result[:, 0] = masses.sum(axis=1)  # to rounding, as fast transforms are not
         return result
 
-    def chart(self, limit: np.ndarray) -> "SphereChart":
-        return SphereChart(self, limit)
+    def chart(self, limit: np.ndarray) -> "SphereNodeChart":
+        return SphereNodeChart(self, limit)
 
     @cached_property
     def rings(self) -> Rings:
@@ -270,14 +271,17 @@ class Sphere(Space):
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return self.rings.minus_divergence(field, self.degree)
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> SphereTransport:
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
+    ) -> SphereTransport:  # fmt: skip
         return SphereTransport(attraction, normaliser, members, pairs)
 
-    def transforms(self, points: int) -> SphereTransforms:
-        return SphereTransforms(self.degree, points)
+    def transforms(self, points: int) -> SphereGridTransforms:
+        return SphereGridTransforms(self.degree, points)
 
 
-class SphereChart(Chart):
+class SphereNodeChart(NodeChart):
     """Unit vectors: at first graded latitudes about the limit, times longitudes."""
 
     usual_nodes = 16384
@@ -309,7 +313,10 @@ class SphereChart(Chart):
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
         return sphere_points.empirical_coefficients(coordinates, masses, degree)
 
-    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
         degree = attraction.size - 1
         degrees = sphere_points.degrees_of(degree)
         moments = sphere_points.empirical_coefficients(coordinates, masses, degree)
@@ -320,67 +327,62 @@ class SphereChart(Chart):
         return velocity
 
     def velocity_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
-    ) -> tuple[np.ndarray, np.ndarray]:
-        given = coordinates, masses, changes, by_masses, multipliers, by_multipliers
-        v, found, _ = self.field_tangents(*given)
-        return v, found
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        arguments = coordinates, masses, changes, by_masses, multipliers, by_multipliers
+        v, by_v, _ = self.field_tangents(*arguments)
+        return v, by_v
 
     def field_tangents(
-        self,
-        coordinates,
-        masses,
-        changes,
-        by_masses,
-        multipliers,
-        by_multipliers,
-        accuracy: float = sphere_points.ACCURACY,
-        known: np.ndarray | None = None,
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+        accuracy: float = sphere_points.TRANSFORM_ACCURACY, velocity: np.ndarray | None = None,
         moments: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """As `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """The result of `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
 
-        `known` is the velocity, where it is, and `moments` are those of the measure, (modes,).
+        `velocity` and `moments`, those of the measure (modes,), are computed unless passed.
         """
         degree = multipliers[0].size - 1
         degrees = sphere_points.degrees_of(degree)
         attraction: Any
         normaliser: Any
-        places = sphere_points.Places(coordinates, degree, accuracy)
+        transforms = sphere_points.ScatteredTransforms(coordinates, degree, accuracy)
         attraction, normaliser = (m if m is None else m[degrees] for m in multipliers)
-        moments = places.moments(masses) if moments is None else moments
-        hessian = places.hessian(attraction * moments)
+        moments = transforms.moments(masses) if moments is None else moments
+        hessian = transforms.hessian(attraction * moments)
         level, tilt = np.empty(0), np.empty((0, 0))
         if normaliser is not None:
-            level = places.values(normaliser * moments)
-        if known is None:
-            gradient = places.gradient(attraction * moments)
+            level = transforms.values(normaliser * moments)
+        if velocity is None:
+            gradient = transforms.gradient(attraction * moments)
         else:
-            gradient = places.parts(known[None])[0] * (1.0 if normaliser is None else level)
+            gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
         if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            if np.ptp(ratio) <= ALIKE * np.abs(ratio).max():  # as of exponential kernels
+            if np.ptp(ratio) <= PROPORTIONAL * np.abs(ratio).max():  # as of exponential kernels
                 tilt = ratio[0] * gradient
             else:
-                tilt = places.gradient(normaliser * moments)
-        v, found = known, np.empty(changes.shape)
+                tilt = transforms.gradient(normaliser * moments)
+        v, by_v = velocity, np.empty(changes.shape)
         if v is None:
             v = np.empty(coordinates.shape)
-            sphere_points.embed_quotient(places.frame, gradient, level, v)
-        tangents = places.parts(changes) / places.frame[4]
+            sphere_points.embed_quotient(transforms.frame, gradient, level, v)
+        tangents = transforms.parts(changes) / transforms.frame[4]
         for a, dm in enumerate(by_masses):
-            moved = places.moment_changes(masses * tangents[a])
+            moved = transforms.moment_changes(masses * tangents[a])
             if dm.any():
-                moved = moved + places.moments(dm)
+                moved = moved + transforms.moments(dm)
             by_attraction, by_normaliser = by_multipliers[a]
-            dg = places.gradient(attraction * moved + by_attraction[degrees] * moments)
+            dg = transforms.gradient(attraction * moved + by_attraction[degrees] * moments)
             by_level = np.empty(0)
             if normaliser is not None:
-                by_level = places.values(normaliser * moved + by_normaliser[degrees] * moments)
+                by_level = transforms.values(normaliser * moved + by_normaliser[degrees] * moments)
             sphere_points.embed_change(
-                places.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, found[a]
+                transforms.frame, gradient, hessian, level, tilt, tangents[a], dg, by_level, by_v[a]
             )
-        return v, found, np.inf if normaliser is None else float(np.min(level))
+        return v, by_v, np.inf if normaliser is None else float(np.min(level))
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         along = np.einsum("nd,nd->n", coordinates, vectors)

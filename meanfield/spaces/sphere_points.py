@@ -15,8 +15,8 @@ from ..lowlevel.compilation import WITHIN, njit
 from ..lowlevel.legendre import recurrence
 from .latitudes import sample_heights
 
-ACCURACY = 1e-12
-TINY = 1e-150  # squares of smaller numbers underflow
+TRANSFORM_ACCURACY = 1e-12
+SMALLEST_RADIUS = 1e-150  # squares of smaller numbers underflow
 
 
 def orders_of(degree: int) -> np.ndarray:
@@ -27,17 +27,17 @@ def orders_of(degree: int) -> np.ndarray:
 @lru_cache(maxsize=16)
 def degrees_of(degree: int) -> np.ndarray:
     """The degree l of every coefficient."""
-    found = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
-    found.setflags(write=False)
-    return found
+    degrees = np.concatenate([np.arange(m, degree + 1) for m in range(degree + 1)])
+    degrees.setflags(write=False)
+    return degrees
 
 
 @lru_cache(maxsize=16)
 def factors(degree: int) -> np.ndarray:
-    """What coefficients are in units of those of ducc0, for every mode."""
-    found = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
-    found.setflags(write=False)
-    return found
+    """Coefficients of a function over those of ducc0, for every mode."""
+    ratios = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
+    ratios.setflags(write=False)
+    return ratios
 
 
 def _angles(points: np.ndarray) -> np.ndarray:
@@ -78,10 +78,10 @@ def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     )
 
 
-class Places:
+class ScatteredTransforms:
     """Unit vectors with their meridians: transforms of many series at the same points.
 
-    Vectors are told by their components to the south and to the east.
+    Vectors have components to the south and to the east.
 
     Parameters
     ----------
@@ -97,7 +97,9 @@ class Places:
         Cosine and sine of the longitudes; cosine and sine of the colatitudes; lengths.
     """
 
-    def __init__(self, points: np.ndarray, degree: int, accuracy: float = ACCURACY):
+    def __init__(
+        self, points: np.ndarray, degree: int, accuracy: float = TRANSFORM_ACCURACY
+    ) -> None:
         self.frame, angles = np.empty((5, len(points))), np.empty((len(points), 2))
         angles[:, 1] = np.arctan2(points[:, 1], points[:, 0])
         _write_frame(points, angles, self.frame)
@@ -114,7 +116,7 @@ class Places:
         return self._adjoint(vectors, spin=1, mode="DERIV1")
 
     def values(self, series: np.ndarray) -> np.ndarray:
-        """Those (n,) of a series (modes,)."""
+        """Values (n,) of a series (modes,)."""
         return self._synthesis(series, spin=0)[0]
 
     def gradient(self, series: np.ndarray) -> np.ndarray:
@@ -135,9 +137,9 @@ class Places:
 
     def parts(self, vectors: np.ndarray) -> np.ndarray:
         """The parts (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
-        found = np.empty((len(vectors), 2, self.frame.shape[1]))
-        _write_parts(self.frame, vectors, found)
-        return found
+        parts = np.empty((len(vectors), 2, self.frame.shape[1]))
+        _write_parts(self.frame, vectors, parts)
+        return parts
 
     def _synthesis(self, series: np.ndarray, **kind: Any) -> np.ndarray:
         from ducc0.sht import synthesis_general
@@ -152,14 +154,14 @@ class Places:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_frame(points, angles, frame):
-    """Fill `Places.frame`, and turn longitudes of angles (n, 2) into [0, 2 pi)."""
+def _write_frame(points: np.ndarray, angles: np.ndarray, frame: np.ndarray) -> None:
+    """Fill `ScatteredTransforms.frame`, and turn longitudes of angles (n, 2) into [0, 2 pi)."""
     for i in range(len(points)):
         x, y, z = points[i, 0], points[i, 1], points[i, 2]
         across = np.sqrt(x * x + y * y)
         length = np.sqrt(across * across + z * z)
         phi = angles[i, 1]
-        if across > TINY:
+        if across > SMALLEST_RADIUS:
             frame[0, i], frame[1, i] = x / across, y / across
         else:
             frame[0, i], frame[1, i] = np.cos(phi), np.sin(phi)
@@ -168,17 +170,19 @@ def _write_frame(points, angles, frame):
 
 
 @njit(cache=True, nogil=True)
-def _write_parts(frame, vectors, found):
+def _write_parts(frame: np.ndarray, vectors: np.ndarray, parts: np.ndarray) -> None:
     for a in range(len(vectors)):
         for i in range(vectors.shape[1]):
             cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
             x, y, z = vectors[a, i, 0], vectors[a, i, 1], vectors[a, i, 2]
-            found[a, 0, i] = height * (x * cosine + y * sine) - radius * z
-            found[a, 1, i] = y * cosine - x * sine
+            parts[a, 0, i] = height * (x * cosine + y * sine) - radius * z
+            parts[a, 1, i] = y * cosine - x * sine
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def embed_quotient(frame, gradient, level, velocity):
+def embed_quotient(
+    frame: np.ndarray, gradient: np.ndarray, level: np.ndarray, velocity: np.ndarray
+) -> None:
     """Fill velocities (n, 3), the gradient (2, n) over the level (n,), which may be empty."""
     for i in range(len(velocity)):
         part = 1.0 / level[i] if level.size > 0 else 1.0
@@ -186,11 +190,15 @@ def embed_quotient(frame, gradient, level, velocity):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by_level, change):
+def embed_change(
+    frame: np.ndarray, gradient: np.ndarray, hessian: tuple[np.ndarray, np.ndarray],
+    level: np.ndarray, tilt: np.ndarray, vectors: np.ndarray, by_gradient: np.ndarray,
+    by_level: np.ndarray, change: np.ndarray,
+) -> None:  # fmt: skip
     """Fill the change (n, 3) of what `embed_quotient` gives along tangent vectors (2, n).
 
     `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points;
-    the Hessian is that of `Places`.
+    the Hessian is that of `ScatteredTransforms`.
     """
     trace, apart = hessian
     for i in range(len(change)):
@@ -209,7 +217,9 @@ def embed_change(frame, gradient, hessian, level, tilt, vectors, by_gradient, by
 
 
 @njit(**WITHIN, error_model="numpy")
-def _embed(frame, i, south, east, outwards, vector):
+def _embed(
+    frame: np.ndarray, i: int, south: float, east: float, outwards: float, vector: np.ndarray
+) -> None:
     """A vector (3,) of components to the south, to the east and away from the centre."""
     cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
     level = south * height + outwards * radius
@@ -221,7 +231,9 @@ def _embed(frame, i, south, east, outwards, vector):
 def _general(alm: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
     from ducc0.sht import synthesis_general
 
-    return synthesis_general(alm=alm, loc=loc, lmax=degree, epsilon=ACCURACY, nthreads=1, **kind)
+    return synthesis_general(
+        alm=alm, loc=loc, lmax=degree, epsilon=TRANSFORM_ACCURACY, nthreads=1, **kind
+    )
 
 
 def _synthesis(series: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
@@ -237,7 +249,7 @@ def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) 
         loc=_angles(points),
         spin=0,
         lmax=degree,
-        epsilon=ACCURACY,
+        epsilon=TRANSFORM_ACCURACY,
         nthreads=1,
     )[0]
     return alm * factors(degree)
@@ -290,7 +302,10 @@ def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True, error_model="numpy")
-def _sample_longitudes(coefficients, degree, a, b, heights, levels, points):
+def _sample_longitudes(
+    coefficients: np.ndarray, degree: int, a: np.ndarray, b: np.ndarray, heights: np.ndarray,
+    levels: np.ndarray, points: np.ndarray,
+) -> None:  # fmt: skip
     series, p = np.empty(degree + 1, dtype=np.complex128), np.empty(coefficients.size)
     for i in range(len(levels)):
         z = heights[i]
@@ -313,7 +328,9 @@ def _sample_longitudes(coefficients, degree, a, b, heights, levels, points):
 
 
 @njit(cache=True, error_model="numpy")
-def _legendre_at(z, sine, degree, a, b, values):
+def _legendre_at(
+    z: float, sine: float, degree: int, a: np.ndarray, b: np.ndarray, values: np.ndarray
+) -> None:
     """p_l of every order at one height, in the order of the coefficients."""
     start, begin = 1.0, 0
     for m in range(degree + 1):
@@ -327,7 +344,7 @@ def _legendre_at(z, sine, degree, a, b, values):
 
 
 @njit(cache=True, error_model="numpy")
-def _before(series, phi):
+def _before(series: np.ndarray, phi: float) -> float:
     """int_0^phi of sum_m 2 Re(f_m e^{im phi})."""
     total = series[0].real * phi
     turn, power = np.exp(1j * phi), 1.0 + 0j

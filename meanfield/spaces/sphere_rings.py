@@ -19,7 +19,7 @@ class Rings:
         Number of points of each ring, the first of them at the longitude 0.
     """
 
-    def __init__(self, z: np.ndarray, weights: np.ndarray, longitudes: int):
+    def __init__(self, z: np.ndarray, weights: np.ndarray, longitudes: int) -> None:
         self.count = longitudes
         self._weights = weights / longitudes
         self._where = {
@@ -40,13 +40,13 @@ class Rings:
         """int conj(Y_lm) f dsigma of functions with values (r, N), as series (r, modes)."""
         from ducc0.sht import adjoint_synthesis
 
-        found = adjoint_synthesis(
+        alm = adjoint_synthesis(
             map=np.ascontiguousarray(values)[:, None],
             ringfactor=self._weights,
             **{"spin": 0, "lmax": degree, "nthreads": 1},
             **self._where,
         )
-        return found[:, 0] * factors(degree)
+        return alm[:, 0] * factors(degree)
 
     def gradient(self, series: np.ndarray, degree: int) -> np.ndarray:
         """The gradient, southwards and east (2, N), of a series (modes,)."""
@@ -59,10 +59,10 @@ class Rings:
         """Coefficients of -div F, int <F, grad conj(Y_lm)> dsigma; F southwards and east (2, N)."""
         from ducc0.sht import adjoint_synthesis
 
-        found = adjoint_synthesis(
+        alm = adjoint_synthesis(
             map=field,
             ringfactor=self._weights,
             **{"spin": 1, "mode": "DERIV1", "lmax": degree, "nthreads": 1},
             **self._where,
         )
-        return found[0] * factors(degree)
+        return alm[0] * factors(degree)

@@ -11,6 +11,8 @@ g the product is integrated exactly by (2 degree + band + 1)/2 latitudes and 2 d
 longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..lowlevel.batched_fft import (
@@ -22,10 +24,10 @@ from ..lowlevel.batched_fft import (
     twiddles,
     write_row,
 )
-from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
-from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.legendre import analyse, fold, recurrence, rules_at, rung, synthesise
-from ..lowlevel.records import Layout, numbers_at
+from ..lowlevel.callbacks import CompiledFunction, float_array
+from ..lowlevel.compilation import INNER, SUBROUTINE, njit
+from ..lowlevel.legendre import RULES, analyse, fold, recurrence, rung, synthesise
+from ..lowlevel.records import Field, InCode, Layout, floats, integers, numbers_at
 from ..lowlevel.simd import (
     LANES,
     address_of,
@@ -41,7 +43,7 @@ from ..lowlevel.simd import (
 )
 from .circle_transport import NO_MASS
 from .contract import Transport
-from .latitudes import Latitudes, aligned_copy
+from .latitudes import LATITUDE_FIELDS, Latitudes, aligned_copy
 
 PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
 
@@ -59,73 +61,77 @@ class SphereTransport(Transport):
     """
 
     def __init__(
-        self,
-        attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-        members: int,
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         degree, fields = attraction.shape[1] - 1, 3 if normaliser is None else 4
         super().__init__(attraction, normaliser, members, (degree + 1) * (degree + 2) // 2, pairs)
-        half = -(-self.points // (4 * PAIRS)) * PAIRS
-        self.latitudes = Latitudes(half, degree + 1, degree)
-        self.length = good_length(self.points)
-        latitudes, length, steps = self.latitudes, self.length, self.latitudes.pairs(0)
-        weights = latitudes.weights / (2 * length * np.sqrt(latitudes.sines_squared))
-        factors = radices(length)
-        record = TRANSPORT.filled(
+        self.latitudes, self.length, values = sphere_values(degree, self.points)
+        weights = self.latitudes.weights / (2 * self.length)
+        record = SPHERE.filled(
+            **values,
             apart=self._apart,
-            degree=degree,
             band=self.band,
-            half=half,
-            tables=len(attraction),
-            fields=fields,
-            length=length,
-            pairs=steps,
             attraction=self.tables[0],
             normaliser=self.tables[1],
-            slopes=_slopes(degree),
-            x=aligned_copy(latitudes.x),
-            weights=aligned_copy(np.stack([weights, weights * latitudes.x])),
-            rules=latitudes.rules(),
-            divided=latitudes.rules(latitudes.start / np.sqrt(latitudes.sines_squared)),
-            spectra=aligned(fields, length, 2, PAIRS),
-            values=aligned(fields, length, 2, PAIRS),
-            scratch=aligned(length, 2, PAIRS),
-            sums=aligned(degree + 1, 8, half),
-            sums_of_v=aligned(self.band + 1, 8, half),
-            folded=aligned(8, steps),
-            series=aligned(2, 4 * steps + 8),
-            passes=len(factors),
-            factors=np.array(factors),
-            turns=twiddles(factors),
+            weights=with_heights(weights / np.sqrt(self.latitudes.sines_squared), self.latitudes),
+            spectra=aligned(fields, self.length * ROW // 8),
+            values=aligned(fields, self.length * ROW // 8),
+            sums_of_v=aligned(self.band + 1, 8, self.latitudes.x.size),
             speed=self.speed,
         )
         self._enter(_transport, record)
 
 
-TRANSPORT = Layout(
+SPHERE_FIELDS: dict[str, Field] = {
+    "length": int,
+    "slopes": floats(2, "slopes_size"),  # see `_slopes`
+    **LATITUDE_FIELDS,
+    "divided": RULES,  # of p_m / sin(theta)
+    "sums": floats("orders", 8, "half"),
+    **{"factors": integers("passes"), "turns": int, "scratch": int},  # see `batched_fft.transform`
+}
+
+
+def sphere_values(degree: int, points: int) -> tuple[Latitudes, int, dict[str, Any]]:
+    """Latitudes, the number of longitudes, and the values of SPHERE_FIELDS, for modes to a degree.
+
+    `points` is the least number of points on a great circle.
+    """
+    half, length = -(-points // (4 * PAIRS)) * PAIRS, good_length(points)
+    latitudes, factors = Latitudes(half, degree + 1, degree), radices(length)
+    values = {
+        **latitudes.values(),
+        "x": aligned_copy(latitudes.x),
+        "length": length,
+        "slopes": _slopes(degree),
+        "divided": latitudes.rules(latitudes.start / np.sqrt(latitudes.sines_squared)),
+        "sums": aligned(degree + 1, 8, half),
+        "factors": np.array(factors),
+        "turns": twiddles(factors),
+        "scratch": aligned(length * ROW // 8),
+    }
+    return latitudes, length, values
+
+
+def with_heights(weights: np.ndarray, latitudes: Latitudes) -> np.ndarray:
+    """Weights of even and of odd functions of x, (2, half)."""
+    return aligned_copy(np.stack([weights, weights * latitudes.x]))
+
+
+SPHERE = Layout(
     "SphereTransport",
-    dict.fromkeys(
-        (
-            *("apart", "degree", "band", "half", "tables", "fields", "length", "pairs"),
-            *("attraction", "normaliser"),  # (tables, degree + 1)
-            "slopes",  # see `_slopes`
-            *("x", "weights"),  # (half,), and (2, half): with x as well
-            *("rules", "divided"),  # records of RULES: of p_m, and of p_m / sin(theta)
-            *("spectra", "values"),  # (fields, length, 2, PAIRS)
-            "scratch",  # (length, 2, PAIRS)
-            "sums",  # (degree + 1, 8, half) of mu and Z * mu, where the products come later
-            "sums_of_v",  # (band + 1, 8, half) of both components of v
-            "folded",  # (8, pairs)
-            "series",  # (2, 4 pairs + 8)
-            *("passes", "factors", "turns"),  # of the transforms, see `batched_fft`
-            "speed",
-        ),
-        int,
-    ),
+    {
+        **SPHERE_FIELDS,
+        **dict.fromkeys(("apart", "band"), int),
+        **dict.fromkeys(("attraction", "normaliser"), floats("tables", "orders")),
+        "weights": floats(2, "half"),
+        **dict.fromkeys(("spectra", "values"), floats("fields", "plane")),
+        "sums_of_v": floats("orders_of_v", 8, "half"),  # of both components of v
+        "speed": floats(1),
+    },
 )
-_transport_at = TRANSPORT.at
+_sphere_at = SPHERE.at
 
 
 def _slopes(degree: int) -> np.ndarray:
@@ -141,60 +147,57 @@ def _slopes(degree: int) -> np.ndarray:
 
 
 @CompiledFunction.announced("transport on S^2, about 5 s")
-def _transport(context, member, source, target):
-    own = _transport_at(context)
-    degree, band, half, pairs = own.degree, own.band, own.half, own.pairs
-    tables, fields, modes = own.tables, own.fields, (degree + 1) * (degree + 2) // 2
-    density, result = float_array(source, (2 * modes,)), float_array(target, (2 * modes,))
-    moving = float_array(source + own.apart, (2 * modes,))
-    table = member if tables > 1 else 0
-    attraction = float_array(own.attraction, (tables, degree + 1))[table]
-    steps = float_array(own.slopes, (2, modes + 3))
-    rules, divided = rules_at(own.rules), rules_at(own.divided)
-    sums = float_array(own.sums, (degree + 1, 8, half))
-    slopes = float_array(own.sums_of_v, (band + 1, 8, half))
-    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
-    series = float_array(own.series, (2, 4 * pairs + 8))
-
-    begin = 0
-    for m in range(degree + 1):
-        count, mine = degree + 1 - m, density[2 * begin :]
-        synthesise(m, rules, folded, fold(m, rules, mine, count, folded), sums[m, :4])
-        others = moving[2 * begin :]
+def _transport(context: int, member: int, source: int, target: int) -> None:
+    record = _sphere_at(context)
+    orders, band, fields = record.orders, record.band, record.fields
+    modes = orders * (orders + 1) // 2
+    density, moving = source, source + record.apart
+    table = member if record.tables > 1 else 0
+    attraction, normaliser = record.attraction[table], record.normaliser[table]
+    sums, slopes, series = record.sums, record.sums_of_v, record.series
+    begin = np.int64(0)  # with a literal functions would be compiled twice
+    for m in range(orders):
+        count = orders - m
+        sum_order(m, float_array(density + 16 * begin, (2 * count,)), count, record, sums[m, :4])
+        others = float_array(moving + 16 * begin, (2 * count,))
         if m <= band:
-            up, down = steps[0, begin:], steps[1, begin:]
-            _take(others, attraction[m:], band + 1 - m, series[0, 2:])
-            _sum_potential(m, band + 1 - m, up, down, divided, series, folded, slopes[m])
+            take(others, attraction[m:], band + 1 - m, series[0, 2:])
+            sum_potential(m, band + 1 - m, begin, record, slopes[m])
         if fields == 4:
-            normaliser = float_array(own.normaliser, (tables, degree + 1))[table]
-            _take(others, normaliser[m:], count, series[0])
-            synthesise(m, rules, folded, fold(m, rules, series[0], count, folded), sums[m, 4:])
+            take(others, normaliser[m:], count, series[0])
+            sum_order(m, series[0], count, record, sums[m, 4:])
         begin += count
-    speed = _multiply(own)
-    highest = float_array(own.speed, (1,))
-    highest[0] = max(highest[0], speed)
-    begin = 0
-    for m in range(degree + 1):
-        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
-        _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
-        begin += degree + 1 - m
+    speed = _multiply(record)
+    record.speed[0] = max(record.speed[0], speed)
+    divergence(record, float_array(target, (2 * modes,)))
 
 
 @njit(**INNER)
-def _take(density, factors, count, series):
-    """The coefficients of an order times factors; real and imaginary parts in turn."""
+def take(density: np.ndarray, factors: np.ndarray, count: int, series: np.ndarray) -> None:
+    """Fill in the coefficients of an order times factors; real and imaginary parts in turn."""
     for i in range(count):
         series[2 * i] = factors[i] * density[2 * i]
         series[2 * i + 1] = factors[i] * density[2 * i + 1]
 
 
+@njit(**SUBROUTINE)
+def sum_order(
+    m: int, coefficients: np.ndarray, count: int, record: InCode, sums: np.ndarray
+) -> None:
+    """Sums over degrees of one order, of a record with SPHERE_FIELDS."""
+    rules, folded = record.rules, record.folded
+    synthesise(m, rules, folded, fold(m, rules, coefficients, count, folded), sums)
+
+
 @njit(**INNER)
-def _sum_potential(m, count, up, down, rules, series, folded, sums):
+def sum_potential(m: int, count: int, begin: int, record: InCode, sums: np.ndarray) -> None:
     """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
 
-    g is in series[0] from entry 2 on; `up` and `down` begin one before.
+    g is in series[0] from entry 2 on; `begin` is the index of its first mode.
     """
-    g, sought = series[0], series[1]
+    rules, folded = record.divided, record.folded
+    g, sought = record.series[0], record.series[1]
+    up, down = record.slopes[0, begin:], record.slopes[1, begin:]
     g[0] = g[1] = 0.0
     for i in range(2 * count + 2, 2 * count + 6):
         g[i] = 0.0
@@ -207,82 +210,90 @@ def _sum_potential(m, count, up, down, rules, series, folded, sums):
     synthesise(m, rules, folded, fold(m, rules, sought, count, folded), sums[4:])
 
 
-@njit(**INNER)
-def _project(m, degree, products, up, down, rules, found, result):
-    """Coefficients of -div(mu v) of one order.
+@njit(**SUBROUTINE)
+def divergence(record: InCode, result: np.ndarray) -> None:
+    """Fill in the coefficients of -div of a field, from the sums over longitudes of its components.
 
     With the coefficients g_l and h_l of the products, see `unfold`, they are
     l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
     """
-    pairs = (degree + 3 - m) // 2
-    analyse(m, rules, products, found, (pairs + 1) // 2 * 2)
-    c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
-    row, at, last, factor, m = address_of(found), address_of(result), degree - m, 0.0, float(m)
-    even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
-    for k in range(pairs):
-        sums = load(row + 8 * LANES * k)
-        before, even, i = even, c[k] * sums, 2 * k - 1
-        if k > 0:
-            store_first_two(at + 16 * i, up[i] * even - down[i] * before + m * turned(odd))
-        before, chain, i = odd, sums - factor * chain, 2 * k
-        odd, factor = u[k] * chain, v[k]
-        if i <= last:
-            store_middle_two(at + 16 * i, up[i] * odd - down[i] * before + m * turned(even))
+    rules, unfolded, begin = record.rules, record.unfolded, 0
+    row, target = address_of(unfolded), address_of(result)
+    for m in range(record.orders):
+        last = record.orders - 1 - m
+        pairs, at = (last + 3) // 2, target + 16 * begin
+        analyse(m, rules, record.sums[m], unfolded, (pairs + 1) // 2 * 2)
+        c, u, v = rung(rules, 2, m), rung(rules, 3, m), rung(rules, 4, m)
+        up, down = record.slopes[0, begin + 1 :], record.slopes[1, begin + 1 :]
+        factor, order = 0.0, float(m)
+        even = odd = chain = spread(0.0)  # (g, h) of an even and (., ., g, h) of an odd degree
+        for k in range(pairs):
+            sums = load(row + 8 * LANES * k)
+            before, even, i = even, c[k] * sums, 2 * k - 1
+            if k > 0:
+                part = up[i] * even - down[i] * before + order * turned(odd)
+                store_first_two(at + 16 * i, part)
+            before, chain, i = odd, sums - factor * chain, 2 * k
+            odd, factor = u[k] * chain, v[k]
+            if i <= last:
+                part = up[i] * odd - down[i] * before + order * turned(even)
+                store_middle_two(at + 16 * i, part)
+        begin += last + 1
 
 
 # The product mu v on the grid ---------------------------------------------------------
 
 
 @njit(**INNER, error_model="numpy")
-def _multiply(own):
+def _multiply(record: InCode) -> float:
     """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
     """
-    degree, band, half, fields, length = own.degree, own.band, own.half, own.fields, own.length
-    spectra, values_at, scratch, x, weights = (
-        own.spectra,
-        own.values,
-        own.scratch,
-        own.x,
-        own.weights,
-    )
-    sums, slopes, first = own.sums, own.sums_of_v, numbers_at(rules_at(own.rules).first, 0, 0)
-    factors, table = integer_array(own.factors, (own.passes,)), own.turns
-    size, largest = length * ROW, 0.0
-    values = float_array(values_at, (fields, size // 8))
-    count = 0
-    for j in range(0, half, PAIRS):
-        while count <= degree and first[count] <= j:
+    orders, fields, values = record.orders, record.fields, record.values
+    spectra_at, values_at = address_of(record.spectra), address_of(values)
+    sums, slopes = address_of(record.sums), address_of(record.sums_of_v)
+    second = 32 * record.half  # of two fields whose sums each order has
+    first = numbers_at(record.rules.first, 0, 0)
+    size, largest, count = record.length * ROW, 0.0, 0
+    for j in range(0, record.half, PAIRS):
+        while count < orders and first[count] <= j:
             count += 1  # orders that do not pass over these latitudes
-        _join(sums, count, degree, j, half, x, length, spectra)
-        few = min(count, band + 1)
-        _join(slopes, few, band, j, half, x, length, spectra + size)
-        _join(slopes + 32 * half, few, band, j, half, x, length, spectra + 2 * size)
+        few = count if count <= record.band else record.band + 1
+        join(record, sums, orders, count, j, spectra_at)
+        join(record, slopes, record.orders_of_v, few, j, spectra_at + size)
+        join(record, slopes + second, record.orders_of_v, few, j, spectra_at + 2 * size)
         if fields == 4:
-            _join(sums + 32 * half, count, degree, j, half, x, length, spectra + 3 * size)
+            join(record, sums + second, orders, count, j, spectra_at + 3 * size)
         for f in range(fields):
-            transform(spectra + f * size, values_at + f * size, scratch, factors, table)
+            fourier(record, spectra_at + f * size, values_at + f * size)
         if fields == 4:
             _divide(values[1], values[2], values[3])
         largest = max(largest, _flux(values[0], values[1], values[2]))
         for f in range(2):  # of mu v, the spectrum of each component to where a field was
             target = values_at + f * size
-            transform(target + size, target, scratch, factors, table)
-            _part(target, length, count, j, half, weights, sums + 16 * half * f)
-    return min(np.sqrt(largest), 1.0) if fields == 4 else np.sqrt(largest)
+            fourier(record, target + size, target)
+            part(record, target, f, count, j, record.weights)
+    return 1.0 if fields == 4 and largest > 1.0 else np.sqrt(largest)
 
 
 @njit(**INNER)
-def _join(sums, count, last, j, half, x, length, spectrum):
-    """The spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
+def fourier(record: InCode, source: int, target: int) -> None:
+    """Fourier transforms of eight columns from one address to another, see `transform`."""
+    transform(source, target, record.scratch, record.factors, record.turns)
 
-    Orders from `count` to the last one are 0. All arrays by their addresses: rows of sums lie
-    8 * half bytes apart, orders 8 rows.
+
+@njit(**SUBROUTINE)
+def join(record: InCode, sums: int, orders: int, count: int, j: int, spectrum: int) -> None:
+    """Write the spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
+
+    Orders from `count` on are 0. Sums and spectrum by their addresses: rows of sums lie 8 * half
+    bytes apart, orders 8 rows.
     """
-    step, z = 8 * half, load(x + 8 * j)
+    half, length = record.half, record.length
+    step, z = 8 * half, load(address_of(record.x) + 8 * j)
     nothing = spread(0.0)
-    for m in range(count, last + 1):
+    for m in range(count, orders):
         write_row(spectrum + m * ROW, nothing, nothing)
         write_row(spectrum + (length - m) * ROW, nothing, nothing)
     for m in range(count - 1, -1, -1):
@@ -295,12 +306,17 @@ def _join(sums, count, last, j, half, x, length, spectrum):
 
 
 @njit(**INNER)
-def _part(spectrum, length, count, j, half, weights, products):
-    """f(x) + f(-x) and x (f(x) - f(-x)) with weights, from the spectra of f(x) + i f(-x).
+def part(
+    record: InCode, spectrum: int, field: int, count: int, j: int, weights: np.ndarray
+) -> None:
+    """Fill in the sums of f(x) + f(-x) and x (f(x) - f(-x)), from spectra of f(x) + i f(-x).
 
-    The transform was that to values: order m is at n - m.
+    With weights; `field` is 0 or 1, of the two that the sums have for each order. The transform
+    was that to values: order m is at n - m.
     """
-    step, even, odd = 8 * half, load(weights + 8 * j), load(weights + 8 * half + 8 * j)
+    half, length = record.half, record.length
+    w, products = address_of(weights) + 8 * j, address_of(record.sums) + 16 * half * field
+    step, even, odd = 8 * half, load(w), load(w + 8 * half)
     for m in range(count):
         at, back = products + (8 * m * half + j) * 8, length - m if m > 0 else 0
         re, im = read_row(spectrum + back * ROW)
@@ -313,16 +329,17 @@ def _part(spectrum, length, count, j, half, weights, products):
 
 
 @njit(**INNER, error_model="numpy")
-def _divide(slope, turn, normaliser):
+def _divide(slope: np.ndarray, turn: np.ndarray, normaliser: np.ndarray) -> None:
+    """Divide both components by Z * mu, or by NO_MASS where it is less."""
     for i in range(slope.size):
-        z = max(normaliser[i], NO_MASS)
+        z = normaliser[i] if normaliser[i] > NO_MASS else NO_MASS
         slope[i] /= z
         turn[i] /= z
 
 
 @njit(**INNER)
-def _flux(density, slope, turn):
-    """mu v in the place of the components of v; returns the largest |v|^2."""
+def _flux(density: np.ndarray, slope: np.ndarray, turn: np.ndarray) -> float:
+    """Write mu v in the place of the components of v; returns the largest |v|^2."""
     largest = 0
     for i in range(density.size):
         largest = max(largest, as_bits(slope[i] * slope[i] + turn[i] * turn[i]))

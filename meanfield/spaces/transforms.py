@@ -8,21 +8,32 @@ points are the quadrature of the transports too, so that each way back is the ex
 
 import numpy as np
 
-from ..lowlevel.batched_fft import ROW, good_length, radices, transform, twiddles
-from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array, integer_array
+from ..lowlevel.batched_fft import ROW
+from ..lowlevel.callbacks import CompiledFunction, complex_array, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values
-from ..lowlevel.fourier import good_length as good_length_of_fftw
-from ..lowlevel.legendre import analyse, fold, rules_at, synthesise, unfold
-from ..lowlevel.records import Layout, Record, floats, numbers_at
-from ..lowlevel.simd import aligned
+from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
+from ..lowlevel.legendre import analyse, unfold
+from ..lowlevel.records import InCode, Layout, Record, floats, numbers_at
+from ..lowlevel.simd import address_of, aligned
 from .circle_transport import minus_derivative
-from .latitudes import Latitudes, aligned_copy
-from .sphere_transport import PAIRS, _join, _part, _project, _slopes, _sum_potential, _take
+from .latitudes import Latitudes
+from .sphere_transport import (
+    PAIRS,
+    SPHERE_FIELDS,
+    divergence,
+    fourier,
+    join,
+    part,
+    sphere_values,
+    sum_order,
+    sum_potential,
+    take,
+    with_heights,
+)
 from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_divergence
 
 
-class Transforms:
+class GridTransforms:
     """Four functions for compiled code, ``void f(context, number, source, target)``.
 
     They take the coefficients of one real function, as floats, or values at the points.
@@ -62,7 +73,7 @@ class Transforms:
 
 
 FUNCTIONS = Layout(
-    "Transforms",
+    "GridTransforms",
     dict.fromkeys(("values", "gradient", "analysis", "divergence", "context"), int),
 )
 
@@ -70,12 +81,12 @@ FUNCTIONS = Layout(
 # The circle ------------------------------------------------------------------------------------
 
 
-CIRCLE_GRID = Layout("CircleTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
+CIRCLE_GRID = Layout("CircleGridTransforms", {"modes": int, "length": int, "fft": TRANSFORM})
 _circle_at = CIRCLE_GRID.at
 
 
 @njit(**INNER)
-def _circle_values(context, number, source, target, slope):
+def _circle_values(context: int, number: int, source: int, target: int, slope: bool) -> None:
     """Values of a series at `target`, or those of its slope."""
     record = _circle_at(context)
     length, fft = record.length, record.fft
@@ -93,17 +104,17 @@ def _circle_values(context, number, source, target, slope):
 
 
 @CompiledFunction
-def _values_on_circle(context, number, source, target):
+def _values_on_circle(context: int, number: int, source: int, target: int) -> None:
     _circle_values(context, number, source, target, False)
 
 
 @CompiledFunction
-def _gradient_on_circle(context, number, source, target):
+def _gradient_on_circle(context: int, number: int, source: int, target: int) -> None:
     _circle_values(context, number, source, target, True)
 
 
 @njit(**INNER)
-def _circle_spectrum(fft, values):
+def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
     """Fill in the spectrum of values, which is not normalised."""
     for j in range(values.size):
         fft.values[0, j] = values[j]
@@ -111,7 +122,7 @@ def _circle_spectrum(fft, values):
 
 
 @CompiledFunction
-def _analysis_on_circle(context, number, source, target):
+def _analysis_on_circle(context: int, number: int, source: int, target: int) -> None:
     record = _circle_at(context)
     length, fft, modes = record.length, record.fft, record.modes
     values = float_array(source, (number, length))
@@ -123,22 +134,22 @@ def _analysis_on_circle(context, number, source, target):
 
 
 @CompiledFunction
-def _divergence_on_circle(context, number, source, target):
+def _divergence_on_circle(context: int, number: int, source: int, target: int) -> None:
     record = _circle_at(context)
     _circle_spectrum(record.fft, float_array(source, (record.length,)))
     result = complex_array(target, (record.modes,))
     minus_derivative(record.fft.spectrum[0], record.length, result)
 
 
-class CircleTransforms(Transforms):
-    """Transforms of Fourier series, by FFTW."""
+class CircleGridTransforms(GridTransforms):
+    """GridTransforms of Fourier series, by FFTW."""
 
     compiled = (
         _values_on_circle, _gradient_on_circle, _analysis_on_circle, _divergence_on_circle
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int):
-        self.size = good_length_of_fftw(points)
+    def __init__(self, degree: int, points: int) -> None:
+        self.size = good_length(points)
         self._fft = RealTransform(self.size, rows=1)
         fft = self._fft.record
         self._enter(CIRCLE_GRID.filled(modes=degree + 1, length=self.size, fft=fft))
@@ -148,7 +159,7 @@ class CircleTransforms(Transforms):
 
 
 AXIS_GRID = Layout(
-    "ZonalTransforms",
+    "ZonalGridTransforms",
     {
         **AXIS,
         **dict.fromkeys(("weights", "divided_weights", "sines"), floats("half")),
@@ -159,7 +170,7 @@ _axis_at = AXIS_GRID.at
 
 
 @CompiledFunction
-def _values_on_axis(context, number, source, target):
+def _values_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     x, sums, half = record.x, record.sums, record.half
     series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
@@ -170,7 +181,7 @@ def _values_on_axis(context, number, source, target):
 
 
 @CompiledFunction
-def _gradient_on_axis(context, number, source, target):
+def _gradient_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     x, sines, sums, half = record.x, record.sines, record.sums, record.half
     series, values = float_array(source, (number + 1,)), float_array(target, (2 * half,))
@@ -181,20 +192,20 @@ def _gradient_on_axis(context, number, source, target):
 
 
 @njit(**INNER)
-def _analyse_axis(record, values, weights):
+def _analyse_axis(record: InCode, values: np.ndarray, weights: np.ndarray) -> None:
     """Fill in the coefficients of a function, every second place of `series`, by its values."""
     x, half, products = record.x, record.half, record.products
     for j in range(half):
         f, g = weights[j] * values[j], weights[j] * values[half + j]
         products[0, j], products[4, j] = f + g, x[j] * (f - g)
     analyse(0, record.rules, products, record.unfolded, record.pairs)
-    unfold(0, record.rules, record.unfolded, record.pairs, record.series)
+    unfold(0, record.rules, record.unfolded, record.pairs, record.series[0])
 
 
 @CompiledFunction
-def _analysis_on_axis(context, number, source, target):
+def _analysis_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
-    modes, series = record.modes, record.series
+    modes, series = record.modes, record.series[0]
     values = float_array(source, (number, 2 * record.half))
     result = float_array(target, (number, modes))
     for i in range(number):
@@ -204,19 +215,19 @@ def _analysis_on_axis(context, number, source, target):
 
 
 @CompiledFunction
-def _divergence_on_axis(context, number, source, target):
+def _divergence_on_axis(context: int, number: int, source: int, target: int) -> None:
     record = _axis_at(context)
     values = float_array(source, (2 * record.half,))
     _analyse_axis(record, values, record.divided_weights)
     weak_divergence(record, float_array(target, (record.modes,)))
 
 
-class ZonalTransforms(Transforms):
-    """Transforms of Gegenbauer series: see `zonal_transport`."""
+class ZonalGridTransforms(GridTransforms):
+    """GridTransforms of Gegenbauer series: see `zonal_transport`."""
 
     compiled = _values_on_axis, _gradient_on_axis, _analysis_on_axis, _divergence_on_axis
 
-    def __init__(self, degree: int, points: int, dimension: int):
+    def __init__(self, degree: int, points: int, dimension: int) -> None:
         latitudes = Latitudes(-(-points // 4), degree + 1, 0, dimension)
         self.size, sines = 2 * latitudes.x.size, np.sqrt(latitudes.sines_squared)
         values = axis_values(latitudes, degree)
@@ -232,128 +243,94 @@ class ZonalTransforms(Transforms):
 
 # S^2 -------------------------------------------------------------------------------------------
 
-
-SPHERE = Layout(
+SPHERE_GRID = Layout(
     "SphereTransforms",
-    dict.fromkeys(
-        (
-            *("degree", "half", "length", "pairs"),
-            *("ones", "slopes", "x"),  # (degree + 1,), see `_slopes`, (half,)
-            *("weights", "divided_weights"),  # (2, half): with x as well; divided by sin(theta)
-            *("rules", "divided"),  # records of RULES: of p_m, and of p_m / sin(theta)
-            "sums",  # (degree + 1, 8, half)
-            *("spectrum", "scratch", "result"),  # (length, 2, PAIRS)
-            *("folded", "series"),  # (8, pairs), (2, 4 pairs + 8)
-            *("passes", "factors", "turns"),  # of the FFTs, see `batched_fft`
-        ),
-        int,
-    ),
+    {
+        **SPHERE_FIELDS,
+        "ones": floats("orders"),
+        **dict.fromkeys(("weights", "divided_weights"), floats(2, "half")),
+        **dict.fromkeys(("spectrum", "result"), int),
+    },
 )
-_sphere_at = SPHERE.at
+_sphere_at = SPHERE_GRID.at
 
 
 @njit(**INNER)
-def _sphere(context):
-    """The arrays of `SphereTransforms`."""
-    own = _sphere_at(context)
-    degree, half, pairs = own.degree, own.half, own.pairs
-    modes = (degree + 1) * (degree + 2) // 2
-    rules, divided = rules_at(own.rules), rules_at(own.divided)
-    steps = float_array(own.slopes, (2, modes + 3))
-    sums = float_array(own.sums, (degree + 1, 8, half))
-    folded, found = float_array(own.folded, (4, pairs)), float_array(own.folded, (pairs, 8))
-    series = float_array(own.series, (2, 4 * pairs + 8))
-    return rules, divided, steps, sums, folded, found, series
-
-
-@njit(**INNER)
-def _to_rings(context, last, fields, target):
+def _to_rings(record: InCode, last: int, fields: int, target: int) -> None:
     """Values of `fields` functions on all rings, from their sums over degrees."""
-    own = _sphere_at(context)
-    degree, half, length, spectrum = own.degree, own.half, own.length, own.spectrum
-    factors, first = integer_array(own.factors, (own.passes,)), rules_at(own.rules).first
-    size, count = length * ROW, 0
+    half, first = record.half, numbers_at(record.rules.first, 0, 0)
+    size, count = record.length * ROW, 0
     for j in range(0, half, PAIRS):
-        while count <= last and numbers_at(first, count, 0)[0] <= j:
+        while count <= last and first[count] <= j:
             count += 1
         for f in range(fields):
             at = target + (f * (half // PAIRS) + j // PAIRS) * size
-            _join(own.sums + 32 * half * f, count, degree, j, half, own.x, length, spectrum)
-            transform(spectrum, at, own.scratch, factors, own.turns)
+            sums = address_of(record.sums) + 32 * half * f
+            join(record, sums, record.orders, count, j, record.spectrum)
+            fourier(record, record.spectrum, at)
 
 
 @njit(**INNER)
-def _from_rings(context, fields, weights, source):
-    """Sums over longitudes of `fields` functions, with weights, where `_project` seeks them."""
-    own = _sphere_at(context)
-    degree, half, length, result = own.degree, own.half, own.length, own.result
-    factors, first = integer_array(own.factors, (own.passes,)), rules_at(own.rules).first
-    size, count = length * ROW, 0
+def _from_rings(record: InCode, fields: int, weights: np.ndarray, source: int) -> None:
+    """Sums over longitudes of `fields` functions, with weights, in the sums of the record."""
+    half, first = record.half, numbers_at(record.rules.first, 0, 0)
+    size, count = record.length * ROW, 0
     for j in range(0, half, PAIRS):
-        while count <= degree and numbers_at(first, count, 0)[0] <= j:
+        while count < record.orders and first[count] <= j:
             count += 1
         for f in range(fields):
             at = source + (f * (half // PAIRS) + j // PAIRS) * size
-            transform(at, result, own.scratch, factors, own.turns)
-            _part(result, length, count, j, half, weights, own.sums + 16 * half * f)
+            fourier(record, at, record.result)
+            part(record, record.result, f, count, j, weights)
 
 
 @CompiledFunction
-def _values_on_sphere(context, number, source, target):
-    rules, _, _, sums, folded, _, _ = _sphere(context)
-    degree, begin = len(sums) - 1, 0
-    given = float_array(source, ((degree + 1) * (degree + 2),))
+def _values_on_sphere(context: int, number: int, source: int, target: int) -> None:
+    record, begin = _sphere_at(context), source
     for m in range(number + 1):
-        n = fold(m, rules, given[2 * begin :], number + 1 - m, folded)
-        synthesise(m, rules, folded, n, sums[m, :4])
-        begin += degree + 1 - m
-    _to_rings(context, number, 1, target)
+        count = number + 1 - m
+        sum_order(m, float_array(begin, (2 * count,)), count, record, record.sums[m, :4])
+        begin += 16 * (record.orders - m)
+    _to_rings(record, number, 1, target)
 
 
 @CompiledFunction
-def _gradient_on_sphere(context, number, source, target):
-    _rules, divided, steps, sums, folded, _, series = _sphere(context)
-    degree, begin = len(sums) - 1, 0
-    given = float_array(source, ((degree + 1) * (degree + 2),))
-    ones = float_array(_sphere_at(context).ones, (degree + 1,))
+def _gradient_on_sphere(context: int, number: int, source: int, target: int) -> None:
+    record, begin = _sphere_at(context), 0
     for m in range(number + 1):
-        up, down = steps[0, begin:], steps[1, begin:]
-        _take(given[2 * begin :], ones, number + 1 - m, series[0, 2:])
-        _sum_potential(m, number + 1 - m, up, down, divided, series, folded, sums[m])
-        begin += degree + 1 - m
-    _to_rings(context, number, 2, target)
+        count = number + 1 - m
+        coefficients = float_array(source + 16 * begin, (2 * count,))
+        take(coefficients, record.ones, count, record.series[0, 2:])
+        sum_potential(m, count, begin, record, record.sums[m])
+        begin += record.orders - m
+    _to_rings(record, number, 2, target)
 
 
 @CompiledFunction
-def _analysis_on_sphere(context, number, source, target):
-    rules, _, _, sums, _, found, series = _sphere(context)
-    degree, begin = len(sums) - 1, 0
-    result = float_array(target, (number, (degree + 1) * (degree + 2)))
-    _from_rings(context, number, _sphere_at(context).weights, source)
-    for m in range(degree + 1):
-        count = degree + 1 - m
+def _analysis_on_sphere(context: int, number: int, source: int, target: int) -> None:
+    record, begin = _sphere_at(context), 0
+    rules, unfolded, series = record.rules, record.unfolded, record.series[0]
+    result = float_array(target, (number, record.orders * (record.orders + 1)))
+    _from_rings(record, number, record.weights, source)
+    for m in range(record.orders):
+        count = record.orders - m
         pairs = (count + 1) // 2
-        analyse(m, rules, sums[m], found, (pairs + 1) // 2 * 2)
+        analyse(m, rules, record.sums[m], unfolded, (pairs + 1) // 2 * 2)
         for i in range(number):
-            unfold(m, rules, found[:, 2 * i :], pairs, series[0])
+            unfold(m, rules, unfolded[:, 2 * i :], pairs, series)
             for k in range(2 * count):
-                result[i, 2 * begin + k] = series[0, k]
+                result[i, 2 * begin + k] = series[k]
         begin += count
 
 
 @CompiledFunction
-def _divergence_on_sphere(context, number, source, target):
-    rules, _, steps, sums, _, found, _ = _sphere(context)
-    degree, begin = len(sums) - 1, 0
-    result = float_array(target, ((degree + 1) * (degree + 2),))
-    _from_rings(context, 2, _sphere_at(context).divided_weights, source)
-    for m in range(degree + 1):
-        up, down = steps[0, begin + 1 :], steps[1, begin + 1 :]
-        _project(m, degree, sums[m], up, down, rules, found, result[2 * begin :])
-        begin += degree + 1 - m
+def _divergence_on_sphere(context: int, number: int, source: int, target: int) -> None:
+    record = _sphere_at(context)
+    _from_rings(record, 2, record.divided_weights, source)
+    divergence(record, float_array(target, (record.orders * (record.orders + 1),)))
 
 
-class SphereTransforms(Transforms):
+class SphereGridTransforms(GridTransforms):
     """Transforms of spherical harmonics: see `sphere_transport`."""
 
     components = 2
@@ -361,32 +338,16 @@ class SphereTransforms(Transforms):
         _values_on_sphere, _gradient_on_sphere, _analysis_on_sphere, _divergence_on_sphere
     )  # fmt: skip
 
-    def __init__(self, degree: int, points: int):
-        half, length = -(-points // (4 * PAIRS)) * PAIRS, good_length(points)
-        latitudes = Latitudes(half, degree + 1, degree)
-        self.size, pairs, factors = 2 * half * length, latitudes.pairs(0), radices(length)
-        sines, weights = np.sqrt(latitudes.sines_squared), latitudes.weights / (2 * length)
-        both = np.stack([weights, weights * latitudes.x])
-        record = SPHERE.filled(
-            degree=degree,
-            half=half,
-            length=length,
-            pairs=pairs,
+    def __init__(self, degree: int, points: int) -> None:
+        latitudes, length, values = sphere_values(degree, points)
+        weights, sines = latitudes.weights / (2 * length), np.sqrt(latitudes.sines_squared)
+        self.size = 2 * latitudes.x.size * length
+        record = SPHERE_GRID.filled(
+            **values,
             ones=np.ones(degree + 1),
-            slopes=_slopes(degree),
-            x=aligned_copy(latitudes.x),
-            weights=aligned_copy(both),
-            divided_weights=aligned_copy(both / sines),
-            rules=latitudes.rules(),
-            divided=latitudes.rules(latitudes.start / sines),
-            sums=aligned(degree + 1, 8, half),
-            spectrum=aligned(length, 2, PAIRS),
-            scratch=aligned(length, 2, PAIRS),
-            result=aligned(length, 2, PAIRS),
-            folded=aligned(8, pairs),
-            series=aligned(2, 4 * pairs + 8),
-            passes=len(factors),
-            factors=np.array(factors),
-            turns=twiddles(factors),
+            weights=with_heights(weights, latitudes),
+            divided_weights=with_heights(weights / sines, latitudes),
+            spectrum=aligned(length * ROW // 8),
+            result=aligned(length * ROW // 8),
         )
         self._enter(record)

@@ -147,7 +147,7 @@ class _ByTables(Transport):
 
     def __init__(
         self, velocities: Sequence[TabulatedVelocity], degree: int, pairs: bool, bounds: int
-    ):
+    ) -> None:
         self.pairs, self.degree, self._modes = pairs, degree, degree + 1
         self.points = self.length = velocities[0].steady.size
         self.time, self.speed = np.zeros(1), np.zeros(1)
@@ -179,10 +179,10 @@ class _ByTables(Transport):
         shape = 1 + len(which), self.points
         v, above, below = (aligned(*shape) for _ in range(3))
         rows = np.array([-1, *which], dtype=np.int64)
-        return TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
+        return TABLE_TANGENTS.filled(**self._shared, which=rows, v=v, above=above, below=below)
 
 
-SHARED: dict[str, Field] = {
+TABLE_FIELDS: dict[str, Field] = {
     **dict.fromkeys(("modes", "pairs"), int),
     "fft": TRANSFORM,
     # Number of columns, and the first of them in `tables`, of numerators and denominators.
@@ -191,16 +191,18 @@ SHARED: dict[str, Field] = {
     "tables": floats("size", "length"),
     "speed": floats(1),
 }
-TANGENTS = Layout(
+TABLE_TANGENTS = Layout(
     "TableTangents",
     {
-        **SHARED,
+        **TABLE_FIELDS,
         "which": integers("rows"),
         **dict.fromkeys(("v", "above", "below"), floats("rows", "length")),
     },
 )
-ADJOINT = Layout("TableAdjoint", {**SHARED, "work": floats(7, "length"), "back": floats("floats")})
-_tangents_at, _adjoint_at = TANGENTS.at, ADJOINT.at
+TABLE_ADJOINT = Layout(
+    "TableAdjoint", {**TABLE_FIELDS, "work": floats(7, "length"), "back": floats("floats")}
+)
+_tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
 
 class TableTransport(_ByTables):
@@ -215,12 +217,8 @@ class TableTransport(_ByTables):
     """
 
     def __init__(
-        self,
-        velocities: Sequence[TabulatedVelocity],
-        degree: int,
-        count: int,
-        pairs: bool = False,
-    ):
+        self, velocities: Sequence[TabulatedVelocity], degree: int, count: int, pairs: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(velocities, degree, pairs, len(velocities))
         self._shape = count, self._modes
         self._enter(_transport, self._forward([]))
@@ -241,13 +239,9 @@ class TableTangents(_ByTables):
     """
 
     def __init__(
-        self,
-        velocity: TabulatedVelocity,
-        changes: Sequence[TabulatedVelocity],
-        degree: int,
-        parameters: Sequence[int],
-        pairs: bool = False,
-    ):
+        self, velocity: TabulatedVelocity, changes: Sequence[TabulatedVelocity], degree: int,
+        parameters: Sequence[int], pairs: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__([velocity, *changes], degree, pairs, 1)
         self._shape = 1, (1 + len(parameters)) * self._modes
         self._enter(_tangents, self._forward(parameters))
@@ -260,19 +254,16 @@ class TableAdjoint(_ByTables):
     """
 
     def __init__(
-        self,
-        velocity: TabulatedVelocity,
-        changes: Sequence[TabulatedVelocity],
-        degree: int,
+        self, velocity: TabulatedVelocity, changes: Sequence[TabulatedVelocity], degree: int,
         pairs: bool = False,
-    ):
+    ) -> None:  # fmt: skip
         super().__init__([velocity, *changes], degree, pairs, 1)
         self._shape, work, back = (1, self._modes), aligned(7, self.points), 2 * self._modes
-        self._enter(_adjoint, ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
+        self._enter(_adjoint, TABLE_ADJOINT.filled(**self._shared, work=work, back=np.zeros(back)))
 
 
 @CompiledFunction
-def _transport(context, member, source, target):
+def _transport(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     modes, pairs, length, fft = record.modes, record.pairs, record.length, record.fft
     parts = float_array(source, (1 + pairs, 2 * modes))[pairs : pairs + 1]
@@ -305,7 +296,7 @@ def _transport(context, member, source, target):
 
 
 @CompiledFunction
-def _tangents(context, member, source, target):
+def _tangents(context: int, member: int, source: int, target: int) -> None:
     record = _tangents_at(context)
     modes, pairs, length, rows = record.modes, record.pairs, record.length, record.rows
     parts = float_array(source, (rows, 1 + pairs, 2 * modes))[:, pairs]
@@ -343,7 +334,7 @@ def _tangents(context, member, source, target):
 
 
 @CompiledFunction
-def _adjoint(context, member, source, target):
+def _adjoint(context: int, member: int, source: int, target: int) -> None:
     record = _adjoint_at(context)
     modes, pairs, length = record.modes, record.pairs, record.length
     velocities, count = record.velocities, record.count
@@ -417,14 +408,17 @@ def _adjoint(context, member, source, target):
 
 
 @njit(**INNER)
-def _write_padded(series, spectrum):
+def _write_padded(series: np.ndarray, spectrum: np.ndarray) -> None:
     """The series in the place of a spectrum, with zeros after it."""
     for k in range(spectrum.size):
         spectrum[k] = series[k] if k < series.size else 0.0
 
 
 @njit(**INNER)
-def _add_sums(total, tables, entries, h, kind, which, parts):
+def _add_sums(
+    total: np.ndarray, tables: np.ndarray, entries: np.ndarray, h: int, kind: int,
+    which: np.ndarray, parts: np.ndarray,
+) -> None:  # fmt: skip
     """Add numerators, kind 0, or denominators, 2, of all rows, with their parameters' part."""
     columns, at = entries[0, h, kind], entries[0, h, kind + 1]
     _accumulate(total, tables, at, columns, parts)
@@ -436,7 +430,7 @@ def _add_sums(total, tables, entries, h, kind, which, parts):
 
 
 @njit(**INNER, error_model="numpy")
-def _quotient(v, above, below, least):
+def _quotient(v: np.ndarray, above: np.ndarray, below: np.ndarray, least: float) -> None:
     """v += q in the first row, and the change of q in the others."""
     for j in range(v.shape[1]):
         moving = below[0, j] > least
@@ -450,7 +444,9 @@ def _quotient(v, above, below, least):
 
 
 @njit(**SUBROUTINE)
-def _accumulate(totals, tables, at, columns, parts):
+def _accumulate(
+    totals: np.ndarray, tables: np.ndarray, at: int, columns: int, parts: np.ndarray
+) -> None:
     """totals_r += sum_i parts_ri tables_(at + i), four columns at a time.
 
     By stretches of points, which all rows find in cache.
@@ -476,7 +472,7 @@ def _accumulate(totals, tables, at, columns, parts):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _dot(a, b):
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
     total = 0.0
     for j in range(a.size):
         total += a[j] * b[j]

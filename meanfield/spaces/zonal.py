@@ -1,6 +1,8 @@
 """Axisymmetric densities on the unit sphere of R^d, for any d."""
 
+from collections.abc import Callable, Sequence
 from math import lgamma, log
+from typing import Any
 
 import numpy as np
 
@@ -10,25 +12,25 @@ from ..core.dual import differentiable
 from ..core.errors import MeanfieldError
 from ..lowlevel.compilation import njit
 from ..lowlevel.legendre import recurrence, values_at_the_pole
-from .chart import Chart, Nodes, graded_rule
-from .clusters import ROUNDING, Cluster, cap_at
+from .chart import Multipliers, NodeChart, Nodes, graded_rule
+from .clusters import MEAN_ROUNDING, Cluster, cap_at
 from .contract import Space, Transport, read_only
 from .density import Density
 from .latitudes import Latitudes, sample_heights
-from .transforms import ZonalTransforms
+from .transforms import ZonalGridTransforms
 from .zonal_transport import zonal_bands, zonal_transport
 
-BLOCK = 256
-LARGEST = 300 * log(10)
-HEAVY = 2.0**-40
-VALUES = 2.0**-50  # rounding errors of values, relative to |mu|_2 / sqrt(weight)
-MOST = 10**6
+HEIGHTS_AT_ONCE = 256
+LARGEST_LOG_VALUE = 300 * log(10)
+JUDGED_WEIGHT = 2.0**-40
+VALUE_NOISE = 2.0**-50  # rounding errors of values, relative to |mu|_2 / sqrt(weight)
+MOST_DIMENSIONS = 10**6
 
 
 def _overflows(dimension: int, degree: int) -> bool:
-    """Whether p_l(1) = sqrt(dim H_l) is beyond 1e300."""
+    """True if p_l(1) = sqrt(dim H_l) is beyond 1e300."""
     l, d = degree, dimension
-    return (lgamma(l + d) - lgamma(d) - lgamma(l + 1)) / 2 > LARGEST
+    return (lgamma(l + d) - lgamma(d) - lgamma(l + 1)) / 2 > LARGEST_LOG_VALUE
 
 
 class Zonal(Space):
@@ -71,8 +73,8 @@ class Zonal(Space):
     dtype = np.dtype(float)
     axisymmetric = True
 
-    def __init__(self, dimension: int, degree: int):
-        self.dimension = whole_number("dimension", dimension, least=2, most=MOST)
+    def __init__(self, dimension: int, degree: int) -> None:
+        self.dimension = whole_number("dimension", dimension, least=2, most=MOST_DIMENSIONS)
         self.degree = whole_number("degree", degree)
         l, d = self.degree, self.dimension
         check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
@@ -120,11 +122,11 @@ class Zonal(Space):
 
     @property
     def judged(self) -> np.ndarray:
-        return self.weights > HEAVY
+        return self.weights > JUDGED_WEIGHT
 
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values at the points `judged`; 0 where they are eps |mu|_2 / sqrt(weight) or less."""
-        size = VALUES * np.linalg.norm(coefficients, axis=-1)[..., None]
+        size = VALUE_NOISE * np.linalg.norm(coefficients, axis=-1)[..., None]
         hidden = np.abs(values) <= size / np.sqrt(self.weights)
         return np.where(hidden, 0.0, values)[..., self.judged]
 
@@ -140,7 +142,7 @@ class Zonal(Space):
 
     # Densities -----------------------------------------------------------------------------
 
-    def zonal(self, coefficients) -> Density:
+    def zonal(self, coefficients: Any) -> Density:
         """sum_l a_l P_l(x) with Legendre polynomials of R^d, P_l(1) = 1, and a_0 = 1.
 
         Coefficients with leading axes make an ensemble.
@@ -167,7 +169,7 @@ class Zonal(Space):
 
     # The contract --------------------------------------------------------------------------
 
-    def function_values(self, f, points: np.ndarray) -> np.ndarray:
+    def function_values(self, f: Callable[..., Any], points: np.ndarray) -> np.ndarray:
         values, mirrored = super().function_values(f, points), points.copy()
         mirrored[:, 0] *= -1
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
@@ -214,7 +216,7 @@ class Zonal(Space):
     ) -> np.ndarray:
         return self.moment(change, k)
 
-    def rotate(self, coefficients: np.ndarray, rotation) -> np.ndarray:
+    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
         wanted = "1 or -1, the reflection of the axis, which is fixed"
         fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
@@ -228,7 +230,7 @@ class Zonal(Space):
         radius = np.sqrt((1 - x) * (1 + x))[:, None]
         return np.concatenate([radius * across, x[:, None]], axis=1)
 
-    def checked_point(self, point, name: str = "point") -> np.ndarray:
+    def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
         if abs(point[-1]) < 1:
             raise ValueError(f"{name} of axisymmetric densities is e_d or -e_d; got {point}.")
@@ -236,10 +238,10 @@ class Zonal(Space):
 
     def mean_direction(self, density: Density) -> np.ndarray:
         last = np.eye(self.dimension)[-1]
-        return -last if density.moment(1) < -ROUNDING else last
+        return -last if density.moment(1) < -MEAN_ROUNDING else last
 
-    def chart(self, limit: np.ndarray) -> "ZonalChart":
-        return ZonalChart(self, limit)
+    def chart(self, limit: np.ndarray) -> "ZonalNodeChart":
+        return ZonalNodeChart(self, limit)
 
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
         latitudes, sines, up, down = self._slopes
@@ -250,22 +252,25 @@ class Zonal(Space):
 
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         latitudes, sines, up, down = self._slopes
-        found = latitudes.analysis((field / sines)[..., None]).real[0]
-        series = -down * found[1:]
-        series[1:] += up[1:] * found[:-2]
+        sums = latitudes.analysis((field / sines)[..., None]).real[0]
+        series = -down * sums[1:]
+        series[1:] += up[1:] * sums[:-2]
         return series
 
-    def transport(self, attraction, normaliser, members, pairs=False) -> Transport:
+    def transport(
+        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
+    ) -> Transport:  # fmt: skip
         return zonal_transport(attraction, normaliser, members, self.dimension, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         return zonal_bands(attraction, self.dimension)
 
-    def transforms(self, points: int) -> ZonalTransforms:
-        return ZonalTransforms(self.degree, points, self.dimension)
+    def transforms(self, points: int) -> ZonalGridTransforms:
+        return ZonalGridTransforms(self.degree, points, self.dimension)
 
 
-class ZonalChart(Chart):
+class ZonalNodeChart(NodeChart):
     """s = log tan(theta / 2), theta the angle from the limit.
 
     With x = <point, limit> = -tanh(s) the flow is ds/dt = -(W * mu)'(x) / (Z * mu)(x).
@@ -292,7 +297,10 @@ class ZonalChart(Chart):
         e = recurrence(degree + 1, 0, self.space.dimension)
         return _moments(self._heights(coordinates) * self.limit[-1], np.array(masses), e)
 
-    def velocity_of_nodes(self, coordinates, masses, attraction, normaliser) -> np.ndarray:
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
         x, e = self._heights(coordinates), recurrence(attraction.size, 0, self.space.dimension)
         moments = _moments(x, np.array(masses), e)
         weights = np.eye(1) if normaliser is None else (normaliser * moments)[None]
@@ -300,28 +308,29 @@ class ZonalChart(Chart):
         return -slope / level
 
     def velocity_tangents(
-        self, coordinates, masses, changes, by_masses, multipliers, by_multipliers
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         (attraction, normaliser), x = multipliers, self._heights(coordinates)
         e = recurrence(attraction.size + 1, 0, self.space.dimension)
         dx = -(_sech(coordinates) ** 2) * changes
         moments = _moments(x, np.array(masses), e[:-1])
-        found = np.empty((2 + len(changes), x.size))
+        derivatives = np.empty((2 + len(changes), x.size))
         slopes = [attraction * moments]
         levels = [] if normaliser is None else [normaliser * moments]
         for by, dm, (of_slope, of_level) in zip(dx, by_masses, by_multipliers, strict=True):
-            own = _moments(x, np.array(dm), e[:-1]) + _slope_moments(x, masses * by, e[:-1])
-            slopes.append(attraction * own + of_slope * moments)
+            moved = _moments(x, np.array(dm), e[:-1]) + _slope_moments(x, masses * by, e[:-1])
+            slopes.append(attraction * moved + of_slope * moments)
             if normaliser is not None:
-                levels.append(normaliser * own + of_level * moments)
+                levels.append(normaliser * moved + of_level * moments)
         bends, tilts = slopes[:1], levels[:1]
-        found = _derivatives(x, np.array(slopes), 1, e)
-        by_slope = found[1:] + _derivatives(x, np.array(bends), 2, e) * dx
+        derivatives = _derivatives(x, np.array(slopes), 1, e)
+        by_slope = derivatives[1:] + _derivatives(x, np.array(bends), 2, e) * dx
         if normaliser is None:
-            return -found[0], -by_slope
+            return -derivatives[0], -by_slope
         level, *by_level = _derivatives(x, np.array(levels), 0, e)
         moved = np.reshape(by_level, dx.shape) + _derivatives(x, np.array(tilts), 1, e) * dx
-        v = -found[0] / level
+        v = -derivatives[0] / level
         return v, -(by_slope + v * moved) / level
 
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
@@ -340,12 +349,12 @@ class ZonalChart(Chart):
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         mean = masses @ self._heights(coordinates)
-        return -self.limit if mean < -ROUNDING else self.limit
+        return -self.limit if mean < -MEAN_ROUNDING else self.limit
 
     def clusters(
         self, coordinates: np.ndarray, masses: np.ndarray, *, radius: float, least: float
     ) -> list[Cluster]:
-        """Those at the two poles of the axis: mass at another latitude is a ring."""
+        """Clusters at the two poles of the axis: mass at another latitude is a ring."""
         poles = (self.limit, -self.limit)
         caps = [cap_at(pole, self.distances(coordinates, pole), masses, radius) for pole in poles]
         return sorted((c for c in caps if c and c.mass >= least), key=lambda c: -c.mass)
@@ -365,11 +374,11 @@ def _sech(s: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _moments(x, masses, e):
+def _moments(x: np.ndarray, masses: np.ndarray, e: np.ndarray) -> np.ndarray:
     """sum_i masses_i p_l(x_i), l = 0, ..., e.size - 2."""
     total = np.zeros(e.size - 1)
-    for begin in range(0, x.size, BLOCK):
-        block, mass = x[begin : begin + BLOCK], masses[begin : begin + BLOCK]
+    for begin in range(0, x.size, HEIGHTS_AT_ONCE):
+        block, mass = x[begin : begin + HEIGHTS_AT_ONCE], masses[begin : begin + HEIGHTS_AT_ONCE]
         before, p = np.zeros(block.size), np.empty(block.size)
         for i in range(block.size):
             p[i] = mass[i]
@@ -384,32 +393,32 @@ def _moments(x, masses, e):
 
 
 @njit(cache=True)
-def _slope_moments(x, weights, e):
+def _slope_moments(x: np.ndarray, weights: np.ndarray, e: np.ndarray) -> np.ndarray:
     """sum_i weights_i p_l'(x_i), l = 0, ..., e.size - 2."""
     total = np.zeros(e.size - 1)
     p, before = np.ones(x.size), np.zeros(x.size)
     slope, slope_before = np.zeros(x.size), np.zeros(x.size)
     for l in range(total.size):
-        a, b, found = 1 / e[l + 1], e[l], 0.0
+        a, b, sum_of_slopes = 1 / e[l + 1], e[l], 0.0
         for i in range(x.size):
-            found += weights[i] * slope[i]
+            sum_of_slopes += weights[i] * slope[i]
             after = a * (p[i] + x[i] * slope[i] - b * slope_before[i])
             slope_before[i], slope[i] = slope[i], after
             after = a * (x[i] * p[i] - b * before[i])
             before[i], p[i] = p[i], after
-        total[l] = found
+        total[l] = sum_of_slopes
     return total
 
 
 @njit(cache=True)
-def _derivatives(x, series, order, e):
+def _derivatives(x: np.ndarray, series: np.ndarray, order: int, e: np.ndarray) -> np.ndarray:
     """sum_l series_l times the derivative of p_l of this order, 0, 1 or 2, at x: (rows, n)."""
-    found = np.zeros((len(series), x.size))
+    result = np.zeros((len(series), x.size))
     p, before = np.zeros((3, x.size)), np.zeros((3, x.size))
     p[0] = 1.0
     for l in range(series.shape[1]):
         for row in range(len(series)):
-            weight, target = series[row, l], found[row]
+            weight, target = series[row, l], result[row]
             for i in range(x.size):
                 target[i] += weight * p[order, i]
         a, b = 1 / e[l + 1], e[l]
@@ -418,25 +427,25 @@ def _derivatives(x, series, order, e):
                 lower = k * p[k - 1, i] if k > 0 else 0.0
                 after = a * (lower + x[i] * p[k, i] - b * before[k, i])
                 before[k, i], p[k, i] = p[k, i], after
-    return found
+    return result
 
 
 @njit(cache=True)
-def _sums(x, series, potentials, e):
+def _sums(x: np.ndarray, series: np.ndarray, potentials: np.ndarray, e: np.ndarray) -> np.ndarray:
     """Rows sum series_l p_l(x), and after them at most one row sum potentials_l p_l'(x)."""
     members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
-    for begin in range(0, x.size, BLOCK):
-        block, found = x[begin : begin + BLOCK], sums[:, begin : begin + BLOCK]
+    for begin in range(0, x.size, HEIGHTS_AT_ONCE):
+        block, here = x[begin : begin + HEIGHTS_AT_ONCE], sums[:, begin : begin + HEIGHTS_AT_ONCE]
         before, p = np.zeros(block.size), np.ones(block.size)
         before_slope, p_slope = np.zeros(block.size), np.zeros(block.size)
         for l in range(max(series.shape[1], potentials.shape[1])):
             for member in range(members if l < series.shape[1] else 0):
-                row, weight = found[member], series[member, l]
+                row, weight = here[member], series[member, l]
                 for i in range(block.size):
                     row[i] += weight * p[i]
             a, b = 1 / e[l + 1], e[l]
             for member in range(len(potentials)):
-                row, weight = found[members + member], potentials[member, l]
+                row, weight = here[members + member], potentials[member, l]
                 for i in range(block.size):
                     row[i] += weight * p_slope[i]
                     after_slope = a * (p[i] + block[i] * p_slope[i] - b * before_slope[i])

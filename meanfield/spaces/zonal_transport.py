@@ -14,7 +14,6 @@ import numpy as np
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.legendre import (
-    RULES,
     analyse,
     fold,
     recurrence,
@@ -22,11 +21,11 @@ from ..lowlevel.legendre import (
     unfold,
     values_at_the_pole,
 )
-from ..lowlevel.records import Field, Layout, floats
+from ..lowlevel.records import Field, InCode, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS
 from .contract import Transport, bands_of
-from .latitudes import Latitudes
+from .latitudes import LATITUDE_FIELDS, Latitudes
 
 
 def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
@@ -67,7 +66,7 @@ class PolynomialTransport(Transport):
 
     dtype = float
 
-    def __init__(self, attraction: Any, members: int, dimension: int, pairs: bool = False):
+    def __init__(self, attraction: Any, members: int, dimension: int, pairs: bool = False) -> None:
         modes, band = attraction.shape[1], _band(attraction, dimension)
         super().__init__(attraction, None, members, modes, pairs, band)
         l, sizes = np.arange(modes), values_at_the_pole(modes - 1, dimension)
@@ -109,7 +108,7 @@ def _band(attraction: np.ndarray, dimension: int) -> int:
 
 
 @CompiledFunction
-def _polynomial(context, member, source, target):
+def _polynomial(context: int, member: int, source: int, target: int) -> None:
     record = _polynomial_at(context)
     modes, band, d, size, count = (
         record.modes, record.band, record.dimension, record.size, record.count
@@ -139,7 +138,10 @@ def _polynomial(context, member, source, target):
 
 
 @njit(**INNER)
-def _next_sums(before, last, c, e, b, up, down):
+def _next_sums(
+    before: np.ndarray, last: np.ndarray, c: np.ndarray, e: np.ndarray, b: float, up: float,
+    down: float,
+) -> None:  # fmt: skip
     """b c + up X last - down before, written over `before`."""
     top = c.size - 1
     before[0] = b * c[0] + up * e[1] * last[1] - down * before[0]
@@ -150,7 +152,9 @@ def _next_sums(before, last, c, e, b, up, down):
 
 
 @njit(**INNER)
-def _next_values(before, last, x, b, up, down):
+def _next_values(
+    before: np.ndarray, last: np.ndarray, x: np.ndarray, b: float, up: float, down: float
+) -> None:
     """b + up x last - down before, written over `before`."""
     for j in range(x.size):
         before[j] = b + up * x[j] * last[j] - down * before[j]
@@ -168,7 +172,7 @@ class QuotientTransport(Transport):
 
     def __init__(
         self, attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
-    ):
+    ) -> None:
         modes = attraction.shape[1]
         super().__init__(
             attraction, normaliser, members, modes, pairs, _band(attraction, dimension)
@@ -190,32 +194,18 @@ class QuotientTransport(Transport):
 
 
 AXIS: dict[str, Field] = {
+    **LATITUDE_FIELDS,
     "dimension": int,
     "e": floats("e_size"),  # see `legendre.recurrence`
     "ones": floats("modes"),
-    "x": floats("half"),
-    "rules": RULES,
-    "products": floats(8, "width"),
-    **{"folded": floats(4, "pairs"), "unfolded": floats("pairs", 8)},  # in the same memory
-    "series": floats("series_size"),
 }
 
 
 def axis_values(latitudes: Latitudes, degree: int) -> dict[str, Any]:
     """The values of AXIS, which all records of sums along the axis have, for modes to a degree."""
-    pairs, rules, d = latitudes.pairs(0), latitudes.rules(), latitudes.dimension
-    folded = aligned(8, pairs)
-    return {
-        "dimension": d,
-        "e": recurrence(degree + 2, 0, d),
-        "ones": np.ones(degree + 1),
-        "x": latitudes.x,
-        "rules": rules,
-        "products": aligned(8, rules.width),
-        "folded": folded[:4],
-        "unfolded": folded.reshape(pairs, 8),
-        "series": aligned(4 * pairs),
-    }
+    d = latitudes.dimension
+    e, ones = recurrence(degree + 2, 0, d), np.ones(degree + 1)
+    return {**latitudes.values(), "dimension": d, "e": e, "ones": ones}
 
 
 QUOTIENT = Layout(
@@ -233,7 +223,7 @@ _quotient_at = QUOTIENT.at
 
 
 @CompiledFunction
-def _quotient(context, member, source, target):
+def _quotient(context: int, member: int, source: int, target: int) -> None:
     record = _quotient_at(context)
     modes, sums = record.modes, record.sums
     density, moving = float_array(source, (modes,)), float_array(source + record.apart, (modes,))
@@ -244,14 +234,16 @@ def _quotient(context, member, source, target):
     speed = _multiply(record, sums)
     record.speed[0] = max(record.speed[0], speed)
     analyse(0, record.rules, record.products, record.unfolded, record.pairs)
-    unfold(0, record.rules, record.unfolded, record.pairs, record.series)
+    unfold(0, record.rules, record.unfolded, record.pairs, record.series[0])
     weak_divergence(record, float_array(target, (modes,)))
 
 
 @njit(**INNER)
-def sum_series(density, multipliers, record, sums):
+def sum_series(
+    density: np.ndarray, multipliers: np.ndarray, record: InCode, sums: np.ndarray
+) -> None:
     """Values of multipliers times a density, even and odd parts, of a record with AXIS."""
-    series, folded, rules = record.series, record.folded, record.rules
+    series, folded, rules = record.series[0], record.folded, record.rules
     for i in range(series.size):
         series[i] = 0.0
     for l in range(density.size):
@@ -260,9 +252,11 @@ def sum_series(density, multipliers, record, sums):
 
 
 @njit(**INNER)
-def sum_slope(density, attraction, band, record, sums):
+def sum_slope(
+    density: np.ndarray, attraction: np.ndarray, band: int, record: InCode, sums: np.ndarray
+) -> None:
     """Values of G = sin(theta) d_theta g for the potential g = W * mu, as `sum_series`."""
-    series, folded, rules = record.series, record.folded, record.rules
+    series, folded, rules = record.series[0], record.folded, record.rules
     e, d = record.e, record.dimension
     for i in range(series.size):
         series[i] = 0.0
@@ -275,9 +269,9 @@ def sum_slope(density, attraction, band, record, sums):
 
 
 @njit(**INNER)
-def weak_divergence(record, result):
+def weak_divergence(record: InCode, result: np.ndarray) -> None:
     """Coefficients of -div of a field along the meridians, from those in `series`."""
-    e, d, series = record.e, record.dimension, record.series
+    e, d, series = record.e, record.dimension, record.series[0]
     result[0] = 0.0
     for l in range(1, result.size):
         up, down = l * e[l + 1], (l + d - 2) * e[l]
@@ -285,7 +279,7 @@ def weak_divergence(record, result):
 
 
 @njit(**INNER, error_model="numpy")
-def _multiply(record, sums):
+def _multiply(record: InCode, sums: np.ndarray) -> float:
     """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
     x, weights, sines, products = record.x, record.weights, record.sines_squared, record.products
     largest = 0.0

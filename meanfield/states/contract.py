@@ -39,7 +39,7 @@ class Start(Kind, family=True):
         """
 
 
-class Part(NamedTuple):
+class StatePart(NamedTuple):
     """An array of floats of a state, in the annotation of an attribute that may be None.
 
     Attributes
@@ -61,13 +61,13 @@ class State(Start, Shown):
     """A measure in one representation, or an ensemble of them.
 
     A user's state is an ordinary class with an ``__init__``. Either its arrays are annotated with
-    `Part`, and everything else is in `header`; or it defines `arrays`, whose names are those of the
+    `StatePart`, and everything else is in `header`; or it defines `arrays`, whose names are those of the
     parameters of ``__init__``, or it defines `of_arrays` too. A `Motion` says how models move it.
 
     Attributes
     ----------
     parts : dict
-        The arrays annotated with a `Part`, by name.
+        The arrays annotated with a `StatePart`, by name.
     words : dict
         Long names of the arrays, for figures and files.
     fixed : tuple of str
@@ -81,7 +81,7 @@ class State(Start, Shown):
     """
 
     by_hand = True
-    parts: ClassVar[dict[str, Part]] = {}
+    parts: ClassVar[dict[str, StatePart]] = {}
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
     replicated: ClassVar[bool] = False

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
-from .contract import Part, State
+from .contract import State, StatePart
 from .tokens import Tokens
 
 CLOSE_GAP = 1e-3
@@ -50,9 +50,9 @@ class Equiangular(State):
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
-    n: Annotated[np.ndarray, Part("number of tokens", fixed=True)]
-    logit: Annotated[np.ndarray, Part("log((1 + (n - 1) rho)/(1 - rho))")]
-    radius: Annotated[np.ndarray, Part("length of the hidden states")]
+    n: Annotated[np.ndarray, StatePart("number of tokens", fixed=True)]
+    logit: Annotated[np.ndarray, StatePart("log((1 + (n - 1) rho)/(1 - rho))")]
+    radius: Annotated[np.ndarray, StatePart("length of the hidden states")]
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core.checks import check_memory, finite, finite_array, fitting, generator, whole_number
-from .contract import Part, State
+from .contract import State, StatePart
 from .tokens import Tokens
 
 COVARIANCE_TOLERANCE = 1e-12
@@ -38,9 +38,13 @@ class Gaussian(State):
         For other shapes, numbers that are not finite, and what is no covariance.
     """
 
-    mean: Annotated[np.ndarray, Part("mean of the Gaussian", ("component",))]
-    covariance: Annotated[np.ndarray, Part("covariance of the Gaussian", ("component", "other"))]
-    root: Annotated[np.ndarray, Part("root L of the covariance L L^T", ("component", "column"))]
+    mean: Annotated[np.ndarray, StatePart("mean of the Gaussian", ("component",))]
+    covariance: Annotated[
+        np.ndarray, StatePart("covariance of the Gaussian", ("component", "other"))
+    ]
+    root: Annotated[
+        np.ndarray, StatePart("root L of the covariance L L^T", ("component", "column"))
+    ]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core.checks import check_memory, finite_array, positive
-from .contract import Part
+from .contract import StatePart
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
 
@@ -27,7 +27,9 @@ class Gram(TokenSet):
         products of unit vectors, or masses that are not a probability.
     """
 
-    inner_product: Annotated[np.ndarray, Part("inner product of two tokens", ("token", "other"))]
+    inner_product: Annotated[
+        np.ndarray, StatePart("inner product of two tokens", ("token", "other"))
+    ]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):

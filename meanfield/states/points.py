@@ -19,6 +19,11 @@ DIVIDE = "Divide nonzero ones by their norms first: x / np.linalg.norm(x, axis=-
 ROUNDINGS = 16  # of numbers below double precision, by which lengths of unit vectors may be off
 
 
+def unit(x: np.ndarray) -> np.ndarray:
+    """Vectors (..., d) divided by their lengths."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def unit_vectors(who: str, vectors: Any, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 

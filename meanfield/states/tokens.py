@@ -23,7 +23,7 @@ from ..core.forms import TEXT
 from ..core.kinds import with_hints
 from ..lowlevel.legendre import racah
 from .clusters import LINKED_ANGLE
-from .contract import Part, State
+from .contract import State, StatePart
 from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ GAPS = f"gaps up to {np.degrees(LINKED_ANGLE):.2f} degrees, in R^d up to {LINKED
 class TokenSet(State):
     """A state of n tokens with masses, or of many independent sets of them."""
 
-    masses: Annotated[np.ndarray, Part("masses of the tokens", ("token",), fixed=True)]
+    masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
     """Masses >= 0 of sum 1, (*replicas, n)."""
     replicated = True
     words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
@@ -119,9 +119,9 @@ class Tokens(TokenSet):
         1e-9), radii <= 0.
     """
 
-    x: Annotated[np.ndarray, Part("position of a token", ("token", "component"))]
+    x: Annotated[np.ndarray, StatePart("position of a token", ("token", "component"))]
     """Positions of the tokens, (*replicas, n, d): unit vectors where `on_sphere`."""
-    radii: Annotated[np.ndarray | None, Part("lengths of the hidden states", ("token",))]
+    radii: Annotated[np.ndarray | None, StatePart("lengths of the hidden states", ("token",))]
     """Lengths of the hidden states radii * x, (*replicas, n), or None."""
     on_sphere: bool
     """Whether the tokens live on the sphere, rather than in R^d."""

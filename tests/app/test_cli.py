@@ -17,9 +17,9 @@ from click.testing import CliRunner
 
 import meanfield as mf
 from meanfield.app import doctor
-from meanfield.app.cli import KINDS, main
+from meanfield.app.cli import TASK_NAMES, main
 from meanfield.app.configuration import parse_config, read_config, run_config, schema
-from meanfield.app.doctor import OPTIONAL, REQUIRED
+from meanfield.app.doctor import OPTIONAL_PACKAGES, REQUIRED_PACKAGES
 from meanfield.core.identity import digest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -350,12 +350,17 @@ def test_plot_takes_times_a_title_and_the_file_without_o():
 def test_doctor_knows_every_dependency_and_names_what_is_missing(monkeypatch):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.match(r"[\w-]+", entry).group() for entry in project["dependencies"]}
-    assert names | {"llvmlite"} == set(REQUIRED)
-    assert set(OPTIONAL) == {"imageio-ffmpeg"}
-    monkeypatch.setitem(REQUIRED, "no-such-package", "none")
+    assert names | {"llvmlite"} == set(REQUIRED_PACKAGES)
+    assert set(OPTIONAL_PACKAGES) == {"imageio-ffmpeg"}
+    monkeypatch.setitem(REQUIRED_PACKAGES, "no-such-package", "none")
     out, _ = meanfield("doctor", code=1)
     assert "no-such-package cannot be imported" in out.splitlines()[-1]
-    for fact in ["fftw-3.", "GPL-2.0-or-later", "compiled code is kept in", sys.version.split()[0]]:
+    for fact in [
+        "fftw-3.",
+        "GPL-2.0-or-later",
+        "code is cached in",
+        sys.version.split()[0],
+    ]:
         assert fact in out
     json.dumps(mf.doctor())  # plain data
 
@@ -381,7 +386,7 @@ def test_the_list_of_commands_has_whole_sentences():
 def test_version_and_schemas_are_printed():
     assert meanfield("--version")[0].startswith("meanfield ")
     assert json.loads(meanfield("schema")[0]) == schema()
-    for kind in KINDS:
+    for kind in TASK_NAMES:
         assert json.loads(meanfield("schema", kind)[0]) == schema(kind)
 
 

@@ -22,7 +22,7 @@ from configurations import (
 
 import meanfield as mf
 from meanfield.app.configuration import parse_config, read_config, run_config, schema
-from meanfield.app.tasks import BY_PROGRAM, TASKS, Arguments
+from meanfield.app.tasks import PROGRAM_ONLY, TASKS, ArgumentTable
 from meanfield.core.identity import digest
 
 
@@ -49,8 +49,8 @@ def test_the_arguments_of_a_file_are_those_of_python():
     assert set(functions) == set(TASKS)
     for work, function in functions.items():
         table = TASKS[work].required()[work]
-        assert isinstance(table, Arguments)
-        assert set(table.keys) == set(signature(function).parameters) - BY_PROGRAM
+        assert isinstance(table, ArgumentTable)
+        assert set(table.keys) == set(signature(function).parameters) - PROGRAM_ONLY
         assert set(schema(work)["properties"][work]["properties"]) == set(table.keys)
     given = {**SPAN, "rtol": 1e-6, "dt": 0.1, "until": "steady", "steady_tolerance": 1e-3}
     given |= {"min_degree": 8, "max_degree": 64, "max_steps": 9, "checkpoint_every": 7.0}

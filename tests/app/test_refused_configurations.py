@@ -355,7 +355,7 @@ def test_memory_that_is_not_there_is_told_by_key():
     config = parse_config(tokens(), source="run.toml")
     with (
         pytest.raises(mf.ConfigError, match=r"run.toml: solve: .*more memory .*allocate 9 PiB"),
-        config.blaming("solve"),
+        config.locating_errors("solve"),
     ):
         raise MemoryError("Unable to allocate 9 PiB")
 

@@ -151,7 +151,7 @@ def test_points_that_fail_are_problems_of_the_result():
     {
         "key": ({"parameters": {"model.kapa": [1.0]}}, "unknown key; did you mean kappa"),
         "table": ({"parameters": {"modell.kappa": [1.0]}}, "there is no table modell"),
-        "place": ({"parameters": {"initial.cos.9": [1.0]}}, "expected a place below 2; got 9"),
+        "place": ({"parameters": {"initial.cos.9": [1.0]}}, "index below 2; got 9"),
         "number": ({"parameters": {"model.kappa": 1.0}}, "expected an array of values, or a range"),
         "range": (
             {

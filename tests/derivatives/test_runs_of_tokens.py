@@ -10,7 +10,7 @@ from meanfield.dynamics.tokens import TokenMotion
 from meanfield.models.activations import gelu, softplus
 from meanfield.models.pointwise import FeedForward
 from meanfield.solving import integration
-from meanfield.spaces.sphere_points import Places
+from meanfield.spaces.sphere_points import ScatteredTransforms
 
 FOURTH = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}
 STEP = 1e-3
@@ -385,8 +385,10 @@ def test_velocities_that_are_kept_need_not_be_taken_again(engine, n, d, monkeypa
 @pytest.mark.parametrize("kind", [mf.USA, mf.SA], ids=lambda kind: kind.__name__)
 def test_modes_of_stages_are_taken_once(kind, monkeypatch):
     """Tangents add up modes of the masses where they start, and no others."""
-    counted, moments = [], Places.moments
-    monkeypatch.setattr(Places, "moments", lambda self, m: counted.append(1) or moments(self, m))
+    counted, moments = [], ScatteredTransforms.moments
+    monkeypatch.setattr(
+        ScatteredTransforms, "moments", lambda self, m: counted.append(1) or moments(self, m)
+    )
     x = points(60, 3)
     given = {"t_eval": [1.0], "tangents": [tangential(x), "beta"], "engine": mf.engines.Modes()}
     run = mf.solve(mf.Transformer(kind(beta=2.0)), mf.Tokens(x), (0, 1), **given)

@@ -82,7 +82,7 @@ class Kicks(mf.Noise):
     def increments_shape(self, replicas, n, d):
         return (replicas, n, 1)
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         angle = np.sqrt(2 * s)[:, None] * increments[..., 0]
         moved = x.copy()
         moved[..., 0] = np.cos(angle) * x[..., 0] - np.sin(angle) * x[..., 1]

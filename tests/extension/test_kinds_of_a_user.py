@@ -95,14 +95,14 @@ class NotTheIdentity(Warmup):
 class Ballistic(Kicks):
     """Angles grow like s instead of its square root."""
 
-    def _moved(self, x, s, increments):
-        return super()._moved(x, 2 * s**2, increments)
+    def move(self, x, s, increments):
+        return super().move(x, 2 * s**2, increments)
 
 
 class MixedReplicas(Kicks):
     """The strengths of replicas meet another axis."""
 
-    def _moved(self, x, s, increments):
+    def move(self, x, s, increments):
         moved = x + 0.1 * np.sqrt(s) * np.broadcast_to(increments, x.shape)
         return moved / np.linalg.norm(moved, axis=2, keepdims=True)
 
@@ -110,8 +110,8 @@ class MixedReplicas(Kicks):
 class InPlace(Kicks):
     """It moves the tokens that it is given."""
 
-    def _moved(self, x, s, increments):
-        x[:] = super()._moved(x, s, increments)
+    def move(self, x, s, increments):
+        x[:] = super().move(x, s, increments)
         return x
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import Circle
-from meanfield.spaces.circle import CircleChart
+from meanfield.spaces.circle import CircleNodeChart
 
 LIMITS = [0.0, 1.0, np.pi / 2, 2.7, np.pi, -2.0]
 every_limit = pytest.mark.parametrize("limit", LIMITS, ids=lambda angle: f"{angle:.2f}")
@@ -12,7 +12,7 @@ every_limit = pytest.mark.parametrize("limit", LIMITS, ids=lambda angle: f"{angl
 
 def chart_at(angle):
     """The chart whose limit has this angle."""
-    return CircleChart(Circle(8), np.array([np.cos(angle), np.sin(angle)]))
+    return CircleNodeChart(Circle(8), np.array([np.cos(angle), np.sin(angle)]))
 
 
 @every_limit

@@ -216,7 +216,7 @@ def test_calls_of_a_state_are_refused(call, words):
 
 def test_tokens_that_are_never_drawn_are_given_up(monkeypatch):
     mu = CIRCLE.indexed(lambda s, t: 1 + (2 * s - 1) * np.cos(t), mf.Positions(order=3))
-    monkeypatch.setattr(indexed, "ROUNDS", 1)
+    monkeypatch.setattr(indexed, "PROPOSAL_ROUNDS", 1)
     with pytest.raises(mf.MeanfieldError, match="not drawn in 1 rounds"):
         mu.sample(1000, rng=0)
 

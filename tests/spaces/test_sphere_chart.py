@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 from scipy.special import sph_harm_y
 
 from meanfield import Sphere
-from meanfield.spaces.sphere import SphereChart
+from meanfield.spaces.sphere import SphereNodeChart
 
 LIMITS = {
     "z": [0, 0, 1.0],
@@ -22,7 +22,7 @@ every_limit = pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
 
 def chart_at(limit):
     """The chart with this limit."""
-    return SphereChart(Sphere(8), np.array(limit))
+    return SphereNodeChart(Sphere(8), np.array(limit))
 
 
 @every_limit

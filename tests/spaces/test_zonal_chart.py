@@ -6,7 +6,7 @@ from scipy.special import eval_gegenbauer
 
 from meanfield import Zonal
 from meanfield.spaces.contract import dimension_of_harmonics
-from meanfield.spaces.zonal import ZonalChart
+from meanfield.spaces.zonal import ZonalNodeChart
 
 every_dimension = pytest.mark.parametrize("d", [2, 3, 8, 64])
 both_limits = pytest.mark.parametrize("sign", [1.0, -1.0], ids=["e_d", "-e_d"])
@@ -14,7 +14,7 @@ both_limits = pytest.mark.parametrize("sign", [1.0, -1.0], ids=["e_d", "-e_d"])
 
 def chart_at(d, sign=1.0):
     """The chart whose limit is e_d or -e_d."""
-    return ZonalChart(Zonal(d, 8), sign * np.eye(d)[-1])
+    return ZonalNodeChart(Zonal(d, 8), sign * np.eye(d)[-1])
 
 
 def p(l, d, x):

@@ -1,0 +1,137 @@
+"""Checks of densities: positive, of mass 1, real, and resolved by their harmonics."""
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.checks import real
+from ..core.errors import UnresolvedWarning
+
+if TYPE_CHECKING:
+    from .contract import Space
+    from .density import Density
+
+UNRESOLVED_TAIL = 1e-8  # last coefficients above it are warned of
+UNIT_MASS = 1e-12  # how far a mass may be from 1
+REAL_ENOUGH = 1e-12  # imaginary parts of coefficients of order 0
+NEGATIVE_SHARE = 1e-4  # a solved density may be this negative, relative to its maximum
+
+
+def tail_start(degree: int) -> float:
+    """The degree above which the tail begins: the last eighth, and never one parity alone."""
+    return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
+
+
+def tail_of(space: "Space") -> np.ndarray:
+    """Mask of the modes in the tail."""
+    return space.degrees > tail_start(space.degree)
+
+
+def check_coefficients(space: "Space", coefficients: np.ndarray) -> None:
+    """Raise ValueError for coefficients that no real function of mass 1 has."""
+    if not np.isfinite(coefficients).all():
+        bad = np.count_nonzero(~np.isfinite(coefficients))
+        raise ValueError(f"A density needs finite coefficients; {bad} are not.")
+    error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
+    if error > UNIT_MASS:
+        raise ValueError(
+            f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+            "Divide by the mass, or let the weights of a mixture sum to 1."
+        )
+    imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
+    if imaginary > REAL_ENOUGH:
+        raise ValueError(
+            "A density has real coefficients of order 0; got one with the imaginary part "
+            f"{imaginary:.3g}."
+        )
+
+
+def expanded(
+    space: "Space", f: Callable[..., np.ndarray], values: np.ndarray, what: str,
+    *leading: np.ndarray,
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """Coefficients (..., modes) of densities proportional to f, and the part their series lack.
+
+    The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N)
+    of f on the grid that are negative or not finite, or all 0.
+
+    Parameters
+    ----------
+    f : callable
+        Called with the leading arguments, and those of functions that `Space.density` takes.
+    what : str
+        Its name in messages.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass = (values @ space.weights)[..., None]
+    if not (values >= 0).all() or not ((mass > 0) & (mass < np.inf)).all():
+        raise ValueError(
+            f"A density needs finite values >= 0, not all zero; {what} has minimum "
+            f"{np.min(values)} and {np.count_nonzero(~np.isfinite(values))} values that are not "
+            "finite."
+        )
+    coefficients = space.to_coefficients(values / mass)
+    coefficients[..., 0] = 1
+    return coefficients, _missed_by_grid(space, f, coefficients, mass, *leading)
+
+
+def _missed_by_grid(
+    space: "Space", f: Callable[..., np.ndarray], coefficients: np.ndarray, mass: np.ndarray,
+    *leading: np.ndarray,
+) -> float:  # fmt: skip
+    """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
+
+    Harmonics of f between the degree and the number of grid points leave no trace in the
+    coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
+    points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
+    same lower degree.
+    """
+    missed, finer = 0.0, space
+    for _ in range(2):
+        size = finer.weights.size
+        while finer.weights.size == size:
+            finer = finer.with_degree(finer.next_degree)
+        copies = [argument.copy() for argument in (*leading, *finer.arguments.values())]
+        series = finer.to_values(space.resample(coefficients, finer.degree))
+        try:
+            values = np.broadcast_to(np.asarray(f(*copies), dtype=float), series.shape)
+        except (TypeError, ValueError):  # f is a table of values on one grid
+            return 0.0
+        squares = (values / mass - series) ** 2 @ finer.weights
+        missed = max(missed, float(np.sqrt(np.max(squares))))
+    return missed
+
+
+def check_positive(density: "Density", tolerance: Any) -> None:
+    """Raise ValueError where a density is below -`tolerance` times its maximum."""
+    real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
+    allowed = tolerance * float(density.values[..., density.space.judged].max())
+    worst = float(density.minimum.min())
+    if worst < -allowed:
+        raise ValueError(
+            f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
+            f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+            "series is cut off, a higher degree."
+        )
+
+
+def warn_if_unresolved(density: "Density", tolerance: Any, missed: float) -> None:
+    """Warn, where a user made the density, if it is unresolved: see its method of this name."""
+    real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
+    tail, degree = float(density.spectral_tail.max()), density.space.degree
+    if tail > tolerance:
+        why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
+    elif missed > 10 * tolerance:
+        why = (
+            "between the points of the grid it differs from the function by "
+            f"{missed:.1e} in root mean square"
+        )
+    else:
+        return
+    warnings.warn(
+        f"The density is not resolved: {why}. Use a degree above {degree}.",
+        UnresolvedWarning,
+        stacklevel=4,
+    )
