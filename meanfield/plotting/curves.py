@@ -350,7 +350,7 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
         If the states are not inner products.
     """
     bins = whole_number("bins", bins)
-    edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
+    edges = np.linspace(*fields.PRODUCT_AXIS.limits, bins + 1)
     style = {"baseline": NEGLIGIBLE_SHARE, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
@@ -361,7 +361,7 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
         return draw
 
     page.each(prepare)
-    page.label(fields.PRODUCTS, fields.SHARE)
+    page.label(fields.PRODUCT_AXIS, fields.SHARE)
     for ax in page.axes:
         ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
 

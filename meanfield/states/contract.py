@@ -61,7 +61,7 @@ class State(Start, Shown):
     """A measure in one representation, or an ensemble of them.
 
     A user's state is an ordinary class with an ``__init__``. Either its arrays are annotated with
-    `StatePart`, and everything else is in `header`; or it defines `arrays`, whose names are those of the
+    `StatePart`, and everything else is in `header`; or it defines `arrays`, whose names are the
     parameters of ``__init__``, or it defines `of_arrays` too. A `Motion` says how models move it.
 
     Attributes
