@@ -37,10 +37,8 @@ from .sessions import NO_SCENE, Session, Studio
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
 MOST_BYTES = 16384  # of a message from a page, and of the headers of a request
-SCENES_PER_SECOND, SCENES_AT_ONCE = (
-    50,
-    500,
-)  # scenes that a page may send; its sliders send 25 a second
+# Scenes that a page may send; its sliders send 25 a second
+SCENES_PER_SECOND, SCENES_AT_ONCE = 50, 500
 IDLE_SECONDS = 30.0  # seconds after which a connection is closed that says nothing
 SEND_BUFFER = 2**18  # bytes for a page in the buffer of the system
 ENDING_SECONDS = 1.0  # seconds for which threads may go on after Ctrl-C

@@ -26,10 +26,8 @@ from .frames import Frame, play
 from .scene import REFUSED, Scene, UserFile
 
 MOST_SESSIONS = 8
-RUN_THREADS, DIAGRAM_THREADS = (
-    2 * MOST_SESSIONS,
-    1,
-)  # threads: no page waits for the runs of another
+# Threads: no page waits for the runs of another
+RUN_THREADS, DIAGRAM_THREADS = 2 * MOST_SESSIONS, 1
 SCENE_THREADS = 2  # threads that read scenes
 FLUSH_SECONDS = 0.05  # seconds between messages with frames
 SETTLED_SECONDS = 0.3  # seconds for which a scene stays before its diagrams are computed

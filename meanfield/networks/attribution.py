@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 
     from .network import Network
 
-QUADRATURE_RULES = (
-    (4, 0),
-    (8, 0),
-    (16, 0),
-    (16, 1),
-    (16, 3),
-    (16, 6),
-)  # nodes; divisions at both ends
+# Nodes; divisions at both ends
+QUADRATURE_RULES = ((4, 0), (8, 0), (16, 0), (16, 1), (16, 3), (16, 6))
 DIVISION_RATIO = 1 / 8  # of a division, the length beside the last
 SUBLAYERS = ("attention", "mlp", "normalisation")
 QUANTITY_ROUNDING = 1e-13  # of values, relative

@@ -19,9 +19,8 @@ from collections.abc import Callable
 import numpy as np
 
 CRITICAL_SQUARES = 0.25  # sum of squared weights at which a context counts as critical
-TRAPEZOID_STEP = (
-    0.15  # of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/TRAPEZOID_STEP)
-)
+# Of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/TRAPEZOID_STEP)
+TRAPEZOID_STEP = 0.15
 PANEL_RULE = np.polynomial.legendre.leggauss(8)
 
 

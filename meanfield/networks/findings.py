@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 BOOTSTRAP_DRAWS = 400
 ENERGY_BETA = 4.0  # beta of the energy of which sentences speak
 OUTLIER_LENGTH = 10.0  # times the median length of a layer, from which on a token is an outlier
-OUTLIER_DEVIATIONS, OUTLIER_GAP = (
-    6.0,
-    0.3,
-)  # standard deviations, by the median deviation, and the least difference
+# Standard deviations, by the median deviation, and the least difference
+OUTLIER_DEVIATIONS, OUTLIER_GAP = 6.0, 0.3
 OUTLIERS_NAMED = 5  # outliers of a text that are named
 UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
 LAYERS_LISTED = 13  # layers of which each number is written out

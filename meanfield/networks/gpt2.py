@@ -4,81 +4,79 @@ from typing import ClassVar
 
 import numpy as np
 
-from .layer import Affine, Layer
+from .architecture import Config, Keys, Options, Shapes
+from .layer import Affine, Gain
 from .network import Network
-
-MAPS = "query", "key", "value", "output", "inner", "outer"
 
 
 class GPT2(Network):
     """GPT-2: x + attention(LN x), x + mlp(LN x), and a last LN; matrices are (in, out)."""
 
     prefix = "transformer."
-    unused = ("lm_head.", ".attn.bias", ".attn.masked_bias")
-    layers = "n_layer"
-    sizes = ("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
-    numbers = ("layer_norm_epsilon",)
-    read = ("activation_function", "n_inner")
-    refused: ClassVar = {
+    unused: ClassVar[Keys] = ("lm_head.", ".attn.bias", ".attn.masked_bias")
+    layers, width, head_count, longest, inner = (
+        "n_layer",
+        "n_embd",
+        "n_head",
+        "n_positions",
+        "n_inner",
+    )
+    activation, usual_activation = "activation_function", "gelu_new"
+    norm_epsilon, usual_epsilon = "layer_norm_epsilon", 1e-5
+    read: ClassVar[Keys] = ("n_inner",)
+    refused: ClassVar[Options] = {
         "scale_attn_weights": (True,),
         "scale_attn_by_inverse_layer_idx": (False, None),
     }
+    maps: ClassVar[dict[str, str]] = {
+        "query": "attn.c_attn",  # keys and values are in this tensor, too
+        "output": "attn.c_proj",
+        "inner": "mlp.c_fc",
+        "outer": "mlp.c_proj",
+    }
+    norms = "ln_1", "ln_2"
+    transposed = True
 
     @classmethod
-    def check(cls, config):
+    def sizes(cls) -> Keys:
+        return tuple(key for key in super().sizes() if key != "n_inner")
+
+    @classmethod
+    def check(cls, config: Config) -> None:
         super().check(config)
-        cls.check_activation("activation_function", config, "gelu_new")
-        cls.check_heads("n_embd", "n_head", config)
         if config.get("n_inner") is not None:
             cls.check_size("n_inner", config["n_inner"])
 
     @classmethod
-    def shapes(cls, config):
+    def embeddings(cls, config: Config) -> Shapes:
         d = config["n_embd"]
-        inner = config.get("n_inner") or 4 * d
-        shapes: dict[str, tuple[int, ...]] = {
-            "wte.weight": (config["vocab_size"], d),
-            "wpe.weight": (config["n_positions"], d),
-        }
-        maps = {
-            "attn.c_attn": (d, 3 * d),
-            "attn.c_proj": (d, d),
-            "mlp.c_fc": (d, inner),
-            "mlp.c_proj": (inner, d),
-        }
-        for layer in range(config["n_layer"]):
-            for name, shape in maps.items():
-                shapes[f"h.{layer}.{name}.weight"] = shape
-                shapes[f"h.{layer}.{name}.bias"] = shape[1:]
-            for name in ("ln_1", "ln_2"):
-                shapes[f"h.{layer}.{name}.weight"] = shapes[f"h.{layer}.{name}.bias"] = (d,)
-        return shapes | {"ln_f.weight": (d,), "ln_f.bias": (d,)}
+        return {"wte.weight": (config["vocab_size"], d), "wpe.weight": (config["n_positions"], d)}
 
-    @property
-    def positions(self):
-        return self.config["n_positions"]
+    @classmethod
+    def start(cls, config: Config, layer: int) -> str:
+        return f"h.{layer}."
 
-    @property
-    def epsilon(self):
-        return self.config.get("layer_norm_epsilon", 1e-5)
+    @classmethod
+    def map_shapes(cls, config: Config) -> Shapes:
+        d, inner = config["n_embd"], config.get("n_inner") or 4 * config["n_embd"]
+        return {"query": (d, 3 * d), "output": (d, d), "inner": (d, inner), "outer": (inner, d)}
 
-    def map_at(self, name):
-        return Affine(self[f"{name}.weight"].T, self[f"{name}.bias"])
+    @classmethod
+    def shapes(cls, config: Config) -> Shapes:
+        return super().shapes(config) | dict.fromkeys(
+            ("ln_f.weight", "ln_f.bias"), (config["n_embd"],)
+        )
 
-    def layer_at(self, index):
-        name, heads = f"h.{index}", self.config["n_head"]
-        matrix, bias = self.map_at(f"{name}.attn.c_attn")
-        thirds = zip(np.split(matrix, 3), np.split(bias, 3), strict=True)
-        maps = {role: Affine(*third) for role, third in zip(MAPS[:3], thirds, strict=True)}
-        others = "attn.c_proj", "mlp.c_fc", "mlp.c_proj"
-        maps |= {role: self.map_at(f"{name}.{n}") for role, n in zip(MAPS[3:], others, strict=True)}
-        norms = self.norm_at(f"{name}.ln_1"), self.norm_at(f"{name}.ln_2")
-        activation = self.config.get("activation_function", "gelu_new")
-        return Layer(index, maps, norms, False, heads, heads, True, activation)
+    def maps_at(self, start: str) -> dict[str, Affine]:
+        maps = super().maps_at(start)
+        thirds = zip(
+            *(np.split(part, 3) for part in maps["query"] if part is not None), strict=True
+        )
+        return maps | dict(zip(("query", "key", "value"), map(Affine._make, thirds), strict=True))
 
-    def embedded(self, ids):
+    def embedded(self, ids: np.ndarray) -> np.ndarray:
         return self["wte.weight"][ids] + self["wpe.weight"][: len(ids)]
 
     @property
-    def last(self):
+    def last(self) -> Gain:
         return self.norm_at("ln_f")

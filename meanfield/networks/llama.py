@@ -1,54 +1,56 @@
 """Decoders of the Llama family, Mistral and Qwen2: rotary positions, RMSNorm, grouped heads."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from meanfield import ConfigError, Rotary
 from meanfield.extending import as_given
 
-from .layer import Layer
-from .network import OTHER_MODELS, Network
+from .architecture import OTHER_MODELS, Config, Keys, Options, Shapes
+from .layer import Gain
+from .network import Network
 
-MAPS = {
-    "query": "self_attn.q_proj",
-    "key": "self_attn.k_proj",
-    "value": "self_attn.v_proj",
-    "output": "self_attn.o_proj",
-    "inner": "mlp.up_proj",
-    "outer": "mlp.down_proj",
-    "gate": "mlp.gate_proj",
-}
+LAYER_TYPES = "full_attention", "sliding_attention"
 
 
 class Llama(Network):
     """Llama: x + attention(RMSNorm x), x + down(act(gate) * up), and a last RMSNorm."""
 
     prefix = "model."
-    unused = ("lm_head.", ".rotary_emb.inv_freq")
-    sizes = (
-        "vocab_size",
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "max_position_embeddings",
+    unused: ClassVar[Keys] = ("lm_head.", ".rotary_emb.inv_freq")
+    usual_activation = "silu"
+    norm_epsilon, usual_epsilon = "rms_norm_eps", 1e-6
+    other_numbers = ("rope_theta",)
+    read: ClassVar[Keys] = (
+        "num_key_value_heads",
+        "head_dim",
+        "attention_bias",
+        "mlp_bias",
+        "rope_parameters",
     )
-    numbers = ("rms_norm_eps", "rope_theta")
-    read: ClassVar[tuple[str, ...]] = (
-        *("hidden_act", "num_key_value_heads", "head_dim"),
-        *("attention_bias", "mlp_bias", "rope_parameters"),
-    )
-    shared: ClassVar[int | None] = None  # heads of keys where the file does not say; None: all
-    refused: ClassVar = {
+    usual_shared: ClassVar[int | None] = None  # heads of keys; None for as many as of queries
+    refused: ClassVar[Options] = {
         "rope_interleaved": (False, None),
         "rope_scaling": (None,),
         "sliding_window": (None,),
         "partial_rotary_factor": (1.0,),
     }
+    maps: ClassVar[dict[str, str]] = {
+        "query": "self_attn.q_proj",
+        "key": "self_attn.k_proj",
+        "value": "self_attn.v_proj",
+        "output": "self_attn.o_proj",
+        "gate": "mlp.gate_proj",
+        "inner": "mlp.up_proj",
+        "outer": "mlp.down_proj",
+    }
+    norms = "input_layernorm", "post_attention_layernorm"
+    norm_bias = False
 
     @classmethod
-    def check(cls, config):
+    def check(cls, config: Config) -> None:
         super().check(config)
-        cls.check_activation("hidden_act", config, "silu")
         heads, shared, size = cls.heads(config)
         if type(shared) is not int or shared < 1 or heads % shared:
             raise ConfigError(
@@ -71,106 +73,79 @@ class Llama(Network):
             )
 
     @classmethod
-    def heads(cls, config):
-        """Numbers of heads of queries and of keys, and their dimension."""
-        heads = config["num_attention_heads"]
-        shared = config.get("num_key_value_heads", cls.shared)
-        size = config.get("head_dim")
-        if size is None:
-            cls.check_heads("hidden_size", "num_attention_heads", config)
-            size = config["hidden_size"] // heads
+    def heads(cls, config: Config) -> tuple[int, int, int]:
+        heads, size = config["num_attention_heads"], config.get("head_dim")
+        shared = config.get("num_key_value_heads", cls.usual_shared)
+        size = super().heads(config)[2] if size is None else size
         return heads, heads if shared is None else shared, size
 
     @classmethod
-    def shapes(cls, config):
-        d, inner = config["hidden_size"], config["intermediate_size"]
-        heads, shared, size = cls.heads(config)
-        attention = {
-            "self_attn.q_proj": (heads * size, d),
-            "self_attn.k_proj": (shared * size, d),
-            "self_attn.v_proj": (shared * size, d),
-            "self_attn.o_proj": (d, heads * size),
-        }
-        mlp = {"mlp.gate_proj": (inner, d), "mlp.up_proj": (inner, d), "mlp.down_proj": (d, inner)}
-        shapes = {"embed_tokens.weight": (config["vocab_size"], d), "norm.weight": (d,)}
-        for layer in range(config["num_hidden_layers"]):
-            start = f"layers.{layer}."
-            for name, shape in (attention | mlp).items():
-                shapes[f"{start}{name}.weight"] = shape
-                if cls.has_bias(config, name):
-                    shapes[f"{start}{name}.bias"] = shape[:1]
-            for name in ("input_layernorm", "post_attention_layernorm"):
-                shapes[f"{start}{name}.weight"] = (d,)
-        return shapes
+    def embeddings(cls, config: Config) -> Shapes:
+        d = config["hidden_size"]
+        return {"embed_tokens.weight": (config["vocab_size"], d), "norm.weight": (d,)}
 
     @classmethod
-    def has_bias(cls, config, name: str) -> bool:
-        """Return True if a map of a layer has a bias."""
-        return bool(config.get("mlp_bias" if name.startswith("mlp.") else "attention_bias"))
+    def start(cls, config: Config, layer: int) -> str:
+        return f"layers.{layer}."
 
     @classmethod
-    def window(cls, config) -> int | None:
+    def has_bias(cls, config: Config, role: str) -> bool:
+        of_mlp = role in ("inner", "outer", "gate")
+        return bool(config.get("mlp_bias" if of_mlp else "attention_bias"))
+
+    @classmethod
+    def window(cls, config: Config) -> int | None:
         """The number of tokens that a token attends to, itself included; None for all before it."""
         return None
 
     @property
-    def positions(self):
-        most, window = self.config["max_position_embeddings"], self.window(self.config)
-        return most if window is None else min(most, window)
+    def positions(self) -> int:
+        window = self.window(self.config)
+        return super().positions if window is None else min(super().positions, window)
 
     @property
-    def sees(self):
-        if self.positions == self.config["max_position_embeddings"]:
-            return super().sees
+    def longest_in_words(self) -> str:
+        if self.positions == super().positions:
+            return super().longest_in_words
         return f"a token sees {self.positions}, itself included, and no longer text is replayed"
 
     @property
-    def epsilon(self):
-        return self.config.get("rms_norm_eps", 1e-6)
-
-    @property
-    def base(self) -> float:
-        """The base of the angles by which queries and keys turn."""
+    def turned(self) -> Rotary:
         rope = self.config.get("rope_parameters") or {}
-        return rope.get("rope_theta", self.config.get("rope_theta", 10000.0))
+        base: Any = rope.get("rope_theta", self.config.get("rope_theta", 10000.0))
+        return Rotary(base)
 
-    def layer_at(self, index):
-        name, (heads, shared, _) = f"layers.{index}", self.heads(self.config)
-        maps = {role: self.map_at(f"{name}.{own}") for role, own in MAPS.items()}
-        before = "input_layernorm", "post_attention_layernorm"
-        first, second = (self.norm_at(f"{name}.{own}") for own in before)
-        activation, turned = self.config.get("hidden_act", "silu"), Rotary(self.base)
-        return Layer(index, maps, (first, second), False, heads, shared, True, activation, turned)
-
-    def embedded(self, ids):
+    def embedded(self, ids: np.ndarray) -> np.ndarray:
         return self["embed_tokens.weight"][ids]
 
     @property
-    def last(self):
+    def last(self) -> Gain:
         return self.norm_at("norm")
 
 
 class Mistral(Llama):
     """Mistral: Llama with a sliding window; texts up to the length of the window are replayed."""
 
-    read: ClassVar[tuple[str, ...]] = (
-        *("hidden_act", "num_key_value_heads", "head_dim", "rope_parameters", "sliding_window"),
-    )
-    refused: ClassVar = {"rope_scaling": (None,), "attention_bias": (False, None)}
-    shared = 8
+    read: ClassVar[Keys] = ("num_key_value_heads", "head_dim", "rope_parameters", "sliding_window")
+    refused: ClassVar[Options] = {
+        "rope_scaling": (None,),
+        "attention_bias": (False, None),
+    }
+    usual_shared = 8
 
     @classmethod
-    def check(cls, config):
+    def check(cls, config: Config) -> None:
         super().check(config)
-        if cls.window(config) is not None:
-            cls.check_size("sliding_window", cls.window(config))
+        window = cls.window(config)
+        if window is not None:
+            cls.check_size("sliding_window", window)
 
     @classmethod
-    def has_bias(cls, config, name):
+    def has_bias(cls, config: Config, role: str) -> bool:
         return False
 
     @classmethod
-    def window(cls, config):
+    def window(cls, config: Config) -> int | None:
         return config.get("sliding_window", 4096)
 
 
@@ -180,35 +155,28 @@ class Qwen2(Mistral):
     Texts up to that length are replayed.
     """
 
-    read = (
-        *("hidden_act", "num_key_value_heads", "head_dim", "rope_parameters"),
-        *("sliding_window", "use_sliding_window", "max_window_layers", "layer_types"),
-    )
-    refused: ClassVar = Mistral.refused | {"use_mrope": (False, None)}
-    shared = 32
+    read: ClassVar[Keys] = (*Mistral.read, "use_sliding_window", "max_window_layers", "layer_types")
+    refused = Mistral.refused | {"use_mrope": (False, None)}
+    usual_shared = 32
 
     @classmethod
-    def check(cls, config):
+    def check(cls, config: Config) -> None:
         cls.check_size("max_window_layers", config.get("max_window_layers", 28), least=0)
-        types = config.get("layer_types")
-        known = "full_attention", "sliding_attention"
-        if types is not None and not (
-            isinstance(types, list)
-            and len(types) == config.get("num_hidden_layers")
-            and all(kind in known for kind in types)
-        ):
+        types, depth = config.get("layer_types"), config.get("num_hidden_layers")
+        a_list = isinstance(types, list) and len(types) == depth
+        if types is not None and not (a_list and all(kind in LAYER_TYPES for kind in types)):
             raise ConfigError(
-                f"config.json: layer_types must be a list of {' and '.join(known)}, one for "
+                f"config.json: layer_types must be a list of {' and '.join(LAYER_TYPES)}, one for "
                 f"each layer, found {as_given(types)}."
             )
         super().check(config)
 
     @classmethod
-    def has_bias(cls, config, name):
-        return name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
+    def has_bias(cls, config: Config, role: str) -> bool:
+        return role in ("query", "key", "value")
 
     @classmethod
-    def window(cls, config):
+    def window(cls, config: Config) -> int | None:
         types = config.get("layer_types")
         later = config.get("max_window_layers", 28) < config["num_hidden_layers"]
         has = later if types is None else "sliding_attention" in types

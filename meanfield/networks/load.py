@@ -4,16 +4,18 @@ import os
 import re
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from meanfield import ConfigError, StorageError
 from meanfield.extending import as_given, check_memory, fitting, generator, path_of, shown
 
+from .architecture import OTHER_MODELS, Config, Weights
 from .bert import Albert, Bert, DistilBert, Roberta
 from .gpt2 import GPT2
 from .llama import Llama, Mistral, Qwen2
-from .network import OTHER_MODELS, Network
+from .network import Network
 from .safetensors import header_of, tensor_of
 from .tokenizer import Tokenizer
 from .untrusted_json import json_of
@@ -32,7 +34,7 @@ LARGEST_CONFIG, LARGEST_INDEX = 4_000_000, 32_000_000  # bytes
 WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
 
-def load(path, dtype=float) -> Network:
+def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     """Read a Transformer: BERT, RoBERTa, ALBERT, DistilBERT, GPT-2, Llama, Mistral, Qwen2.
 
     Files are not trusted: their sizes are compared with what config.json asks for, and with the
@@ -61,7 +63,7 @@ def load(path, dtype=float) -> Network:
     return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
 
 
-def untrained(config: dict, rng, dtype=float) -> Network:
+def untrained(config: Config, rng: Any, dtype: Any = float) -> Network:
     """A network as before training: normal weights, of mean 1 in gains of norms and else 0.
 
     Parameters
@@ -87,14 +89,14 @@ def untrained(config: dict, rng, dtype=float) -> Network:
     return family(config, weights)
 
 
-def checked_dtype(dtype) -> np.dtype:
+def checked_dtype(dtype: Any) -> np.dtype:
     """The dtype, if it is float32 or float64."""
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
     return np.dtype(dtype)
 
 
-def checked_folder(path) -> Path:
+def checked_folder(path: Any) -> Path:
     """The folder, if there is one with a config.json; StorageError for others."""
     folder = path_of("path", path)
     if os.path.exists(folder / "config.json"):  # which never raises
@@ -116,7 +118,7 @@ def checked_folder(path) -> Path:
     )
 
 
-def family_of(config: dict) -> type[Network]:
+def family_of(config: Config) -> type[Network]:
     """The class of a configuration, which is checked."""
     fitting("config", config, "a dict", isinstance(config, dict), TypeError)
     kind = config.get("model_type")
@@ -144,7 +146,7 @@ def files_of(folder: Path) -> list[Path]:
         )
         raise StorageError(f"{folder} has no model.safetensors.{why}")
     parts = json_of(index, LARGEST_INDEX).get("weight_map")
-    names: list = list(parts.values()) if isinstance(parts, dict) and parts else [None]
+    names: list[Any] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
     wrong = [name for name in names if not isinstance(name, str)]
     for name in wrong[:1] or sorted(set(names)):
         plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
@@ -159,7 +161,7 @@ def files_of(folder: Path) -> list[Path]:
     return files
 
 
-def weights_of(folder: Path, family: type[Network], config: dict, dtype: np.dtype) -> dict:
+def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dtype) -> Weights:
     """The tensors of a folder, all that the configuration asks for and no other."""
     expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):

@@ -1,42 +1,33 @@
-"""The base class of Transformers with weights: checks, replays, traces, null models."""
+"""The base class of Transformers with weights: replays, traces, models, null models."""
 
 import json
 import os
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from meanfield import ConfigError, Norm, PerLayer, ShortenedWarning, StorageError, Transformer
+from meanfield import Norm, PerLayer, ShortenedWarning, StorageError, Transformer
 from meanfield.extending import (
     Kind,
-    as_given,
     check_memory,
     generator,
     regular_file,
-    shown,
     whole_number,
 )
 
-from .layer import ACTIVATIONS, Affine, Gain, Layer
-from .options import FIXED_OPTIONS, HARMLESS_OPTIONS
+from .architecture import Architecture, Config, Weights
+from .layer import Layer
 from .safetensors import write
 from .tokenizer import Tokenizer
 from .tokenizing import encoded as encoded_by
 from .trace import Trace
 
-MOST_LAYERS, LARGEST_SIZE = 10_000, 2**31  # of a configuration; sizes in it are below the latter
 LARGEST_TEXT = 2**26  # bytes
-OTHER_MODELS = (
-    "Hidden states of any model are read from a file: call it in transformers with "
-    "output_hidden_states=True and write np.save('states.npy', np.stack([h[0].float().numpy() for "
-    "h in outputs.hidden_states])); or record layers of torch by meanfield.networks.record. See "
-    "the page docs/howto/networks.md."
-)
 
 
 class Text(NamedTuple):
@@ -47,7 +38,7 @@ class Text(NamedTuple):
     whole: int
 
 
-class Network(ABC):
+class Network(Architecture):
     """A Transformer that is replayed in NumPy; `load` and `untrained` make one.
 
     Parameters
@@ -60,16 +51,9 @@ class Network(ABC):
         A `tokenizers.Tokenizer`; without one texts are given as ids.
     """
 
-    prefix: str
-    unused: ClassVar[tuple[str, ...]]  # starts or ends of names not read
-    layers: ClassVar[str] = "num_hidden_layers"  # the key of the number of layers
-    sizes: tuple[str, ...]  # keys of the configuration: numbers of things, >= 1
-    numbers: ClassVar[tuple[str, ...]] = ()  # keys of numbers > 0 that may be left out
-    read: ClassVar[tuple[str, ...]]  # other options that are read
-    refused: ClassVar[dict[str, tuple]]  # options, values that are supported
-
-    def __init__(self, config: dict, weights: dict[str, np.ndarray], tokenizer=None):
-        self.config, self.weights, self.tokenizer = config, weights, tokenizer
+    def __init__(self, config: Config, weights: Weights, tokenizer: Any = None):
+        super().__init__(config, weights)
+        self.tokenizer = tokenizer
 
     def __repr__(self) -> str:
         words = "with" if self.tokenizer is not None else "without"
@@ -79,123 +63,6 @@ class Network(ABC):
             f"heads; {self.vocabulary} ids, {words} tokenizer; texts of up to {self.positions} "
             "tokens"
         )
-
-    @classmethod
-    def check(cls, config: dict) -> None:
-        """Raise ConfigError, with the option's name, unless the configuration is supported."""
-        for key in cls.sizes:
-            cls.check_size(
-                key, config.get(key), MOST_LAYERS + 1 if key == cls.layers else LARGEST_SIZE
-            )
-        for key in cls.numbers:
-            cls.check_number(key, config.get(key, 1.0))
-        supported = FIXED_OPTIONS | cls.refused
-        for key, allowed in supported.items():
-            if key in config and config[key] not in allowed:
-                raise ConfigError(
-                    f"config.json: {key} = {as_given(config[key])} changes the mathematics and is "
-                    f"not supported; supported: {', '.join(map(repr, allowed))}. {OTHER_MODELS}"
-                )
-        for key in config:
-            if key not in HARMLESS_OPTIONS.union(cls.sizes, cls.numbers, cls.read, supported):
-                raise ConfigError(
-                    f"config.json: {shown(key)} = {as_given(config[key], 60)} is not known for "
-                    f"{config.get('model_type')}, and may change the mathematics. If it does not, "
-                    f"remove it from the file. {OTHER_MODELS}"
-                )
-
-    @classmethod
-    def check_size(cls, key: str, value: Any, bound: int = LARGEST_SIZE, least: int = 1) -> None:
-        """Raise ConfigError unless a value is a whole number from `least` and below `bound`."""
-        wanted = f"a whole number >= {least} and below {bound}"
-        if value is None:
-            raise ConfigError(f"config.json: {key} is missing; expected {wanted}.")
-        if type(value) is not int or not least <= value < bound:
-            raise ConfigError(f"config.json: {key} must be {wanted}, found {as_given(value)}.")
-
-    @classmethod
-    def check_number(cls, key: str, value: Any) -> None:
-        """Raise ConfigError unless a value is a finite number > 0."""
-        if type(value) not in (int, float) or not 0 < value < 1e300:
-            raise ConfigError(f"config.json: {key} must be a number > 0, found {as_given(value)}.")
-
-    @classmethod
-    def check_activation(cls, key: str, config: dict, default: str) -> None:
-        """Raise ConfigError unless the activation is supported."""
-        activation = config.get(key, default)
-        if not isinstance(activation, str) or activation not in ACTIVATIONS:
-            raise ConfigError(
-                f"config.json: {key} must be one of {', '.join(ACTIVATIONS)}, found "
-                f"{as_given(activation)}."
-            )
-
-    @classmethod
-    def check_heads(cls, width: str, heads: str, config: dict) -> None:
-        """Raise ConfigError unless the number of heads divides the width."""
-        if config[width] % config[heads]:
-            raise ConfigError(
-                f"config.json: {width} must be a multiple of {heads}, "
-                f"found {config[width]} and {config[heads]}."
-            )
-
-    @classmethod
-    @abstractmethod
-    def shapes(cls, config: dict) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the tensors of a configuration."""
-
-    # Described by an architecture ------------------------------------------------------------
-
-    @property
-    def depth(self) -> int:
-        """The number of layers."""
-        return self.config[self.layers]
-
-    @property
-    @abstractmethod
-    def epsilon(self) -> float:
-        """The epsilon of the norms."""
-
-    @abstractmethod
-    def embedded(self, ids: np.ndarray) -> np.ndarray:
-        """Embeddings (n, d) of ids (n,), the input of the first layer."""
-
-    @abstractmethod
-    def layer_at(self, index: int) -> Layer:
-        """The layer with this index, which is from 0 to depth - 1."""
-
-    @property
-    def last(self) -> Gain | None:
-        """The norm after the last layer, where there is one."""
-        return None
-
-    @property
-    @abstractmethod
-    def positions(self) -> int:
-        """The longest text."""
-
-    @property
-    def sees(self) -> str:
-        """The reason for the longest text, in words."""
-        return f"the network has {self.positions} positions"
-
-    @property
-    def vocabulary(self) -> int:
-        """The number of ids."""
-        return self.config["vocab_size"]
-
-    # Its tensors ----------------------------------------------------------------------------
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """One tensor."""
-        return self.weights[name]
-
-    def map_at(self, name: str) -> Affine:
-        """A matrix (out, in) and its bias where there is one."""
-        return Affine(self[f"{name}.weight"], self.weights.get(f"{name}.bias"))
-
-    def norm_at(self, name: str) -> Gain:
-        """A norm: LayerNorm where it has a bias, else RMSNorm."""
-        return Gain(self[f"{name}.weight"], self.weights.get(f"{name}.bias"), self.epsilon)
 
     # As models of this package ---------------------------------------------------------------
 
@@ -235,7 +102,7 @@ class Network(ABC):
         if self.last is not None:
             yield "normalisation", self.depth, self.last(x), None
 
-    def trace(self, texts, attention: bool = False) -> Trace:
+    def trace(self, texts: Any, attention: bool = False) -> Trace:
         """Replay texts, each alone and without padding.
 
         Parameters
@@ -277,7 +144,7 @@ class Network(ABC):
             if text.whole > len(text.ids):
                 notes.append(
                     f"Of the {text.whole} tokens of text {number} the first {len(text.ids)} are "
-                    f"taken: {self.sees}."
+                    f"taken: {self.longest_in_words}."
                 )
                 warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
         if attention:
@@ -312,7 +179,7 @@ class Network(ABC):
                 kept.append(weights)
         return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
 
-    def encoded(self, text) -> Text:
+    def encoded(self, text: Any) -> Text:
         """Ids and words of a text; of words that are too many tokens, the first."""
         if isinstance(text, Path):
             text = text_of(text)
@@ -356,11 +223,12 @@ class Network(ABC):
             )
         if len(ids) > self.positions:
             raise ValueError(
-                f"The text has {len(ids)} ids, and {self.sees}; give ids[:{self.positions}]."
+                f"The text has {len(ids)} ids, and {self.longest_in_words}; give "
+                f"ids[:{self.positions}]."
             )
         return Text(ids, words, len(ids) if whole is None else whole)
 
-    def random(self, rng) -> "Network":
+    def random(self, rng: Any) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.
 
         `rng` is a seed or a numpy.random.Generator.
@@ -368,17 +236,17 @@ class Network(ABC):
         rng = generator(rng)
         return self.replaced(lambda w: rng.normal(w.mean(), w.std(), w.shape))
 
-    def shuffled(self, rng) -> "Network":
+    def shuffled(self, rng: Any) -> "Network":
         """A copy with the entries of each tensor in random order; `rng` as in `random`."""
         rng = generator(rng)
         return self.replaced(lambda w: rng.permutation(w.ravel()).reshape(w.shape))
 
-    def replaced(self, new) -> "Network":
+    def replaced(self, new: Callable[[np.ndarray], np.ndarray]) -> "Network":
         """A copy with new(w) in place of every tensor w."""
         weights = {name: new(w).astype(w.dtype) for name, w in self.weights.items()}
         return type(self)(self.config, weights, self.tokenizer)
 
-    def save(self, folder) -> None:
+    def save(self, folder: str | PathLike[str]) -> None:
         """Write config.json, model.safetensors and, if there is one, tokenizer.json."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,20 +1,16 @@
 """Figures of fits and of advice."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from meanfield.plotting.theme import INK, PALETTE, figure, style
 
-    from .advice import Advice
-    from .fitting import Fit
+from .advice import Advice
+from .fitting import Fit
 
 
-def of_fit(fit: "Fit") -> "Figure":
+def of_fit(fit: Fit) -> Figure:
     """Parameters with intervals, the test of fit, and errors of held-out predictions."""
-    from meanfield.plotting.theme import PALETTE, figure, style
-
     bars = PALETTE[0], PALETTE[5]  # dark and light
     with style():
         page = figure(width=11, height=3.2)
@@ -48,10 +44,8 @@ def of_fit(fit: "Fit") -> "Figure":
     return page
 
 
-def of_advice(advice: "Advice") -> "Figure":
+def of_advice(advice: Advice) -> Figure:
     """Mean cosines and numbers of attended tokens, by layer and placement."""
-    from meanfield.plotting.theme import INK, PALETTE, figure, style
-
     dashes = "-", "--", ":", "-."
     with style():
         page = figure(width=8.4, height=3.0)

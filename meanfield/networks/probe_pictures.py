@@ -1,18 +1,22 @@
 """Figures of a probe, as SVG that follows the colours of the page it stands in."""
 
 import re
+from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from meanfield.plotting.theme import INK, ORDER_MAP, PALETTE, figure, style
 
 from .findings import Changes
 from .resampling import interval
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SUBLAYER_COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
 HISTOGRAM_PANELS = 16  # of histograms
@@ -26,10 +30,8 @@ NULL_STYLES = {
 }
 
 
-def of_layers(layers: "xr.Dataset", changes: Changes, null: "xr.Dataset | None") -> "Figure":
+def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> Figure:
     """Quantities by layer; bars and bands are intervals and the range of null models."""
-    from meanfield.plotting.theme import PALETTE, figure, style
-
     with style():
         page = figure(width=8.4, height=5.6)
         panels = page.subplots(2, 3)
@@ -80,25 +82,21 @@ def _every(count: int) -> int:
     return max(1, count // LAYER_TICKS)
 
 
-def _key_below(ax: "Axes", columns: int) -> None:
+def _key_below(ax: Axes, columns: int) -> None:
     """A legend beneath the axes, where it hides no curve."""
     ax.legend(fontsize=7, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.28),
               borderaxespad=0, columnspacing=1.0)  # fmt: skip
 
 
-def _plain_numbers(ax: "Axes") -> None:
+def _plain_numbers(ax: Axes) -> None:
     """Ticks 1, 2, 5, 10 of a logarithmic axis, written as such."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def _beside(ax: "Axes", null: "xr.DataArray") -> None:
+def _beside(ax: Axes, null: xr.DataArray) -> None:
     """Draw null models: means, and the range of draws."""
-    from meanfield.plotting.theme import PALETTE
-
     for kind in map(str, null["null"].values):
         marks, colour = NULL_STYLES[kind]
         drawn = null.sel(null=kind).mean("text")
@@ -108,10 +106,8 @@ def _beside(ax: "Axes", null: "xr.DataArray") -> None:
                         color=PALETTE[colour])  # fmt: skip
 
 
-def of_cosines(layers: "xr.Dataset") -> "Figure":
+def of_cosines(layers: xr.Dataset) -> Figure:
     """The law of the cosines of pairs, layer by layer."""
-    from meanfield.plotting.theme import figure, style
-
     with style():
         page = figure(width=6.4, height=2.9)
         ax = page.subplots()
@@ -126,18 +122,11 @@ def of_cosines(layers: "xr.Dataset") -> "Figure":
 
 def _shades(count: int) -> np.ndarray:
     """Colours of a number of layers, in their order."""
-    from matplotlib import colormaps
-
-    from meanfield.plotting.theme import ORDER_MAP
-
     return colormaps[ORDER_MAP](np.linspace(*LAYER_SHADES, count))
 
 
-def _bar_of_layers(page: "Figure", axes: "Axes", layers: np.ndarray) -> None:
+def _bar_of_layers(page: Figure, axes: Axes, layers: np.ndarray) -> None:
     """A bar of `_shades`, one for each layer, which has room for any number of them."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import BoundaryNorm, ListedColormap
-
     count = len(layers)
     edges = np.append(layers, layers[-1] + 1) - 0.5
     scale = ScalarMappable(BoundaryNorm(edges, count), ListedColormap(_shades(count)))
@@ -145,13 +134,11 @@ def _bar_of_layers(page: "Figure", axes: "Axes", layers: np.ndarray) -> None:
     bar.ax.tick_params(length=0, which="both")
 
 
-def of_histograms(layers: "xr.Dataset") -> "Figure":
+def of_histograms(layers: xr.Dataset) -> Figure:
     """Figure 1 of the survey: a histogram of the cosines of all pairs for each layer.
 
     Means over texts; of more than 16 layers as many that are evenly spaced, the last among them.
     """
-    from meanfield.plotting.theme import PALETTE, figure, style
-
     total = len(layers.layer)
     shown = np.unique(np.linspace(0, total - 1, min(total, HISTOGRAM_PANELS)).round().astype(int))
     columns = min(4, len(shown))
@@ -176,10 +163,8 @@ def of_histograms(layers: "xr.Dataset") -> "Figure":
     return page
 
 
-def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
+def of_parts(parts: dict[str, xr.Dataset], changes: Changes) -> Figure:
     """Changes of quantities by sublayer, as bars for each layer."""
-    from meanfield.plotting.theme import figure, style
-
     with style():
         page = figure(width=4.2 * len(parts), height=3.1)
         panels = np.ravel(page.subplots(1, len(parts), squeeze=False))
@@ -190,9 +175,7 @@ def of_parts(parts: "dict[str, xr.Dataset]", changes: Changes) -> "Figure":
     return page
 
 
-def _bars(ax: "Axes", split: "xr.Dataset") -> None:
-    from meanfield.plotting.theme import INK, PALETTE
-
+def _bars(ax: Axes, split: xr.Dataset) -> None:
     part = split.part.mean("text")
     blocks, names = split.block.values, list(map(str, split.sublayer.values))
     width = 0.8 / len(names)
@@ -210,10 +193,8 @@ def _bars(ax: "Axes", split: "xr.Dataset") -> None:
     ax.set_xticks(blocks[:: _every(len(blocks))])
 
 
-def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
+def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
     """Parts of heads in the mean cosine, against traces of value matrices and temperatures."""
-    from meanfield.plotting.theme import INK, figure, style
-
     with style():
         page = figure(width=8.4, height=3.0)
         left, middle, right = page.subplots(1, 3)
@@ -246,7 +227,7 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset") -> "Figure":
     return page
 
 
-def svg(page: "Figure", key: str, title: str, description: str) -> str:
+def svg(page: Figure, key: str, title: str, description: str) -> str:
     """A figure as SVG for a page, in its text colour, with unique ids and a text alternative.
 
     Parameters
@@ -257,10 +238,6 @@ def svg(page: "Figure", key: str, title: str, description: str) -> str:
     title, description : str
         Read out in place of the figure.
     """
-    from html import escape
-
-    from meanfield.plotting.theme import INK, style
-
     buffer = StringIO()
     with style():
         page.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class MeanCosine(Quantity):
 
     name: ClassVar[str] = "mean cosine"
 
-    def value(self, h):
+    def value(self, h: np.ndarray) -> float:
         x, _ = directions(h)
         n = len(x)
         return float(((x.sum(axis=0) ** 2).sum() - n) / (n * (n - 1)))
 
-    def gradient(self, h):
+    def gradient(self, h: np.ndarray) -> np.ndarray:
         x, lengths = directions(h)
         n = len(x)
         return in_hidden(x, lengths, np.broadcast_to(2 / (n * (n - 1)) * x.sum(axis=0), x.shape))
@@ -56,14 +56,14 @@ class Energy(Quantity):
     beta: float
     name: ClassVar[str] = "interaction energy"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "beta", checked_beta("beta", self.beta))
 
-    def value(self, h):
+    def value(self, h: np.ndarray) -> float:
         x, _ = directions(h)
         return float(np.exp(self.beta * (x @ x.T)).mean() / (2 * self.beta))
 
-    def gradient(self, h):
+    def gradient(self, h: np.ndarray) -> np.ndarray:
         x, lengths = directions(h)
         return in_hidden(x, lengths, np.exp(self.beta * (x @ x.T)) @ x / len(x) ** 2)
 
@@ -74,10 +74,10 @@ class MeanNorm(Quantity):
 
     name: ClassVar[str] = "mean norm"
 
-    def value(self, h):
+    def value(self, h: np.ndarray) -> float:
         return float(np.linalg.norm(h, axis=-1).mean())
 
-    def gradient(self, h):
+    def gradient(self, h: np.ndarray) -> np.ndarray:
         return directions(h)[0] / len(h)
 
 
@@ -90,12 +90,12 @@ class EffectiveRank(Quantity):
 
     name: ClassVar[str] = "effective rank"
 
-    def value(self, h):
+    def value(self, h: np.ndarray) -> float:
         x, _ = directions(h)
         shares = np.linalg.eigvalsh(smaller_gram(x) / len(x))
         return float(np.exp(-(shares * log_shares(shares)).sum()))
 
-    def gradient(self, h):
+    def gradient(self, h: np.ndarray) -> np.ndarray:
         x, lengths = directions(h)
         n, d = x.shape
         shares, vectors = np.linalg.eigh(smaller_gram(x) / n)
@@ -106,7 +106,7 @@ class EffectiveRank(Quantity):
         return in_hidden(x, lengths, 2 / n * (x @ slope if d < n else slope @ x))
 
 
-def checked_beta(name: str, beta) -> float:
+def checked_beta(name: str, beta: Any) -> float:
     """A beta for which exp(beta) is a number."""
     return real(name, beta, f"0 < {name} <= {LARGEST_BETA:g}", lambda b: 0 < b <= LARGEST_BETA)
 

@@ -1,6 +1,8 @@
 """Hidden states of a torch model, by hooks."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +21,14 @@ class Recording:
         0 for padding, which is left out.
     """
 
-    def __init__(self, count: int, mask=None):
+    def __init__(self, count: int, mask: Any = None):
         self.count, self.mask = count, mask
         self.calls: list[list[np.ndarray]] = []
 
     def __repr__(self) -> str:
         return f"Recording of {len(self.calls)} call(s) of {self.count} layers"
 
-    def keep(self, value, *, first: bool = False) -> None:
+    def keep(self, value: Any, *, first: bool = False) -> None:
         """Append the output of a layer, (batch, n, d); first: begin another call."""
         value = value[0] if isinstance(value, tuple) else value
         states = value.detach().cpu().double().numpy()
@@ -59,7 +61,7 @@ class Recording:
 
 
 @contextmanager
-def record(layers, *, attention_mask=None):
+def record(layers: Iterable[Any], *, attention_mask: Any = None) -> Iterator[Recording]:
     """Record a torch model while it runs: `with record(model.encoder.layer) as kept: model(...)`.
 
     Afterwards `kept.trace` is the Trace. Of a padded batch, as tokenizers give it, padding counts
@@ -89,7 +91,7 @@ def record(layers, *, attention_mask=None):
         raise TypeError(f"layers must be modules of torch, at least one, got {layers!r:.60}.")
     kept = Recording(len(layers), attention_mask)
 
-    def enters(module, arguments, named):
+    def enters(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         kept.keep(arguments[0] if arguments else named["hidden_states"], first=True)
 
     hooks = [layers[0].register_forward_pre_hook(enters, with_kwargs=True)]

@@ -21,14 +21,10 @@ from meanfield.extending import regular_file
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
-TOKENIZER_MEMORY, MEMORY_PER_BYTE = (
-    2**30,
-    20,
-)  # bytes of its process, and so many more for each of the file
-TOKENIZER_SECONDS, BYTES_PER_SECOND = (
-    8.0,
-    1e5,
-)  # of the processor, and one more for so many bytes of a text
+# Bytes of its process, and so many more for each of the file
+TOKENIZER_MEMORY, MEMORY_PER_BYTE = 2**30, 20
+# Of the processor, and one more for so many bytes of a text
+TOKENIZER_SECONDS, BYTES_PER_SECOND = 8.0, 1e5
 CLOCK_FACTOR = 10  # times as long by the clock, on a busy machine
 
 

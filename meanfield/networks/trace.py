@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,7 @@ from meanfield.extending import ArrayFile, counted, names_shown, path_of
 
 from .hidden_states import STATES_OF_ONE_TEXT, shape_in_words, without_padding
 
-ARRAYS_OF_TEXTS = (
-    "hidden",
-    "words",
-    "ids",
-    "streams",
-    "attention",
-)  # arrays of each text, by its number
+ARRAYS_OF_TEXTS = ("hidden", "words", "ids", "streams", "attention")  # with the number of each
 OTHER_ARRAYS = ("kinds", "layers", "notes", "tokens", "attention_mask")
 
 
@@ -67,7 +62,15 @@ class Trace:
         )
 
     @classmethod
-    def of_streams(cls, streams, steps, attention, ids, words, notes) -> "Trace":
+    def of_streams(
+        cls,
+        streams: list[np.ndarray],
+        steps: list[tuple[str, int]],
+        attention: list[np.ndarray],
+        ids: list[np.ndarray],
+        words: list[list[str]],
+        notes: list[str],
+    ) -> "Trace":
         """A trace whose hidden states are the last entries of each layer."""
         last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
         hidden = [stream[last] for stream in streams]
@@ -93,7 +96,7 @@ class Trace:
         """Tokens in the directions of the hidden states of a layer, lengths as radii."""
         return Tokens.from_hidden(self.hidden[text][layer])
 
-    def save(self, path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write a .npz file without pickled objects; `read_trace` reads it."""
         arrays = {}
         for name in ARRAYS_OF_TEXTS:
@@ -107,7 +110,7 @@ class Trace:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
-def read_trace(path) -> Trace:
+def read_trace(path: str | PathLike[str]) -> Trace:
     """Read a trace of `Trace.save`, or plain hidden states (layers, n, d) of one text.
 
     Parameters

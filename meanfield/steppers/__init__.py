@@ -11,7 +11,7 @@ from .schemes import (
     Scheme,
     Term,
 )
-from .splitting import Layers, LieTrotter, Splitting, Strang
+from .splitting import Layers, LieTrotter, Splitting, Strang, kutta_step
 from .stepper import Stepper
 
 EXPONENTIAL = (Krogstad, HochbruckOstermann)
@@ -34,6 +34,7 @@ __all__ = [
     "Stepper",
     "Strang",
     "Term",
+    "kutta_step",
 ]
 
 __getattr__ = with_hint(__name__, __all__)

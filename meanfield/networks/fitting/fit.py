@@ -20,14 +20,10 @@ from .transitions import transitions_of
 from .wide import WideEquations
 
 USUAL_EVALUATIONS = 40  # that a fit takes, about
-GUESSED_COSINES = (
-    0.05,
-    1 - 1e-6,
-)  # mean cosines of a layer and the next from which a kappa is guessed
-CHANCE_ERRORS, RELATED_COSINE = (
-    4.0,
-    0.5,
-)  # mean cosine of a layer and the next: standard errors, and enough of it
+# Mean cosines of a layer and the next from which a kappa is guessed
+GUESSED_COSINES = 0.05, 1 - 1e-6
+# Mean cosine of a layer and the next: standard errors, and enough of it
+CHANCE_ERRORS, RELATED_COSINE = 4.0, 0.5
 
 
 def fit(

@@ -12,14 +12,14 @@ from .equations import Equations, Estimate
 from .families import ParameterFamily
 from .goodness import Goodness
 from .predictions import Prediction
+from .transitions import LayerTransition
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-UNIDENTIFIED_ERROR = (
-    0.5  # relative standard error along a direction from which on it counts as not told
-)
+# Relative standard error along a direction from which on it counts as not told
+UNIDENTIFIED_ERROR = 0.5
 VARIANCE_SOURCES = ("model", "tokens", "texts")
 
 
@@ -160,7 +160,7 @@ class Fit:
         return np.array(objectives)
 
     @property
-    def transitions(self) -> list:
+    def transitions(self) -> list[LayerTransition]:
         """The layers, each with the next."""
         return self.equations.transitions
 

@@ -26,9 +26,8 @@ FIT_STATISTICS = (
 )
 LEAST_P_VALUE = 1e-300  # of p-values
 LEAST_SPREAD = 1e-300  # is added to what may be 0
-LEAST_REMAINING_SPREAD = (
-    1e-12  # part of the spread of replicas that is left without one of them, at least
-)
+# Part of the spread of replicas that is left without one of them, at least
+LEAST_REMAINING_SPREAD = 1e-12
 RELU_UNITS = 128  # of the ReLU network, at most
 
 

@@ -27,7 +27,7 @@ class LeastSquares(Equations):
 
         family, transitions = self.family, self.transitions
         point = first_guess(family, transitions) if start is None else start
-        groups: dict[tuple, list[LayerTransition]] = {}
+        groups: dict[tuple[int, ...], list[LayerTransition]] = {}
         for one in transitions:
             groups.setdefault(one.x.shape, []).append(one)
         every = groups.values()

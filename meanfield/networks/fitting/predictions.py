@@ -42,7 +42,9 @@ class Prediction:
     distances: dict[str, float]
 
 
-def split(transitions: Sequence[LayerTransition]) -> tuple[list[LayerTransition], dict[str, list]]:
+def split(
+    transitions: Sequence[LayerTransition],
+) -> tuple[list[LayerTransition], dict[str, list[LayerTransition]]]:
     """Split transitions into training and held-out ones: the last third of layers, and of texts.
 
     Layers are held out of training texts where a text has two transitions at least, texts where
@@ -52,7 +54,8 @@ def split(transitions: Sequence[LayerTransition]) -> tuple[list[LayerTransition]
     last = max(one.layer for one in transitions)
     first_held_out = last + 1 - ((last + 1) // 3 or 1) if last else 1
     held_out_texts = set(texts[len(texts) - (len(texts) // 3 or 1) :]) if len(texts) > 1 else set()
-    train, held_out = [], {"layers": [], "texts": []}  # type: ignore[var-annotated]
+    train: list[LayerTransition] = []
+    held_out: dict[str, list[LayerTransition]] = {"layers": [], "texts": []}
     for one in transitions:
         if one.text in held_out_texts:
             held_out["texts"].append(one)

@@ -23,9 +23,8 @@ from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
 from .transitions import EARLY_WEIGHTS, SIMPSON_WEIGHTS, LayerTransition, chord, mean_velocity
 
 DRIFT_CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
-STRONG_NOISE = (
-    0.1  # mean squared way, in radians, of noise in a layer; from there on v counts early
-)
+# Mean squared way, in radians, of noise in a layer; from there on v counts early
+STRONG_NOISE = 0.1
 
 
 def parts(

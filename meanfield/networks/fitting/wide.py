@@ -31,6 +31,7 @@ from copy import copy
 import numpy as np
 
 from meanfield import MeanfieldError
+from meanfield.steppers import kutta_step
 
 from .equations import (
     LONGEST_STEP,
@@ -45,6 +46,7 @@ from .families import LayerFlow, ParameterFamily
 from .goodness import Compared, Goodness
 from .transitions import LayerTransition, replicas_of, unit
 
+Arrays = list[np.ndarray]  # for each transition
 FEWEST_RK_STEPS, MOST_RK_STEPS = 2, 64  # of Runge and Kutta's method of order 4 in each layer
 RESOLVED_SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 SCORING_ROUNDS = 30
@@ -82,7 +84,7 @@ class WideEquations(NoisyEquations):
         self.rk_steps = rk_steps
         self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
 
-    def means(self, point: np.ndarray) -> list[np.ndarray]:
+    def means(self, point: np.ndarray) -> Arrays:
         """Means of the tokens of the next layers, (n, d) for each transition."""
         means = [
             mean_after(self.family.at(point), one.x, self.rk_steps) for one in self.transitions
@@ -90,7 +92,7 @@ class WideEquations(NoisyEquations):
         self._evaluated()
         return means
 
-    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[Arrays, np.ndarray]:
         """The terms of G by token, with dM/dtheta and V at `anchor`; without replicas' variance."""
         means = self.means(anchor)
         scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
@@ -134,7 +136,7 @@ class WideEquations(NoisyEquations):
 
     def _better(
         self, point: np.ndarray, step: np.ndarray, misfit: float
-    ) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    ) -> tuple[np.ndarray, Arrays] | None:
         """A point along a step with a smaller misfit, and its means; None if there is none.
 
         None too where the steps are too few to follow the model, as long as there can be more.
@@ -148,7 +150,7 @@ class WideEquations(NoisyEquations):
                 break
         return None
 
-    def _followed(self, point: np.ndarray) -> list[np.ndarray]:
+    def _followed(self, point: np.ndarray) -> Arrays:
         """The means, in twice as many steps as long as they are too few to follow the model."""
         while self.rk_steps < MOST_RK_STEPS:
             if means := self._tried(point):
@@ -156,7 +158,7 @@ class WideEquations(NoisyEquations):
             self.rk_steps *= 2
         return self.means(point)
 
-    def _tried(self, point: np.ndarray) -> list[np.ndarray]:
+    def _tried(self, point: np.ndarray) -> Arrays:
         """The means, or none where the steps are too few to follow the model."""
         try:
             means = self.means(point)
@@ -189,13 +191,15 @@ class WideEquations(NoisyEquations):
 
     def ahead(
         self, point: np.ndarray, part: Sequence[LayerTransition]
-    ) -> tuple[list[np.ndarray], np.ndarray]:
+    ) -> tuple[Arrays, np.ndarray]:
         """Predict by the means of the limit, as `Equations.ahead`."""
         at = self.family.at(point)
         ((_, drawn),) = self._replicas(point, part[-1:], 1)
         return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
 
-    def _resolved(self, point: np.ndarray, slopes: list, means: list, inverse: np.ndarray) -> bool:
+    def _resolved(
+        self, point: np.ndarray, slopes: Arrays, means: Arrays, inverse: np.ndarray
+    ) -> bool:
         """True if halved steps move the root by less than `RESOLVED_SHIFT` standard errors."""
         finer = copy(self)
         finer.rk_steps = 2 * self.rk_steps
@@ -204,7 +208,7 @@ class WideEquations(NoisyEquations):
         change = total(moved) - total(at_rest)
         return bool(change @ inverse @ change < RESOLVED_SHIFT**2 * len(point))
 
-    def _spare(self, point: np.ndarray, slopes: list, inverse: np.ndarray) -> None:
+    def _spare(self, point: np.ndarray, slopes: Arrays, inverse: np.ndarray) -> None:
         """Take half of the steps as long as these are enough at the root: a start may need more."""
         while self.rk_steps > FEWEST_RK_STEPS:
             coarser = copy(self)
@@ -214,7 +218,7 @@ class WideEquations(NoisyEquations):
                 break
             self.rk_steps = coarser.rk_steps
 
-    def _slopes(self, point: np.ndarray, means: list[np.ndarray]) -> list[np.ndarray]:
+    def _slopes(self, point: np.ndarray, means: Arrays) -> Arrays:
         """dM/dtheta, (p, n, d) for each transition, by differences."""
         columns = []
         for j in range(len(point)):
@@ -224,8 +228,8 @@ class WideEquations(NoisyEquations):
         return [np.stack(parts) for parts in zip(*columns, strict=True)]
 
     def _scores(
-        self, slopes: list[np.ndarray], means: list[np.ndarray], there: list[np.ndarray]
-    ) -> tuple[list[np.ndarray], np.ndarray]:
+        self, slopes: Arrays, means: Arrays, there: list[np.ndarray]
+    ) -> tuple[Arrays, np.ndarray]:
         """The terms of G by token, (n, p) for each transition, and the information (p, p).
 
         dM/dtheta and V are those of `means`, residuals are from the means `there`.
@@ -237,7 +241,7 @@ class WideEquations(NoisyEquations):
             information += np.tensordot(weight, slope, axes=([1, 2], [1, 2]))
         return scores, information
 
-    def _deviance(self, means: list[np.ndarray]) -> float:
+    def _deviance(self, means: Arrays) -> float:
         """-2 log of the density of the next layers, up to a constant: what the search lowers.
 
         Of the law of von Mises and Fisher with the mean M, in many dimensions:
@@ -275,28 +279,26 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 def mean_after(at: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
     """The means (n, d) of tokens x (n, d) a layer later, by steps of Runge and Kutta."""
-    drift, d = at.model.zonal, x.shape[1]
+    drift, (n, d) = at.model.zonal, x.shape
     loss, normalised = (d - 1) / at.kappa, drift.normalised
 
-    def slopes(M: np.ndarray, C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def rates(y: np.ndarray, _t: float) -> np.ndarray:
+        C = y[:, :n]
         A = drift.slope(C)
-        A = A / (drift.weight(C).sum(axis=1, keepdims=True) if normalised else len(C))
+        A = A / (drift.weight(C).sum(axis=1, keepdims=True) if normalised else n)
         q = (A * C).sum(axis=1)
-        moved = A @ C - (q + loss)[:, None] * C
-        dC = moved + moved.T
-        np.fill_diagonal(dC, 0.0)
-        return A @ M - (q + loss)[:, None] * M, dC
+        moved = A @ y - (q + loss)[:, None] * y
+        moved[:, :n] += moved[:, :n].T.copy()
+        np.fill_diagonal(moved[:, :n], 0.0)
+        return moved
 
-    M, C, h = x, np.clip(x @ x.T, -1, 1), at.time / steps
+    C = np.clip(x @ x.T, -1, 1)
     np.fill_diagonal(C, 1.0)
+    y = np.concatenate([C, x], axis=1)  # inner products, and means of the tokens
     with np.errstate(over="ignore", invalid="ignore"):  # where steps are too long: see below
         for _ in range(steps):
-            k1 = slopes(M, C)
-            k2 = slopes(M + h / 2 * k1[0], C + h / 2 * k1[1])
-            k3 = slopes(M + h / 2 * k2[0], C + h / 2 * k2[1])
-            k4 = slopes(M + h * k3[0], C + h * k3[1])
-            M = M + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
-            C = C + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
+            y = kutta_step(rates, y, 0.0, at.time / steps)
+    M = y[:, n:]
     if not np.isfinite(M).all():
         raise MeanfieldError(
             f"Means of {at.noisy} are not finite after the time {at.time:g}: {NEARER_START}."
