@@ -297,7 +297,7 @@ def histogram(
             uniform_line(ax)
             if density is not None:
                 _overlay(ax, density, float(solution.t[i]))
-    page.label(AROUND, fields.DENSITY)
+    page.label(AROUND, r"density $\mu_t(\theta)$")
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
