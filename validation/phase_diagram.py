@@ -27,7 +27,8 @@ from scipy.special import ive
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
-from meanfield.bifurcation.equation import EquationFamily, MomentEquation
+from meanfield.bifurcation.equation import MomentEquation
+from meanfield.bifurcation.families import EquationFamily
 from meanfield.bifurcation.normal_forms import normal_form
 from meanfield.bifurcation.phase_diagram import tricritical_points
 from meanfield.plotting import phases

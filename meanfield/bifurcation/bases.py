@@ -38,6 +38,7 @@ from math import exp, lgamma
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, fitting
@@ -49,6 +50,7 @@ from ..spaces.contract import dimension_of_harmonics
 from ..spaces.density import Density
 from ..spaces.sphere_points import harmonics_at
 
+Array = NDArray[np.float64]
 AXISYMMETRIC = "axisymmetric"
 ISOTROPIC = Isotropic()
 SYMMETRY_ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
@@ -65,11 +67,11 @@ class Basis(ReadOnlyArrays, ABC):
 
     Attributes
     ----------
-    laplacian : bool
-        Whether they are for isotropic noise, whose L is the Laplacian.
+    symmetric : bool
+        Whether they are for models that no rotation changes, under which the uniform density rests.
     noise : Noise
     kept : tuple of int
-        The reflections that states keep, under other noises.
+        The reflections that states keep, for other models.
     axis
         Where the axis of a state lies if nothing else is known.
     dimension, order, degree : int
@@ -97,7 +99,7 @@ class Basis(ReadOnlyArrays, ABC):
     kinds: ClassVar[dict[tuple[str, type[Space]], type["Basis"]]] = {}
     groups: ClassVar[str] = ""
     open_kinds: ClassVar[dict[type[Space], type["Basis"]]] = {}
-    laplacian: ClassVar[bool] = True
+    symmetric: ClassVar[bool] = True
     unresolved: float = 1e-12
     dense: bool = True
     noise: Noise = ISOTROPIC
@@ -153,6 +155,21 @@ class Basis(ReadOnlyArrays, ABC):
     def gradient_of(self, c: np.ndarray) -> np.ndarray:
         """Components (C, M) of the gradient of sum_i c_i p_i on the nodes."""
         return np.tensordot(c, self.gradients, (0, 1))
+
+    @property
+    def even(self) -> Any:
+        """The functions of order 0: these."""
+        return self
+
+    @property
+    def members(self) -> np.ndarray:
+        """The numbers of these functions among those in which states have their moments."""
+        return np.arange(len(self.degrees))
+
+    @cached_property
+    def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
+        """L* on the functions (N, N), and on the uniform density, (N,)."""
+        return np.diag(-self.eigenvalues), np.zeros(len(self.degrees))
 
     @property
     def single(self) -> list[int]:

@@ -327,7 +327,7 @@ class BranchSearch:
             return ""
         last, first = branch.points[-1], np.abs(start.m).max()
         small = np.abs(new.m).max() < min(first, SMALL_MOMENT) / 2
-        if self.curve.basis.laplacian and (small or new.m @ last.m < 0):
+        if self.curve.basis.symmetric and (small or new.m @ last.m < 0):
             return "uniform"
         if len(start.z) != len(new.z):
             return ""
@@ -376,7 +376,7 @@ class BranchSearch:
         scale = np.append(curve.basis.sizes, 1.0)
         points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
-        if curve.basis.laplacian:
+        if curve.basis.symmetric:
             ways.append((scale * place)[:-1])  # from the uniform state
         sizes = np.array([np.linalg.norm(way) for way in ways])
         return min(

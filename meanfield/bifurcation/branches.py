@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
+from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
-from ..models import Drift, ZonalDrift
+from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
-from ..spaces import Space
+from ..spaces import Density, Space
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
 from .diagram import NO_COEFFICIENTS, RESERVED_NAMES, Diagram, SpecialPoint, states_on
-from .equation import with_parameter
+from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
-from .reflections import basis_under
 from .stability import GROWING_RATE
-from .stationary import StationaryState, state_at
+from .stationary import StationaryState, check_model, state_at, stationary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,9 +51,9 @@ CLUSTERED_APART = (
 
 @checked_call("drift", "kappa", "vary", "observables")
 def branches(
-    drift: ZonalDrift | type[ZonalDrift],
-    space: Space,
-    kappa: float | tuple[float, float],
+    drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
+    space: Space | Density,
+    kappa: float | tuple[float, float] | None = None,
     *,
     beta: tuple[float, float] | None = None,
     vary: Mapping[str, tuple[float, float]] | None = None,
@@ -71,7 +71,7 @@ def branches(
     resume: bool = False,
     progress: bool | None = None,
 ) -> Diagram:
-    """Follow stationary states as one parameter changes: the bifurcation diagram of a drift.
+    """Follow stationary states as one parameter changes: the bifurcation diagram of a model.
 
     The uniform state loses stability to harmonics of degree l at kappa_l = 1/w_l, the inverse of
     the multiplier of its potential. From every such point in the range, a branch is followed
@@ -79,17 +79,23 @@ def branches(
 
     Parameters
     ----------
-    drift : USA, SA, Kuramoto, Interaction or another zonal drift
-        A single one; or `USA` or `SA` itself, to follow beta.
-    space : Circle, Sphere or Zonal
+    drift : Drift, Transformer, type or callable
+        A single drift, or a whole model with fields, matrices, a reaction or another noise; `USA`
+        or `SA` itself, to follow beta; or a function s -> `Transformer`, for any path of models.
+    space : Circle, Sphere or Zonal; or Density
+        A density on such a space adds the branch of the state near it, at the value that the
+        parameter has in the model, or at the first of the range.
     kappa : (float, float), or float
         0 < first < last: the range, below which branches are followed until they turn back, and
-        above it up to twice its end, if they come back; or one value, to follow another parameter.
+        above it up to twice its end, if they come back; or one value, to follow another parameter,
+        by default that of the model. Of a function the range of s.
     beta : (float, float), optional
         0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
     vary : mapping of str to (float, float), optional
         The name of one parameter of the drift, and its range, first < last, for one kappa:
-        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``.
+        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``. Of a model also those of
+        parts of a sum, "factors[1]" and "drifts[0].beta", of its noise and frequencies,
+        "frequency.width", "reaction" and "kappa".
     noise : Noise
         Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
     symmetry : str or array, (k, 3, 3)
@@ -137,17 +143,18 @@ def branches(
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For drifts that are no gradient of a potential.
+        For models that move no densities, or change with time, with the reason.
     CheckpointError
         If the checkpoint is damaged or belongs to another diagram.
 
     Notes
     -----
-    Under anisotropic and multiplicative noise the state without order is not uniform: it is branch
-    0, followed from strong noise on. `degrees` and stability=False are refused, as onsets are found
-    by growth rates, in all directions. Where a perturbation becomes neutral that a reflection turns
-    into its opposite, a pair of branches leaves it, of which one is followed: one for each axis for
-    an even scale or a Sigma. Reflections that the noise does not have leave no onset but branches
+    Under other noise than isotropic noise, fields and matrices the state without order is not
+    uniform: it is branch 0, followed from strong noise on. `degrees` and stability=False are
+    refused, as onsets are found by growth rates, in all directions. Where a perturbation becomes
+    neutral that a reflection turns into its opposite, a pair of branches leaves it, of which one is
+    followed: one for each axis for an even scale or a Sigma. Reflections that the model does not
+    have leave no onset but branches
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
 
@@ -162,13 +169,24 @@ def branches(
     Keller, in Applications of Bifurcation Theory (1977); Carrillo, Gvalani, Pavliotis and
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
-    basis = basis_under(space, symmetry, noise)
-    drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
+    start, space = (space, space.space) if isinstance(space, Density) else (None, space)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
-    if not noise.laplacian:
-        wanted = f"left out under {noise!r}, where branches begin at onsets of all directions"
+    if isinstance(drift, Transformer):
+        wanted = "left out: a Transformer has its own"
+        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
+        noise = drift.noise
+    elif isinstance(drift, Drift):
+        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    if not isinstance(drift, Drift | type):
+        for value in span:
+            check_model(with_parameter(drift, name, value), space)
+    basis = basis_along(drift, name, span, noise, space, symmetry)
+    if not basis.symmetric:
+        wanted = (
+            "left out where the uniform density does not rest: branches begin in all directions"
+        )
         fitting("degrees", degrees, wanted, degrees is None)
-        wanted = f"True under {noise!r}, where onsets are found by growth rates"
+        wanted = "True where the uniform density does not rest: onsets are found by growth rates"
         fitting("stability", stability, wanted, stability)
     saved_values, measures = (
         _checked_places(save_at, span),
@@ -176,14 +194,15 @@ def branches(
     )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise),
+        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise, start),
         "asked": (degrees, secondary, stability, saved_values, measures),
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
-            search = Search(space, symmetry, degrees, secondary, stability, max_points, following)
-            diagram = (search.diagram if noise.laplacian else search.under_noise)(curve, measures)
+            search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
+                            start)  # fmt: skip
+            diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
             diagram.saved.extend(states_on(diagram, float(value), curve_of_degree))
@@ -268,19 +287,22 @@ def _asked_range(
 ) -> tuple[str, tuple[float, float], float | None]:
     """The parameter and its range, and kappa if that is not the parameter."""
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
-    if not kind and not isinstance(drift, ZonalDrift):
+    family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
+    if not kind and not family and not isinstance(drift, Drift | Transformer):
         raise TypeError(
-            "branches needs a zonal drift, grad(W * mu)/(Z * mu), whose linearisation acts on each "
-            f"degree by one number; got {as_given(drift)}. Give USA, SA, Kuramoto or Interaction; "
-            "with another drift solve for a Density."
+            "branches needs a drift, such as USA(4.0) or USA itself, a Transformer, or a function "
+            f"of one number that gives a Transformer; got {as_given(drift)}."
         )
-    if not kind and drift.shape:
-        raise ValueError(f"branches follows a single drift; got an ensemble {drift!r}.")
+    if not kind and not family and drift.shape:
+        raise ValueError(f"branches follows a single model; got an ensemble {drift!r}.")
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
             f"parameter of a drift, give vary={{name: range}}; got {as_given(drift)}."
         )
+    if family:
+        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        return "s", range_of("the range of the family", kappa, -np.inf), None
     if beta is None and vary is None:
         if kind:
             raise ValueError(
@@ -289,31 +311,36 @@ def _asked_range(
             )
         return "kappa", range_of("kappa", kappa), None
     asked = varied(drift, {"beta": range_of("beta", beta)} if vary is None else vary)
-    kappa = positive("kappa", kappa)
-    return *asked, kappa
+    if kappa is None and isinstance(drift, Transformer):
+        kappa = drift.kappa if drift.steady_noise else None
+    if asked[0] == "kappa" or (kappa is None and isinstance(drift, Transformer)):
+        return *asked, None
+    return *asked, positive("kappa", kappa)
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
-    """The parameter of a drift, or kind of drift, that varies, and its range, checked."""
+    """The parameter of a drift, kind of drift or model that varies, and its range, checked."""
     one_range = isinstance(vary, Mapping) and len(vary) == 1
     fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
-    low, high = range_of(f"vary: {name}", span, -np.inf)
+    low, high = range_of(f"vary: {name}", span, 0.0 if name == "kappa" else -np.inf)
     try:
         one = with_parameter(drift, name, low) if isinstance(drift, type) else drift
     except TypeError as error:
         raise TypeError(f"{drift.__name__} is not made from {name} alone: {error}.") from error
-    if name not in one.parameters:
-        known = ", ".join(one.parameters) or "none"
+    known = parameters_of(one)
+    if name not in known:
         if name in one.described:
             value = getattr(one, name)
             what = "a whole number" if isinstance(value, int) else "no real number"
             raise ValueError(
                 f"{name} of {one!r} is {what} and cannot be followed continuously; parameters that "
-                f"can: {known}."
+                f"can: {', '.join(known) or 'none'}."
             )
-        raise ValueError(f"{one!r} has no parameter {name!r}; its parameters: {known}.")
-    if name in RESERVED_NAMES and name != "beta":
+        raise ValueError(
+            f"{one!r} has no parameter {name!r}; its parameters: {', '.join(known) or 'none'}."
+        )
+    if name in RESERVED_NAMES and name not in ("beta", "kappa"):
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
     for end in (low, high):
         with_parameter(drift, name, end)  # raises ValueError where there is no such drift
@@ -354,9 +381,12 @@ class Search(NamedTuple):
     stability: bool
     max_points: int
     following: "Following"
+    start: Density | None = None
 
     def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
         """All branches of a range that are met until the user stops."""
+        if not curve.basis.symmetric:
+            return self._from_base(curve, observables)
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
         (low, high), drift = curve.span, curve.drift
         first = curve.at(curve.coordinate(low))[0]
@@ -374,7 +404,7 @@ class Search(NamedTuple):
                 break
         interrupted = any(branch.end == "interrupted" for branch in growth.branches)
         growth.unify()
-        if curve.kappa is None:
+        if curve.parameter == "kappa":
             growth.cut(high)
         branches = growth.branches
         if interrupted and all(branch.end != "interrupted" for branch in branches):
@@ -387,11 +417,11 @@ class Search(NamedTuple):
         return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
-    def under_noise(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
-        """All branches of a range under another noise than isotropic noise."""
+    def _from_base(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+        """All branches of a range where the uniform density does not rest."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
                                    curve.span[1], lambda: self.following.stopped)  # fmt: skip
-        for branch in growth.all(self.secondary):
+        for branch in growth.all(self.secondary, self._started(curve)):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
             if self.following.at(branch, what, value) and not branch.end:
@@ -412,7 +442,7 @@ class Search(NamedTuple):
     ) -> "xr.Dataset":
         """The points of all branches, and what is said about them."""
         data, drift = _table(shown, observables), curve.drift
-        named = drift.__name__ if isinstance(drift, type) else repr(drift)
+        named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
         data.attrs |= {"space": repr(self.space), "symmetry": group}
@@ -425,7 +455,9 @@ class Search(NamedTuple):
         curve = growth.curve
         for onset in onsets:
             yield from growth.from_uniform(onset)
-        if self.degrees is None and curve.kappa is None:
+        for one, z in self._started(curve):
+            yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
+        if self.degrees is None and curve.parameter == "kappa":
             for onset in onsets_above(curve):
                 yield from growth.from_above(onset)
         elif self.degrees is None:
@@ -433,13 +465,34 @@ class Search(NamedTuple):
                 yield from self._from_edge(growth, value)
         if self.secondary:
             yield from growth.from_branches()
-        if curve.kappa is None:
+        if curve.parameter == "kappa":
             yield from self._apart(growth)
+
+    def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
+        """The state near the density from which a branch is asked for, and its curve."""
+        if self.start is None:
+            return
+        low, high = curve.span
+        value = low if callable(curve.drift) else value_of(curve.drift, curve.parameter)
+        value = value if low <= value <= high else low
+        model = with_parameter(curve.drift, curve.parameter, value)
+        state = stationary(model, self.start, symmetry=self.symmetry, max_degree=curve.basis.most)
+        if not state.converged:
+            raise MeanfieldError(
+                f"The start leads to no stationary density at {curve.parameter} = {value:.6g}: "
+                f"{state.message}"
+            )
+        m = state.legendre_moments
+        one = curve.finer(state.equation.degree) if len(m) > len(curve.basis.degrees) else curve
+        fitted, m = one.basis.fitted(one.basis.padded(m))
+        yield one.among(fitted), np.append(m, curve.coordinate(value))
 
     def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
         """The branches of clustered states at the first onset that none of those found has."""
         curve = growth.curve
         equation, _ = curve.at(0.0)
+        if not equation.real_spectrum:
+            return
         strongest = equation.multipliers(curve.basis).max(initial=0.0)
         (low, high), onset = curve.span, 1 / strongest if strongest > 0 else np.inf
         if self.following.stopped or not low <= onset <= high:
@@ -463,7 +516,7 @@ class Search(NamedTuple):
             basis_on(self.space, self.symmetry),
             (kappa / EDGE_DIAGRAM_REACH, EDGE_DIAGRAM_REACH * kappa),
         )
-        curve = curve_of(equation.drift, basis, "kappa", span, None, growth.curve.max_step,
+        curve = curve_of(equation.source, basis, "kappa", span, None, growth.curve.max_step,
                          growth.curve.journal)  # fmt: skip
         across = self.diagram(curve, {})
         warnings = across.data.attrs.get("missing", []) + across.cut_short(kappa)

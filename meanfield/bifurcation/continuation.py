@@ -16,7 +16,7 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.identity import digest
 from .bases import Basis
-from .equation import EquationFamily, OutsideDomain, equation_of
+from .families import EquationFamily, OutsideDomain, equation_of
 from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import Onset, normal_form, zeros
@@ -230,7 +230,7 @@ class StationaryCurve(Curve):
         """Equation and kappa; raises OutsideDomain where there are none."""
 
     @abstractmethod
-    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
+    def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         """dR/dp, (N,)."""
 
     @abstractmethod
@@ -261,7 +261,7 @@ class StationaryCurve(Curve):
         mean = equation.mean(z[:-1], kappa)
 
         def jacobian() -> np.ndarray:
-            along = self.along(equation, z[:-1], mean)
+            along = self.along(float(z[-1]), equation, z[:-1], mean)
             return np.column_stack([equation.jacobian(mean), along])
 
         return z[:-1] - mean.moments, jacobian
@@ -313,7 +313,7 @@ class InKappa(StationaryCurve):
             raise OutsideDomain(f"kappa = {kappa}")
         return self.equation, kappa
 
-    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
+    def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
         return equation.by_log_kappa(mean)
 
     def value(self, p: float) -> float:
@@ -336,38 +336,52 @@ class InKappa(StationaryCurve):
 class InParameter(StationaryCurve):
     """A drift of which one parameter p changes, at one kappa."""
 
-    kappa: float
-
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.reach = self.span
         self.family = EquationFamily(self.drift, self.parameter, self.span, self.basis)
 
     def at(self, p: float) -> tuple[Any, float]:
-        return self.family.at(p), self.kappa
+        kappa = self.family.kappa(p) if self.kappa is None else self.kappa
+        return self.family.at(p), kappa
 
-    def along(self, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
-        return equation.by_parameter(m, mean)
+    def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
+        change = equation.by_parameter(m, mean)
+        if self.kappa is None:
+            change = change + self.family.log_kappa_change(p) * equation.by_log_kappa(mean)
+        return change
 
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
         def excess(value: float) -> float:
-            return float(self.kappa * self.family.at(value).multipliers(self.basis)[index] - 1)
+            equation, kappa = self.at(value)
+            return float(kappa * equation.multipliers(self.basis)[index] - 1)
 
         onsets, grid = [], np.linspace(*span, ONSET_GRID)
-        excesses = self.kappa * self.family.weights(grid) - 1
+        kappas = (
+            np.array([self.at(value)[1] for value in grid]) if self.kappa is None else self.kappa
+        )
+        excesses = np.reshape(kappas, (-1, 1)) * self.family.weights(grid) - 1
         for degree in degrees:
             index, row = self.basis.index(degree), excesses[:, degree]
             for value in zeros(excess, grid, row):
-                member = self.family.at(value)
-                rate = float(member.strengths[index] / member.strength_changes[index])
-                onsets.append(Onset(value, normal_form(member, degree), value, rate))
+                form = normal_form(self.family.at(value), degree)
+                onsets.append(Onset(value, form, value, 1 / self._growth(value, degree)))
         return onsets
+
+    def _growth(self, value: float, degree: int) -> float:
+        """d log(kappa w)/dp of the multiplier of a degree."""
+        points, slopes = self.family.stencil(value)
+        kappas = [self.at(point)[1] for point in points]
+        return float(slopes @ np.log(kappas * self.family.weights(points)[:, degree]))
 
 
 def curve_of(
     drift: Any, basis: Basis, parameter: str, span: tuple[float, float], kappa: float | None,
     max_step: float = 1.0, journal: AnswerJournal | None = None,
 ) -> StationaryCurve:  # fmt: skip
-    """The curve in kappa of a drift; or in one of its parameters, at one kappa."""
-    kind = InKappa if kappa is None else InParameter
+    """The curve of a drift or model in kappa, or in another parameter.
+
+    That is at one kappa, or at the kappa of each model if there is none.
+    """
+    kind = InKappa if parameter == "kappa" else InParameter
     return kind(drift, basis, parameter, span, kappa, max_step, journal)

@@ -26,7 +26,7 @@ from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
 from ..derivatives.variation import Variation
 from .bases import NO_MOMENT
-from .equation import EquationFamily
+from .families import EquationFamily, parameters_of, value_of
 from .newton import solved
 from .normal_forms import TINY_NUMBER
 
@@ -206,7 +206,7 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
     Where a branch of less symmetry begins, psi dR/dm = 0 and psi dR/dp = 0: dm/dp is the solution
     that is orthogonal to the new branch.
     """
-    state, uniform = point.state, point.branch == 0 and point.state.equation.basis.laplacian
+    state, uniform = point.state, point.branch == 0 and point.state.equation.basis.symmetric
     if uniform:  # moments stay 0
         return StationaryDerivative(state, name, np.zeros_like(state.legendre_moments))
     if point.kind != "bifurcation" or point.order:
@@ -227,7 +227,7 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
 
 def checked(state: Any, name: Any) -> str:
     """The name of a parameter of a state's model, "kappa" or one of the drift."""
-    known = ["kappa", *state.equation.drift.parameters]
+    known = list(dict.fromkeys(["kappa", *parameters_of(state.equation.source)]))
     fitting("parameter", name, f"one of {known}", isinstance(name, str) and name in known)
     if not state.converged:
         raise ValueError(
@@ -240,7 +240,7 @@ def family_of(state: Any, name: str) -> EquationFamily:
     """The equations of the model of a state for other values of one parameter of its drift."""
     value = _value(state, name)
     span = value - HALF_WIDTH, value + HALF_WIDTH
-    return EquationFamily(state.equation.drift, name, span, state.equation.basis)
+    return EquationFamily(state.equation.source, name, span, state.equation.basis)
 
 
 def jacobian_of(state: Any) -> Any:
@@ -278,4 +278,4 @@ def residual_change(state: Any, name: str) -> np.ndarray:
 
 
 def _value(state: Any, name: str) -> float:
-    return state.kappa if name == "kappa" else float(state.equation.drift.parameters[name])
+    return state.kappa if name == "kappa" else value_of(state.equation.source, name)

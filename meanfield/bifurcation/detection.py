@@ -26,6 +26,7 @@ ZERO_SIZE = 1e-6  # of a function at its zero, relative: at a pole it is large
 SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve
 SAME_VALUE = 1e-9  # of the parameter, relative: two zeros of equal rates
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
+VERTICAL = 1e-9  # change of the parameter along a curve of states that rotations turn
 RATE_NOISE = 1e-12  # of the largest rate
 
 
@@ -207,11 +208,12 @@ class TestFunctions:
         specials = [] if met is None else [met._replace(place=number)]
         for kind, f in self._functions(first).items():
             low, high = first.tests[kind], last.tests[kind]
-            if low * high < 0 and not (met is not None and kind == "bifurcation"):
+            turns = kind != "fold" or max(abs(low), abs(high)) > VERTICAL
+            if low * high < 0 and turns and not (met is not None and kind == "bifurcation"):
                 place = located(self._curve, first, step, f, low, high)
                 specials.append(place._replace(kind=kind, place=number))
         for order, (lows, highs) in enumerate(zip(first.rates, last.rates, strict=False)):
-            for i in _crossing(lows, highs) if order or not self._curve.basis.laplacian else []:
+            for i in _crossing(lows, highs) if order or not self._real(first) else []:
                 f = partial(self._rate, order, i)
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
@@ -221,9 +223,13 @@ class TestFunctions:
                     specials.append(special)
         return specials
 
+    def _real(self, point: CurvePoint) -> bool:
+        """Whether no perturbation oscillates, as of a gradient flow."""
+        return self._curve.at(point.p)[0].real_spectrum
+
     def _oscillates(self, order: int, point: CurvePoint) -> bool:
         """Whether what becomes neutral is a pair of complex eigenvalues: not of gradient flows."""
-        if self._curve.basis.laplacian:
+        if self._real(point):
             return False
 
         def find() -> float:

@@ -22,9 +22,8 @@ from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .equation import drift_of
+from .families import basis_along, drift_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
-from .reflections import basis_under
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
@@ -414,9 +413,13 @@ class Diagram(Result):
             return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
+    @property
+    def _source(self) -> tuple[Any, str, tuple[float, float]]:
+        return self.drift, self.parameter, self.span
+
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states in harmonics up to a degree, by default as branches begin."""
-        basis = basis_under(self.space, self.symmetry, self.noise)
+        basis = basis_along(*self._source, self.noise, self.space, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -491,7 +494,7 @@ def states_on(
     """
     curve = curve_of_degree()
     places = list(_crossings(diagram, value, curve_of_degree))
-    if curve.basis.laplacian:
+    if curve.basis.symmetric:
         places.insert(0, (0, curve, curve.uniform(value)))
     return [(number, state_at(curve, z)) for number, curve, z in places]
 
@@ -512,7 +515,7 @@ def _crossings(
     Onsets and folds are among the points: next to them moments change like the square root of the
     parameter, or linearly where the onset is transcritical.
     """
-    for number in range(int(curve_of_degree().basis.laplacian), len(diagram.ends) + 1):
+    for number in range(int(curve_of_degree().basis.symmetric), len(diagram.ends) + 1):
         here = diagram.data.branch.values == number
         curve = curve_of_degree(int(diagram.data.resolution.values[here].max()))
         nodes = _nodes(diagram, number, curve.basis)
@@ -553,7 +556,7 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
     first = np.abs(nodes[0].m) * basis.sizes
     degree = basis.degrees[first.argmax()]
     onsets = [onset for onset in diagram.special("bifurcation", 0) if onset.degree == degree]
-    if basis.laplacian and onsets and first.max() < NEAR_UNIFORM:
+    if basis.symmetric and onsets and first.max() < NEAR_UNIFORM:
         onset = min(onsets, key=lambda special: abs(special.value - nodes[0].value))
         power = 1.0 if onset.character == "transcritical" else 0.5
         nodes.insert(0, _Node(onset.value, np.zeros(len(basis.degrees)), power))

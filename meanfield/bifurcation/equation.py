@@ -1,4 +1,8 @@
-"""The equation of stationary states with a given symmetry.
+"""The equation of stationary states with a given symmetry, and its form in moments.
+
+`StationaryEquation` is what Newton's method, stability, branches and phase diagrams need of a
+model. It has two implementations: `TransportEquation` for every model that moves densities, and
+here `MomentEquation`, which is faster, where the drift has a potential and nothing else acts.
 
 mu is stationary under the drift v = grad(W * mu)/(Z * mu) with noise kappa if v = grad g[mu] and
 
@@ -17,34 +21,22 @@ where E is the mean with respect to exp(kappa g), s = sum_l W_l m_l P_l with W_l
 w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
 """
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.errors import MeanfieldError
-from ..core.forms import Reading
-from ..core.kinds import absent, build
-from ..models import Drift, ZonalDrift
-from .bases import Basis
-from .fokker_planck import FokkerPlanck, Product, multipliers, summed
+from ..models import Drift, Transformer, ZonalDrift
+from .bases import Array, Basis
 from .newton import Coupled
+from .power_series import exponential, logarithm, product
 from .stability import COUNTED_ATTRACTION
 
 EXPONENT_ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
 SERIES_BELOW = 1e-4  # |c s| below which dg/dc is computed by its series
-RECENT_EQUATIONS = 4  # equations that are kept
-PARAMETER_STEP, STEPS_EACH_WAY = (
-    0.01,
-    3,
-)  # step in a parameter, or in its range if this is < 1; steps each way
-
-
-class OutsideDomain(ValueError):
-    """A value of a parameter for which there is no equation."""
 
 
 class Mean(NamedTuple):
@@ -66,55 +58,197 @@ class Mean(NamedTuple):
     """
 
     kappa: float
-    sum: np.ndarray
-    potential: np.ndarray
-    gain: np.ndarray
-    weights: np.ndarray
+    sum: Array
+    potential: Array
+    gain: Array
+    weights: Array
     log_mass: float
-    moments: np.ndarray
+    moments: Array
 
 
 class Interactions(NamedTuple):
     """Multipliers of a drift: w_l of every degree, for Z of mean 1, and c with Z_l = c w_l."""
 
-    weights: np.ndarray
+    weights: Array
     ratio: float
 
 
-def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions]:
+def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions | None]:
     """The multipliers of every member of a drift, up to the degree of a basis.
 
-    Raises
-    ------
-    MeanfieldError
-        For drifts that are no gradients of a potential of the measure.
+    None for those that are no gradients of a potential of the measure.
     """
     of = basis.degree, basis.dimension
     weights, normalisers = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)
     if normalisers is None:  # Z = 1
         return [Interactions(row, 0.0) for row in weights]
     pairs = zip(weights, np.atleast_2d(normalisers), strict=True)
-    return [_related(drift, *pair) for pair in pairs]
+    return [_related(*pair) for pair in pairs]
 
 
-def _related(drift: ZonalDrift, weights: np.ndarray, normaliser: np.ndarray) -> Interactions:
+def _related(weights: Array, normaliser: Array) -> Interactions | None:
     """The interactions that have these multipliers of W and of Z, l = 0, 1, ..."""
     weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
     if np.abs(z).max() <= CONSTANT:
         return Interactions(weights, 0.0)
     w = weights[1:]
     ratio = float(w @ z / (w @ w)) if np.any(w) else 0.0
-    if np.abs(z - ratio * w).max() > PROPORTIONAL:
-        raise MeanfieldError(
-            "Stationary states are known where Z is constant (log mu = kappa W * mu + const) or "
-            "Z' = c W' (log mu = (kappa/c) log(Z * mu) + const), since the drift is then the "
-            f"gradient of a potential of the measure; Z of {drift!r} is neither."
-        )
-    return Interactions(weights, ratio)
+    return None if np.abs(z - ratio * w).max() > PROPORTIONAL else Interactions(weights, ratio)
 
 
-class MomentEquation:
-    """R(m) = 0 for one drift, in the functions P_l of one symmetry.
+class Product(NamedTuple):
+    """An operator on harmonics as sums over nodes: left (sum_k w_k right_k)^T, columns scaled.
+
+    Attributes
+    ----------
+    left : ndarray, (n, M)
+    rights : list of (ndarray, ndarray), (M,) and (n, M)
+        Weights of nodes, and functions.
+    factors : ndarray, (n,), or float
+        Of the columns.
+    """
+
+    left: Array
+    rights: list[tuple[Array, Array]]
+    factors: Any = 1.0
+
+    @property
+    def matrix(self) -> Array:
+        (weights, right), *others = self.rights
+        total = weights * right
+        for weights, right in others:
+            total += weights * right
+        return self.left @ total.T * self.factors
+
+    def times(self, directions: Array) -> Array:
+        """The operator times directions (n, k)."""
+        inside = (self.factors * directions.T).T
+        return self.left @ sum(w[:, None] * (right.T @ inside) for w, right in self.rights)
+
+
+def summed(operator: Array, products: Iterable[Product], directions: Array | None = None) -> Array:
+    """The sum of an operator, by its diagonal, and of products; times directions (n, k).
+
+    Without directions the matrix, (n, n).
+    """
+    if directions is None:
+        matrix = np.diag(operator)
+        for one in products:
+            matrix += one.matrix
+        return matrix
+    return operator[:, None] * directions + sum(one.times(directions) for one in products)
+
+
+class StationaryEquation(ABC):
+    """R(m) = 0 for the stationary densities of one model, in the functions of one basis.
+
+    Parameters
+    ----------
+    model : Transformer
+        A single one; its kappa is given apart.
+    basis : Basis
+        Of order 0.
+
+    Attributes
+    ----------
+    gradient_flow : bool
+        Whether there is a free energy.
+    real_spectrum : bool
+        Whether states are critical points of a function, so that no perturbation oscillates.
+    """
+
+    gradient_flow: bool = False
+    real_spectrum: bool = False
+
+    def __init__(self, model: Transformer, basis: Basis):
+        self.model, self.basis = model, basis
+        self.degree, self.degrees = basis.degree, basis.degrees
+
+    @property
+    def drift(self) -> Drift:
+        return self.model.drift
+
+    @property
+    def source(self) -> Any:
+        """The drift or the model of which parameters may vary."""
+        return self.model
+
+    @property
+    def absent(self) -> bool:
+        """Whether a file has states, and no functions of which the model is made."""
+        return self.drift.is_absent or self.model.noise.is_absent
+
+    def model_at(self, kappa: float) -> Transformer:
+        """The model at a kappa."""
+        if self.absent:
+            return Transformer(self.drift, kappa, noise=self.model.noise)
+        return self.model.replace(kappa=kappa)
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """w_l of all degrees, for Z of mean 1: perturbations of the uniform state grow by them."""
+
+    def multipliers(self, basis: Basis) -> Array:
+        """w_l of every function of a basis of at most the same degree."""
+        return self.weights[basis.degrees]
+
+    @property
+    def most_attracted(self) -> int:
+        """The degree of the largest multiplier: perturbations of orders up to it may grow most."""
+        if not self.basis.symmetric:
+            return self.basis.orders
+        return int(np.argmax(self.weights[1:])) + 1
+
+    @abstractmethod
+    def finer(self, degree: int) -> "StationaryEquation":
+        """This equation in more functions, of which the first are those of this one."""
+
+    @abstractmethod
+    def mean(self, m: Array, kappa: float) -> Any:
+        """The evaluation at the moments m: its `moments` are m - R(m)."""
+
+    def residual(self, m: Array, kappa: float) -> float:
+        """max_l |R_l|."""
+        return float(np.abs(m - self.mean(m, kappa).moments).max())
+
+    @abstractmethod
+    def resolves(self, m: Array, kappa: float, tail: float) -> bool:
+        """Whether the last moments are below `tail` and rounding."""
+
+    @abstractmethod
+    def jacobian(self, mean: Any) -> Any:
+        """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices."""
+
+    def coupled(self, mean: Any) -> Any:
+        """dR/dm for a step of Newton's method: `jacobian` to rounding."""
+        return self.jacobian(mean)
+
+    @abstractmethod
+    def linearised(
+        self, m: Array, kappa: float, basis: Any, directions: Array | None = None
+    ) -> Array:
+        """L of `stability` in functions of one order about m, (n, n); or times directions."""
+
+    @abstractmethod
+    def by_log_kappa(self, mean: Any) -> Array:
+        """dR/dlog kappa, (N,)."""
+
+    @abstractmethod
+    def by_parameter(self, m: Array, mean: Any) -> Array:
+        """dR/dp, (N,), p the parameter of a family."""
+
+    @abstractmethod
+    def series(self, m: Array, kappa: Array) -> Array:
+        """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t; for a symmetric basis."""
+
+    def free_energy(self, mean: Any) -> float:
+        """F(mu) - F(uniform) of a law; nan where there is none."""
+        return float("nan")
+
+
+class MomentEquation(StationaryEquation):
+    """R(m) = 0 for one drift that has a potential, in the functions P_l of one symmetry.
 
     Parameters
     ----------
@@ -131,28 +265,41 @@ class MomentEquation:
         W_l = w_l dim H_l.
     ratio : float
         c.
-
-    Raises
-    ------
-    MeanfieldError
-        For drifts that are no gradients of a potential of the measure.
     """
 
     def __init__(
         self, drift: ZonalDrift, basis: Basis, changes: Callable[[], Interactions] | None = None
     ):
-        self.drift, self.basis, self._differentiated = drift, basis, changes
-        self.degree, self.degrees = basis.degree, basis.degrees
-        if not drift.is_absent:  # of which a file has states, and no equation
-            self._interactions  # noqa: B018  (raises if there is none)
+        super().__init__(Transformer(drift), basis)
+        self.zonal, self._differentiated = drift, changes
+
+    real_spectrum = True
+
+    @property
+    def source(self) -> Any:
+        return self.model.drift
 
     @cached_property
-    def _interactions(self) -> Interactions:
-        (single,) = interactions(self.drift, self.basis)
+    def _known_interactions(self) -> Interactions | None:
+        (single,) = interactions(self.zonal, self.basis)
         return single
 
     @property
-    def functions(self) -> np.ndarray:
+    def exists(self) -> bool:
+        """Whether the drift has a potential; nothing is known of one that is absent."""
+        return self.drift.is_absent or self._known_interactions is not None
+
+    @property
+    def _interactions(self) -> Interactions:
+        assert self._known_interactions is not None
+        return self._known_interactions
+
+    @property
+    def weights(self) -> Array:
+        return self._interactions.weights
+
+    @property
+    def functions(self) -> Array:
         """The P_l on the nodes, (N, M)."""
         return self.basis.legendre
 
@@ -161,28 +308,18 @@ class MomentEquation:
         return self._interactions.ratio
 
     @cached_property
-    def strengths(self) -> np.ndarray:
+    def strengths(self) -> Array:
         return self.multipliers(self.basis) * self.basis.sizes**2
 
-    def multipliers(self, basis: Basis) -> np.ndarray:
-        """w_l of every function of a basis of at most the same degree."""
-        return self._interactions.weights[basis.degrees]
-
     @property
-    def most_attracted(self) -> int:
-        """The degree of the largest multiplier: perturbations of orders up to it may grow most."""
-        return int(np.argmax(self._interactions.weights[1:])) + 1
-
-    @property
-    def gradient_flow(self) -> bool:
+    def gradient_flow(self) -> bool:  # type: ignore[override]
         """Whether there is a free energy: where Z is constant."""
         return self.ratio == 0
 
     def finer(self, degree: int) -> "MomentEquation":
-        """This equation in more functions, of which the first are those of this one."""
-        return MomentEquation(self.drift, self.basis.finer(degree))
+        return MomentEquation(self.zonal, self.basis.finer(degree))
 
-    def mean(self, m: np.ndarray, kappa: float) -> Mean:
+    def mean(self, m: Array, kappa: float) -> Mean:
         """The law that the moments m give rise to."""
         s = self.basis.synthesised(self.strengths * m)
         potential, gain = s, np.ones_like(s)
@@ -196,12 +333,7 @@ class MomentEquation:
         log_mass = kappa * top + np.log(mass)
         return Mean(kappa, s, potential, gain, weights, log_mass, self.basis.analysed(weights))
 
-    def residual(self, m: np.ndarray, kappa: float) -> float:
-        """max_l |R_l|."""
-        return float(np.abs(m - self.mean(m, kappa).moments).max())
-
-    def resolves(self, m: np.ndarray, kappa: float, tail: float) -> bool:
-        """Whether the last moments are below `tail` and rounding."""
+    def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         potential = np.abs(self.mean(m, kappa).potential).max()
         return self.basis.tail(m) <= tail + EXPONENT_ROUNDING * (kappa * potential + self.degree)
 
@@ -235,12 +367,10 @@ class MomentEquation:
         covariance -= np.outer(mean.moments, gained.sum(axis=0))
         return Coupled(mean.kappa * covariance * self.strengths[felt], felt)
 
-    def _jacobian_operator(
-        self, mean: Mean, gained: np.ndarray, left: np.ndarray, turned: np.ndarray
-    ) -> Any:
+    def _jacobian_operator(self, mean: Mean, gained: Array, left: Array, turned: Array) -> Any:
         from scipy.sparse.linalg import LinearOperator
 
-        def apply(v: np.ndarray) -> np.ndarray:
+        def apply(v: Array) -> Array:
             v = np.ravel(v)
             s = self.basis.synthesised(self.strengths * v)
             change = self.basis.analysed(gained * s) - mean.moments * (gained @ s)
@@ -250,15 +380,15 @@ class MomentEquation:
         return LinearOperator((size, size), apply, dtype=float)
 
     def linearised(
-        self, m: np.ndarray, kappa: float, basis: Basis, directions: np.ndarray | None = None
-    ) -> np.ndarray:
+        self, m: Array, kappa: float, basis: Basis, directions: Array | None = None
+    ) -> Array:
         """L of `stability` in a basis of any order, on the same nodes, about m: (N, N).
 
         Or L times directions (N, k), at a cost of O(N M k) for M nodes instead of O(N^2 M).
         """
         return summed(-basis.eigenvalues / kappa, self._products(m, kappa, basis), directions)
 
-    def _products(self, m: np.ndarray, kappa: float, basis: Basis) -> Iterator[Product]:
+    def _products(self, m: Array, kappa: float, basis: Basis) -> Iterator[Product]:
         mean, p = self.mean(m, kappa), basis.values
         weights, inner = self.multipliers(basis), self.basis
         slopes = inner.gradient_of(self.strengths * m / inner.sizes)  # of s
@@ -270,15 +400,13 @@ class MomentEquation:
                     moved.append((-self.ratio * mean.weights * mean.gain**2 * slopes[c], p))
             yield Product(gradient, moved, weights)
 
-    def by_log_kappa(self, mean: Mean) -> np.ndarray:
-        """dR/dlog kappa, (N,)."""
+    def by_log_kappa(self, mean: Mean) -> Array:
         return self.along(mean, mean.potential)
 
-    def by_parameter(self, m: np.ndarray, mean: Mean) -> np.ndarray:
-        """dR/dp, (N,), p the parameter of a family."""
+    def by_parameter(self, m: Array, mean: Mean) -> Array:
         return self.along(mean, self.potential_change(m, mean))
 
-    def along(self, mean: Mean, change: np.ndarray) -> np.ndarray:
+    def along(self, mean: Mean, change: Array) -> Array:
         """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g on the nodes: g for log kappa."""
         covariance = self.basis.analysed(mean.weights * change)
         return -mean.kappa * (covariance - mean.moments * (mean.weights @ change))
@@ -293,6 +421,20 @@ class MomentEquation:
         entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
         return float(entropy / mean.kappa - 0.5 * self.strengths @ mean.moments**2)
 
+    def series(self, m: Array, kappa: Array) -> Array:
+        orders = len(m)
+        s = (self.strengths * m) @ self.functions
+        potential = logarithm(self.ratio * s) / self.ratio if self.ratio else s
+        density = exponential(product(kappa[:, None] * np.ones_like(s), potential))
+        weighted = density * self.basis.weights
+        mass = weighted.sum(axis=1)
+        inverse = np.zeros(orders)
+        inverse[0] = 1 / mass[0]
+        for k in range(1, orders):
+            inverse[k] = -(mass[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / mass[0]
+        moments = weighted @ self.functions.T
+        return m - product(np.broadcast_to(inverse[:, None], moments.shape), moments)
+
     # Derivatives by the parameter of a family ------------------------------------------------
 
     @cached_property
@@ -301,11 +443,11 @@ class MomentEquation:
         return self._differentiated()
 
     @cached_property
-    def strength_changes(self) -> np.ndarray:
+    def strength_changes(self) -> Array:
         """dW_l/dp, (N,)."""
         return self._changes.weights[self.degrees] * self.basis.sizes**2
 
-    def potential_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
+    def potential_change(self, m: Array, mean: Mean) -> Array:
         """dg/dp on the nodes, at the same moments: g' ds/dp + dg/dc dc/dp.
 
         dg/dc = (s g' - g)/c = -s^2 (1/2 - 2 c s/3 + 3 (c s)^2/4 - ...).
@@ -316,122 +458,11 @@ class MomentEquation:
         by_ratio = np.where(np.abs(bent) < SERIES_BELOW, series, exact)
         return mean.gain * self._sum_change(m) + self._changes.ratio * by_ratio
 
-    def gain_change(self, m: np.ndarray, mean: Mean) -> np.ndarray:
+    def gain_change(self, m: Array, mean: Mean) -> Array:
         """dg'/dp on the nodes, at the same moments."""
         change = self._changes.ratio * mean.sum + self.ratio * self._sum_change(m)
         return -(mean.gain**2) * change
 
-    def _sum_change(self, m: np.ndarray) -> np.ndarray:
+    def _sum_change(self, m: Array) -> Array:
         """ds/dp on the nodes."""
         return self.basis.synthesised(self.strength_changes * m)
-
-
-def equation_of(drift: ZonalDrift, basis: Any, changes: Callable | None = None) -> Any:
-    """The equation of a drift in the functions of a basis: see `fokker_planck` for other noises."""
-    return (MomentEquation if basis.laplacian else FokkerPlanck)(drift, basis, changes)
-
-
-class EquationFamily:
-    """The equations of one drift for all values of one of its parameters.
-
-    Parameters
-    ----------
-    drift : ZonalDrift, or type
-        A single one, at any value of the parameter; or a kind that is made from it alone.
-    name : str
-        Of the parameter, one of `drift.parameters`.
-    span : (float, float)
-        The range of the parameter. Derivatives do not look beyond it.
-    basis : Basis
-        Of order 0.
-    """
-
-    def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
-        self.drift, self.name, self.span, self.basis = drift, name, span, basis
-        self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the equations that it remembers."""
-        return {name: held for name, held in vars(self).items() if name != "_equation"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
-
-    def at(self, value: float) -> Any:
-        """The equation at this value; the same one for the last few that were asked for.
-
-        Raises
-        ------
-        OutsideDomain
-            If there is no such drift; beyond the range also if its multipliers cannot be computed.
-        """
-        return self._equation(float(value))
-
-    def _made(self, value: float) -> Any:
-        if not np.isfinite(value):
-            raise OutsideDomain(f"{self.name} = {value}")
-        try:
-            drift = with_parameter(self.drift, self.name, value)
-        except ValueError as error:
-            raise OutsideDomain(str(error)) from error
-        try:
-            return equation_of(drift, self.basis, partial(self.changes, value))
-        except MeanfieldError as error:  # as beyond a pole, where a step was too long
-            if self.span[0] <= value <= self.span[1]:
-                raise
-            raise OutsideDomain(str(error)) from error
-
-    def finer(self, degree: int) -> "EquationFamily":
-        """This family in more functions."""
-        return EquationFamily(self.drift, self.name, self.span, self.basis.finer(degree))
-
-    def weights(self, values: np.ndarray) -> np.ndarray:
-        """w_l of all degrees at many values, (len(values), degree + 1)."""
-        return np.stack([member.weights for member in self._at_all(values)])
-
-    def changes(self, value: float) -> Any:
-        """d/dp of the multipliers and of c, or of those of Z, by differences of sixth order.
-
-        The nodes stay within the range of the parameter: beyond it there may be no such drift.
-        """
-        low, high = min(self.span[0], value), max(self.span[1], value)
-        step = PARAMETER_STEP * min(1.0, self.span[1] - self.span[0])
-        nodes = np.arange(-STEPS_EACH_WAY, STEPS_EACH_WAY + 1)
-        nodes += max(0, int(np.ceil((low - value) / step)) + STEPS_EACH_WAY)
-        nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
-        slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
-        slopes[nodes == 0] = -sum(slopes)
-        samples = self._at_all(np.clip(value + step * nodes, low, high))
-        return type(samples[0])(*(slopes @ np.stack(row) for row in zip(*samples, strict=True)))
-
-    def _at_all(self, values: np.ndarray) -> list[Any]:
-        """The multipliers at many values: at once where the drift makes ensembles."""
-        try:
-            many = with_parameter(self.drift, self.name, values)
-        except (TypeError, ValueError):
-            many = None
-        known = interactions if self.basis.laplacian else multipliers
-        if many is not None and many.shape == values.shape:
-            return known(many, self.basis)
-        alone = (with_parameter(self.drift, self.name, float(value)) for value in values)
-        return [member for drift in alone for member in known(drift, self.basis)]
-
-
-def with_parameter(drift: Any, name: str, value: Any) -> ZonalDrift:
-    """A drift with another value of one parameter; of a class, the drift with this value."""
-    return drift(**{name: value}) if isinstance(drift, type) else drift.replace(**{name: value})
-
-
-def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
-    """The derivative at 0 of Lagrange's polynomial of node j, for nodes with 0 among them."""
-    others = nodes[(nodes != j) & (nodes != 0)]
-    return float(np.prod(others / (others - j)) / j)
-
-
-def drift_of(described: Any) -> Any:
-    """The drift, or the kind of drift, that `describe` described."""
-    if name := described.get("function"):
-        return Drift.kinds.get(name) or absent(Drift, name, described)
-    drift = build(Drift, described, Reading(result=True))
-    return drift if drift.is_absent else drift.as_zonal()

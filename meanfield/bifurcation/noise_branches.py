@@ -7,7 +7,7 @@ that are connected with none of these branches are sought at the upper end of th
 images of known ones under the reflections that the noise has not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,16 @@ class NoiseBranchSearch(BranchSearch):
 
     first = 0
 
-    def all(self, secondary: bool) -> Iterator[Branch]:
-        """Every branch, yielded after each new point."""
+    def all(self, secondary: bool, started: Iterable) -> Iterator[Branch]:
+        """Every branch, yielded after each new point; those through given states too."""
         low, high = self.curve.span
         start = np.append(self._without_order(low), self.curve.coordinate(low))
         upwards = np.append(np.zeros(len(start) - 1), 1.0)
         yield from self.followed(self.curve.point(start, upwards), self.curve)
         yield from self.from_branches(0, np.inf if secondary else 1)
         done = len(self.branches)
+        for curve, z in started:
+            yield from self.through(curve, z, int(curve.basis.degrees[np.abs(z[:-1]).argmax()]))
         for curve, z in self._apart(high):
             yield from self.from_edge(curve, z, high, 1)
         if secondary:
@@ -55,9 +57,8 @@ class NoiseBranchSearch(BranchSearch):
         """
         equation, kappa = self.curve.at(self.curve.coordinate(value))
         first, basis = STRONGEST * kappa, self._basis
-        curve = curve_of(equation.drift, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
-        matrix, uniform = basis.all.diffusion
-        alone = np.linalg.solve(matrix, -uniform) / basis.sizes
+        curve = curve_of(equation.source, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
+        alone = basis.without_drift
         z = curve.at_value(np.append(alone, 0.0), first)
         last = curve.coordinate(kappa)
         if z is not None:
@@ -78,7 +79,7 @@ class NoiseBranchSearch(BranchSearch):
     def _apart(self, value: float) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
         """States at a value of the parameter that guesses lead to: their curve, and (m, p)."""
         basis, p = self._basis, self.curve.coordinate(value)
-        missing = set(range(2**basis.dimension)) - set(basis.all.reflections)
+        missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
         guesses = [*basis.guesses(2 * basis.dimension)]
         for branch in self.branches:
             m = basis.padded(branch.points[-1].m)

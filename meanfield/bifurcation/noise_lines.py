@@ -21,8 +21,7 @@ from .branch_switching import AMPLITUDE
 from .branches import Following
 from .continuation import CURVE_TOLERANCE, Curve, CurvePoint, curve_of
 from .detection import located
-from .equation import EquationFamily
-from .fokker_planck import multipliers
+from .families import EquationFamily
 from .journal import AnswerJournal
 from .newton import newton
 from .normal_forms import zeros
@@ -364,7 +363,7 @@ class NeutralLine(Curve):
         """d log kappa/d amplitude^2 of the pair of states that begins at an onset; or nan."""
         member, m, kappa = self.state(z)
         span = (kappa / 2, 2 * kappa)
-        curve = curve_of(member.drift, self.basis.without(self.order), "kappa", span, None)
+        curve = curve_of(member.source, self.basis.without(self.order), "kappa", span, None)
         _, vector, _ = self.bordered(z)
         row = np.zeros(self.size + 1)
         row[self._part.members] = vector / np.linalg.norm(
@@ -386,6 +385,5 @@ def _cusp(z: np.ndarray) -> Cusp:
 
 def reference(family: EquationFamily, beta: float) -> float:
     """1/w_1, the first onset under isotropic noise; inf where nothing attracts degree 1."""
-    (found,) = multipliers(family.at(beta).drift, family.basis)
-    weight = float(found.weights[1])
+    weight = float(family.at(beta).weights[1])
     return 1 / weight if weight > 0 else float("inf")

@@ -23,10 +23,9 @@ from ..results.files import Contents, contents_of, dataset_of
 from ..spaces import Space
 from .bases import AXISYMMETRIC
 from .diagram import noise_of
-from .equation import EquationFamily, drift_of
+from .families import EquationFamily, basis_along, drift_of
 from .noise_lines import Cusp, NeutralLine, Range, reference
 from .phase_diagram import PhaseDiagram, Tricritical, between
-from .reflections import basis_under
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +146,8 @@ class NoisePhaseDiagram(PhaseDiagram):
         data, header = dataset_of(contents)
         noise, drift = noise_of(header["noise"]), drift_of(header["drift"])
         low, high = header["span"]
-        basis = basis_under(build(Space, header["space"]), AXISYMMETRIC, noise)
+        space = build(Space, header["space"])
+        basis = basis_along(drift, "beta", (low, high), noise, space, AXISYMMETRIC)
         corners = [Tricritical(int(l), float(b), float(k)) for l, b, k, *_ in header["tricritical"]]
         cusps = [Cusp(float(b), float(k)) for b, k in header["cusps"]]
         ends = {name: (first, last) for name, (first, last) in header["ends"].items()}

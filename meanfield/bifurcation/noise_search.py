@@ -17,12 +17,11 @@ from .bases import AXISYMMETRIC
 from .branches import Following, Search
 from .continuation import curve_of
 from .diagram import SpecialPoint
-from .equation import EquationFamily
+from .families import EquationFamily, basis_along
 from .journal import AnswerJournal
 from .noise_lines import LINE_KINDS, Cusp, NeutralLine, Range, reference
 from .noise_phases import NoisePhaseDiagram
 from .phase_diagram import ON_BRANCH, STEP_ON_BRANCH, between
-from .reflections import basis_under
 
 BELOW, ABOVE = 0.4, 1.4  # the range of kappa, times the onset under as strong an isotropic noise
 SAME_LINE = 1e-6  # of kappa, relative: the same line
@@ -37,7 +36,8 @@ def phases_under(
 
     With an executor the diagrams are found first, each by a job of its own, without the journal.
     """
-    family = EquationFamily(drift, "beta", span, basis_under(space, AXISYMMETRIC, noise))
+    basis = basis_along(drift, "beta", span, noise, space, AXISYMMETRIC)
+    family = EquationFamily(drift, "beta", span, basis)
     betas = [float(beta) for beta in np.linspace(*span, places)]
     if kappa is not None:
         kappas = Range(*range_of("kappa", kappa), False)
@@ -66,7 +66,7 @@ def _about(family: EquationFamily) -> Range:
     """About the onset under an isotropic noise of the same mean strength."""
     basis: Any = family.basis
     first = basis.degrees == 1
-    strength = -float(np.diag(basis.all.diffusion[0])[first].mean()) / (basis.dimension - 1)
+    strength = -float(np.diag(basis.diffusion[0])[first].mean()) / (basis.dimension - 1)
     return Range(BELOW * strength, ABOVE * strength, True)
 
 
@@ -119,10 +119,12 @@ class DiagramsWork(Work):
         """Where lines begin, what is missing from the diagram, and whether Ctrl-C ended it."""
         family = EquationFamily(self.drift, "beta", self.span, self._basis)
         member, kappas = family.at(beta), self.kappas.at(family, beta)
-        curve = curve_of(member.drift, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal)
+        curve = curve_of(
+            member.source, member.basis, "kappa", kappas, None, STEP_ON_BRANCH, journal
+        )
         with Following("kappa", kappas, False) as on_branch:
             search = Search(self.space, AXISYMMETRIC, None, True, True, ON_BRANCH, on_branch)
-            diagram = search.under_noise(curve, {})
+            diagram = search.diagram(curve, {})
             stopped = on_branch.stopped
         found = [
             LineStart(*_neutral(special), special.state.legendre_moments, special.kappa)
@@ -157,7 +159,7 @@ class DiagramsWork(Work):
 
     @property
     def _basis(self) -> Any:
-        return basis_under(self.space, AXISYMMETRIC, self.noise)
+        return basis_along(self.drift, "beta", self.span, self.noise, self.space, AXISYMMETRIC)
 
     @property
     def takes_rng(self) -> bool:

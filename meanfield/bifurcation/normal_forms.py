@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .equation import MomentEquation
+from .equation import StationaryEquation
 
 VANISHES = 1e-10
 ZERO_PRECISION = 1e-14  # of a zero, relative
@@ -82,7 +82,7 @@ class NormalForm(NamedTuple):
         return "supercritical" if self.quadratic > 0 else "subcritical"
 
 
-def normal_form(equation: MomentEquation, degree: int) -> NormalForm:
+def normal_form(equation: StationaryEquation, degree: int) -> NormalForm:
     """The normal form of one degree, whose multiplier w must be positive."""
     basis, index = equation.basis, equation.basis.index(degree)
     critical = 1 / equation.multipliers(basis)[index]
@@ -114,7 +114,7 @@ def _to_fold(c: np.ndarray) -> float:
 
 
 def _expanded(
-    equation: MomentEquation, index: int, terms: int
+    equation: StationaryEquation, index: int, terms: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """1, c_1, ..., and the moments of order t^0, t^1, ..., with the residuals that they cancel.
 
@@ -129,7 +129,7 @@ def _expanded(
     neutral = np.abs(linear) <= VANISHES
     others = neutral & (np.arange(len(w)) != index)
     for order in range(2, terms + 2):
-        residuals[order] = residual = _residual(equation, m, critical * np.append(c, 0.0))[order]
+        residuals[order] = residual = equation.series(m, critical * np.append(c, 0.0))[order]
         c[order - 1] = residual[index] * size
         m[order] = -residual / np.where(neutral, np.inf, linear)
         if (np.abs(residual[others]) > VANISHES).any():
@@ -171,7 +171,7 @@ class Ray(NamedTuple):
     second: np.ndarray
 
 
-def all_rays(equation: MomentEquation, form: NormalForm) -> list[Ray]:
+def all_rays(equation: StationaryEquation, form: NormalForm) -> list[Ray]:
     """The directions in which branches leave an onset: that of its own degree alone, if it is one,
     and those of its degree and one `close` to it."""
     basis, directions = equation.basis, []
@@ -185,7 +185,7 @@ def all_rays(equation: MomentEquation, form: NormalForm) -> list[Ray]:
     return directions
 
 
-def rays(equation: MomentEquation, degree: int, other: int) -> list[Ray]:
+def rays(equation: StationaryEquation, degree: int, other: int) -> list[Ray]:
     """Rays along which both degrees take part, with the onset of the first one for both.
 
     Real zeros of the form Q_k(v) v_l - Q_l(v) v_k, with Q the quadratic terms of both amplitudes,
@@ -202,9 +202,9 @@ def rays(equation: MomentEquation, degree: int, other: int) -> list[Ray]:
         v, m, kappa = np.zeros(len(w)), np.zeros((4, len(w))), np.array([critical, 0, 0, 0])
         v[pair] = np.array([1.0, slope]) / np.hypot(1.0, slope)
         m[1] = v / basis.sizes
-        square = _residual(equation, m, kappa)[2]
+        square = equation.series(m, kappa)[2]
         m[2] = -square / linear
-        cube = _residual(equation, m, kappa)[3]
+        cube = equation.series(m, kappa)[3]
         return v, (basis.sizes * square)[pair], (basis.sizes * cube)[pair], m[2]
 
     samples = [terms(slope) for slope in SLOPES]
@@ -279,45 +279,3 @@ def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> 
             )
         except FloatingPointError:
             continue
-
-
-def _residual(equation: MomentEquation, m: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t."""
-    orders = len(m)
-    s = (equation.strengths * m) @ equation.functions
-    potential = s
-    if equation.ratio:
-        potential = _log1p(equation.ratio * s) / equation.ratio
-    density = _exp(_times(kappa[:, None] * np.ones_like(s), potential))
-    weighted = density * equation.basis.weights
-    mass = weighted.sum(axis=1)
-    inverse = np.zeros(orders)
-    inverse[0] = 1 / mass[0]
-    for k in range(1, orders):
-        inverse[k] = -(mass[1 : k + 1] @ inverse[k - 1 :: -1][:k]) / mass[0]
-    moments = weighted @ equation.functions.T
-    return m - _times(np.broadcast_to(inverse[:, None], moments.shape), moments)
-
-
-def _times(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """The product of two series."""
-    return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(len(f))])
-
-
-def _exp(f: np.ndarray) -> np.ndarray:
-    """exp(f): h' = f' h."""
-    h = np.zeros_like(f)
-    h[0] = np.exp(f[0])
-    for k in range(1, len(f)):
-        h[k] = sum(i * f[i] * h[k - i] for i in range(1, k + 1)) / k
-    return h
-
-
-def _log1p(f: np.ndarray) -> np.ndarray:
-    """log(1 + f): (1 + f) h' = f'."""
-    h = np.zeros_like(f)
-    h[0] = np.log1p(f[0])
-    for k in range(1, len(f)):
-        inner = sum(i * h[i] * f[k - i] for i in range(1, k)) / k
-        h[k] = (f[k] - inner) / (1 + f[0])
-    return h

@@ -39,7 +39,8 @@ from .branches import Following, Search, asked_degrees, varied
 from .clustered_states import clustered_states
 from .continuation import Curve, StationaryCurve, curve_of
 from .diagram import END_SENTENCES, PRESENT_MOMENT, Transition
-from .equation import EquationFamily, Mean, MomentEquation, drift_of
+from .equation import Mean, MomentEquation
+from .families import EquationFamily, drift_of
 from .journal import AnswerJournal, recalled
 from .normal_forms import VANISHES, normal_form, weak_transition, zeros
 
@@ -889,7 +890,7 @@ class FirstOrder:
     def _curve(self, beta: float, onset: float) -> StationaryCurve:
         """States at one beta as kappa changes."""
         basis, span = basis_on(self._space), (onset / 20, 1.2 * onset)
-        drift = self.family.at(beta).drift
+        drift = self.family.at(beta).source
         return curve_of(drift, basis, "kappa", span, None, STEP_ON_BRANCH, self._journal)
 
     def _ordered_below(self, beta: float, onset: float) -> bool:

@@ -39,13 +39,12 @@ from .bases import (
     HALF_TURNS,
     INVARIANT,
     INVERSION,
-    ISOTROPIC,
     MIRROR,
     Basis,
     canonical,
     fifth_of_a_turn,
 )
-from .reflections import AllHarmonics
+from .reflections import AllHarmonics, all_harmonics
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -445,9 +444,8 @@ class Invariants(Basis, groups_on=Sphere):
         return Density(every.space, every.series(self.mixing.T @ (self.sizes * m)))
 
 
-@lru_cache(maxsize=16)
 def _all_harmonics(degree: int) -> AllHarmonics:
-    return AllHarmonics(Sphere(degree), ISOTROPIC)
+    return all_harmonics(Sphere(degree))
 
 
 def point_group(symmetry: Any) -> PointGroup:

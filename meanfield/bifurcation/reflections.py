@@ -1,10 +1,10 @@
-"""Harmonics sorted by the reflections of a noise: where states under such noises are sought.
+"""Harmonics sorted by the reflections of a model that has no rotations, or not all of them.
 
-A noise that is not isotropic leaves no rotation, but it may leave changes of sign of the
-coordinates, x -> (s_1 x_1, ..., s_d x_d): all 2^d for a diagonal Sigma, x -> -x for every even one.
-Real harmonics are even or odd under each of them. A state keeps some of the reflections of the
-noise; functions that all of these leave alone are of order 0, and the others are sorted by the ones
-that change their sign: perturbations of a state mix within an order only.
+Noise that is not isotropic, fields and matrices leave no rotation, but they may leave changes of
+sign of the coordinates, x -> (s_1 x_1, ..., s_d x_d): all 2^d for a diagonal Sigma, x -> -x for
+every even scale. Real harmonics are even or odd under each of them. A state keeps some of the
+reflections of its model; functions that all of these leave alone are of order 0, and the others are
+sorted by the reflections that change their sign: perturbations of a state mix within an order only.
 
 The orders are numbers with one bit for each generator of the reflections kept, which is set where
 the function is odd. The generators are changes of one sign where possible: for a diagonal Sigma bit
@@ -13,25 +13,40 @@ k of an order says whether a perturbation is odd in x_k.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import check_memory, fitting
+from ..core.checks import check_memory
 from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
 from ..spaces.density import Density
-from .bases import AXISYMMETRIC, NO_MOMENT, Basis, basis_on
+from .bases import NO_MOMENT, Basis
 
 GENERATOR_ROUNDING = 1e-11  # entries of L*, relative to the largest, that are rounding
 FORWARD = np.array([1.0, 0.618, 0.287])  # a direction in which no two images are as far
 PARITY_POINTS = 5  # at which parities are seen
 
 
+class Symmetries(NamedTuple):
+    """Reflections and rotations that a model does not see.
+
+    Attributes
+    ----------
+    reflections : tuple of int
+        Numbers with a bit for each sign that changes.
+    planes : tuple of int
+        Coordinate planes in which it may be turned, by their numbers.
+    """
+
+    reflections: tuple[int, ...]
+    planes: tuple[int, ...] = ()
+
+
 class AllHarmonics:
-    """The real orthonormal harmonics of a space without the constant, and L* on them.
+    """The real orthonormal harmonics of a space, without the constant.
 
     Attributes
     ----------
@@ -41,22 +56,22 @@ class AllHarmonics:
         Whether they are odd in each coordinate.
     """
 
-    def __init__(self, space: Space, noise: Noise):
-        self.space, self.noise = space, noise
+    def __init__(self, space: Space):
+        self.space = space
         live, self._factors = orthonormal(space)
         degrees = np.repeat(space.degrees, 2)[live]
-        self._places = live[np.argsort(degrees, kind="stable")][1:]
+        self._parts = live[np.argsort(degrees, kind="stable")][1:]
         self.degrees = np.sort(degrees)[1:]
 
     def moments(self, coefficients: np.ndarray) -> np.ndarray:
         """int p_i dmu, (..., N), from coefficients (..., modes)."""
         parts = np.ascontiguousarray(coefficients, dtype=complex).view(float)
-        return (parts * self._factors)[..., self._places]
+        return (parts * self._factors)[..., self._parts]
 
     def series(self, moments: np.ndarray, mass: float = 1.0) -> np.ndarray:
         """Coefficients (..., modes) of mass + sum_i moments_i p_i."""
         parts = np.zeros((*np.shape(moments)[:-1], self._factors.size))
-        parts[..., self._places] = moments / self._factors[self._places]
+        parts[..., self._parts] = moments / self._factors[self._parts]
         parts[..., 0] = mass
         return parts.view(complex)
 
@@ -98,31 +113,11 @@ class AllHarmonics:
             odd.append((here * there).sum(axis=1) < 0)
         return np.array(odd).T
 
-    @cached_property
-    def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
-        """L* on the harmonics, (N, N), and on the uniform density, (N,)."""
-        matrix = self.noise.generator(self.space)
-        if matrix is None:
-            laplacian = -self.degrees * (self.degrees + self.space.dimension - 2.0)
-            return np.diag(laplacian), np.zeros(self.degrees.size)
-        places, factors = self._places, self._factors
-        scaled = matrix[places] * factors[places, None]
-        return scaled[:, places] / factors[places], scaled[:, 0] / factors[0]
-
-    @cached_property
-    def reflections(self) -> tuple[int, ...]:
-        """Reflections that keep the noise, as numbers with a bit for each sign that changes."""
-        if self.noise.is_absent:  # of which a file has states
-            return tuple(range(2**self.space.dimension))
-        matrix, uniform = self.diffusion
-        coupled = np.abs(matrix) > GENERATOR_ROUNDING * np.abs(matrix).max()
-        drawn = np.abs(uniform) > GENERATOR_ROUNDING * np.abs(matrix).max()
-        kept = []
-        for reflection in range(2**self.space.dimension):
-            odd = self.odd(reflection)
-            if not (coupled & (odd[:, None] != odd)).any() and not (drawn & odd).any():
-                kept.append(reflection)
-        return tuple(kept)
+    def operator(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A matrix on parts of coefficients, on the harmonics (N, N) and on the constant, (N,)."""
+        parts, factors = self._parts, self._factors
+        scaled = matrix[parts] * factors[parts, None]
+        return scaled[:, parts] / factors[parts], scaled[:, 0] / factors[0]
 
     def odd(self, reflection: int) -> np.ndarray:
         """A mask (N,) of the functions whose sign a reflection changes."""
@@ -131,32 +126,26 @@ class AllHarmonics:
 
     @cached_property
     def rotations(self) -> list[Any]:
-        """Sparse matrices (N, N) of the infinitesimal rotations that L* commutes with."""
-        matrix, uniform = self.diffusion
+        """Sparse matrices (N, N) of the infinitesimal rotations in each coordinate plane."""
         from scipy.sparse import block_diag, csr_array
 
         frame, x, weights = self.space.frame, self.space.points, self.space.weights
         planes = list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
-        ways = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in planes]
+        fields = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in planes]
         blocks: list[list[np.ndarray]] = [[] for _ in planes]
         for degree in np.unique(self.degrees):  # rotations mix harmonics of the same degree
             members = np.flatnonzero(self.degrees == degree)
             values, gradients = self.table(members, np.arange(weights.size))
-            for mine, way in zip(blocks, ways, strict=True):
-                mine.append((values * weights) @ np.einsum("cnm,cm->nm", gradients, way).T)
-        generators, rounding = [], GENERATOR_ROUNDING * np.abs(matrix).max()
-        for mine in blocks:
-            turning = block_diag([*map(csr_array, mine)], format="csr")
-            mixed = np.abs(matrix @ turning - turning @ matrix).max()
-            if max(mixed, np.abs(turning @ uniform).max()) <= rounding:
-                generators.append(turning)
-        return generators
+            for of_plane, field in zip(blocks, fields, strict=True):
+                along = np.einsum("cnm,cm->nm", gradients, field)
+                of_plane.append((values * weights) @ along.T)
+        return [block_diag([*map(csr_array, of_plane)], format="csr") for of_plane in blocks]
 
 
-@lru_cache(maxsize=8)
-def harmonics(space: Space, noise: "_NoiseKey") -> AllHarmonics:
-    """The last few are kept."""
-    return AllHarmonics(space, noise.noise)
+@lru_cache(maxsize=16)
+def all_harmonics(space: Space) -> AllHarmonics:
+    """The harmonics of a space; the last few are kept."""
+    return AllHarmonics(space)
 
 
 class _NoiseKey:
@@ -172,6 +161,42 @@ class _NoiseKey:
         return isinstance(other, _NoiseKey) and other.noise is self.noise
 
 
+def generator_of(noise: Noise, space: Space) -> tuple[np.ndarray, np.ndarray]:
+    """L* on the harmonics, (N, N), and on the uniform density, (N,); the last few are kept."""
+    return _generator(_NoiseKey(noise), space)
+
+
+@lru_cache(maxsize=8)
+def _generator(key: _NoiseKey, space: Space) -> tuple[np.ndarray, np.ndarray]:
+    harmonics = all_harmonics(space)
+    matrix = key.noise.generator(space)
+    if matrix is None:
+        laplacian = -harmonics.degrees * (harmonics.degrees + space.dimension - 2.0)
+        return np.diag(laplacian), np.zeros(harmonics.degrees.size)
+    return harmonics.operator(matrix)
+
+
+def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
+    """Reflections and rotations that the noise does not see."""
+    harmonics, number = all_harmonics(space), 2**space.dimension
+    if noise.is_absent:  # of which a file has states
+        return Symmetries(tuple(range(number)))
+    matrix, uniform = generator_of(noise, space)
+    rounding = GENERATOR_ROUNDING * np.abs(matrix).max()
+    coupled, drawn = np.abs(matrix) > rounding, np.abs(uniform) > rounding
+    kept = []
+    for reflection in range(number):
+        odd = harmonics.odd(reflection)
+        if not (coupled & (odd[:, None] != odd)).any() and not (drawn & odd).any():
+            kept.append(reflection)
+    planes = []
+    for plane, turning in enumerate(harmonics.rotations):
+        mixed = np.abs(matrix @ turning - turning @ matrix).max()
+        if max(mixed, np.abs(turning @ uniform).max()) <= rounding:
+            planes.append(plane)
+    return Symmetries(tuple(kept), tuple(planes))
+
+
 class HarmonicsOfOrder:
     """The harmonics of one order, on the nodes.
 
@@ -184,14 +209,15 @@ class HarmonicsOfOrder:
     """
 
     def __init__(self, basis: "Reflected", order: int):
-        self.order, self._all = order, basis.all
+        self.order, self._turnings = order, basis.turnings
         self.members = np.flatnonzero(basis.orders_of_functions == order)
-        self.degrees = basis.degrees[self.members]
+        self.degrees, self.sizes = basis.degrees[self.members], basis.sizes[self.members]
+        self.eigenvalues, self.nodes = basis.eigenvalues[self.members], basis.nodes
         self.values, self.gradients = basis.all.table(self.members, basis.nodes)
 
     def rotations(self, m: np.ndarray) -> int:
-        """The number of directions in which rotations that keep the noise turn the state m."""
-        turned = [(matrix @ m)[self.members] for matrix in self._all.rotations]
+        """The number of directions in which rotations that keep the model turn the state m."""
+        turned = [(matrix @ m)[self.members] for matrix in self._turnings]
         if not turned or not self.members.size:
             return 0
         return int(np.linalg.matrix_rank(np.array(turned), tol=1e-8))
@@ -207,24 +233,33 @@ class Reflected(Basis):
     ----------
     space : Space
     noise : Noise
+    symmetries : Symmetries, optional
+        Of the model: by default those of the noise.
     kept : tuple of int, optional
-        The reflections: by default all that the noise has. See `AllHarmonics`.
+        The reflections that states keep: by default all that the model has.
     """
 
-    laplacian = False
+    symmetric = False
     order, turning = 0, -1
     bounds: ClassVar = {
         2: (32, 256, 1e-12),
         3: (12, 40, 1e-10),
     }  # least, most, unresolved, by dimension
 
-    def __init__(self, space: Space, noise: Noise, kept: tuple[int, ...] | None = None):
+    def __init__(
+        self,
+        space: Space,
+        noise: Noise,
+        symmetries: Symmetries | None = None,
+        kept: tuple[int, ...] | None = None,
+    ):
         self.space, self.noise = space, noise
         self.dimension, self.degree = space.dimension, space.degree
         self.least, self.most, self.unresolved = self.bounds[space.dimension]
-        self.all = harmonics(space, _NoiseKey(noise))
+        self.all = all_harmonics(space)
         self.degrees = self.all.degrees
-        self.kept = self.all.reflections if kept is None else kept
+        self.symmetries = symmetries_of_noise(noise, space) if symmetries is None else symmetries
+        self.kept = self.symmetries.reflections if kept is None else kept
         self.nodes, self.weights = self.all.nodes(self.kept)
         self.orders = len(self.kept)
 
@@ -234,22 +269,30 @@ class Reflected(Basis):
 
     @classmethod
     def on(cls, space: Any, name: str) -> Self:
-        raise NotImplementedError("see `under`")
+        raise NotImplementedError("see `basis_of`")
 
     @classmethod
-    def under(cls, space: Space, noise: Noise) -> Self:
-        """The functions up to the degree at which states are sought on a space."""
-        if not noise.is_absent:
-            noise.check_densities(space)
-        least = cls.bounds[space.dimension][0]
-        return cls(space.with_degree(max(least, space.degree)), noise)
+    def resolving(cls, space: Space) -> Space:
+        """The space with the degree at which states are sought first."""
+        return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
+
+    @cached_property
+    def turnings(self) -> list[Any]:
+        """Matrices (N, N) of the infinitesimal rotations that the model does not see."""
+        planes = self.symmetries.planes
+        return [self.all.rotations[plane] for plane in planes] if planes else []
+
+    @cached_property
+    def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
+        """L* on the functions (N, N), and on the uniform density, (N,)."""
+        return generator_of(self.noise, self.space)
 
     def finer(self, degree: int) -> Self:
-        return type(self)(self.space.with_degree(degree), self.noise, self.kept)
+        return type(self)(self.space.with_degree(degree), self.noise, self.symmetries, self.kept)
 
     def keeping(self, reflections: tuple[int, ...]) -> Self:
         """These functions for states with some reflections."""
-        return type(self)(self.space, self.noise, reflections)
+        return type(self)(self.space, self.noise, self.symmetries, reflections)
 
     def fitted(self, m: np.ndarray) -> tuple[Self, np.ndarray]:
         """The functions for states with the reflections that m has to rounding, and m with them."""
@@ -258,7 +301,7 @@ class Reflected(Basis):
 
     def _reflections_of(self, m: np.ndarray) -> tuple[int, ...]:
         seen = np.abs(m) > NO_MOMENT
-        return tuple(r for r in self.all.reflections if not seen[self.all.odd(r)].any())
+        return tuple(r for r in self.symmetries.reflections if not seen[self.all.odd(r)].any())
 
     @cached_property
     def _generators(self) -> list[int]:
@@ -316,7 +359,7 @@ class Reflected(Basis):
     def images(self, m: np.ndarray) -> list[np.ndarray]:
         """The signs of the moments of the images under the other reflections of the noise."""
         kept, images = self._reflections_of(m), {}
-        others = (r for r in self.all.reflections if r not in kept)
+        others = (r for r in self.symmetries.reflections if r not in kept)
         for reflection in others:  # those that differ by one that is kept have the same image
             image = min(reflection ^ r for r in kept)
             images[image] = np.where(self.all.odd(image), -1.0, 1.0)
@@ -329,14 +372,19 @@ class Reflected(Basis):
 
     def joined(self, signs: np.ndarray) -> Self:
         reflection = next(
-            r for r in self.all.reflections if np.array_equal(self.all.odd(r), signs < 0)
+            r for r in self.symmetries.reflections if np.array_equal(self.all.odd(r), signs < 0)
         )
         return self.keeping(tuple(sorted({*self.kept, *(reflection ^ r for r in self.kept)})))
 
+    @property
+    def without_drift(self) -> np.ndarray:
+        """The moments of the stationary density of the noise alone, (N,)."""
+        matrix, uniform = self.diffusion
+        return np.linalg.solve(matrix, -uniform) / self.sizes
+
     def guesses(self, count: int) -> Iterator[np.ndarray]:
         """Moments of the stationary density of the noise, times exp(p_i) and exp(-p_i)."""
-        matrix, uniform = self.all.diffusion
-        density = self.space.to_values(self.all.series(np.linalg.solve(matrix, -uniform)))
+        density = self.space.to_values(self.all.series(self.sizes * self.without_drift))
         for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
             for exponent in (function, -function):
                 law = density * np.exp(exponent - exponent.max())
@@ -346,20 +394,3 @@ class Reflected(Basis):
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
         """m itself: what the reflections kept exclude is 0 already."""
         return m
-
-
-def basis_under(space: Any, symmetry: Any, noise: Noise) -> Any:
-    """The functions in which states under a noise are sought first; as `basis_on` if isotropic.
-
-    Raises
-    ------
-    TypeError, ValueError, MeanfieldError
-        As `basis_on`; for a symmetry, and for spaces, that the noise does not keep.
-    """
-    basis = basis_on(space, symmetry)
-    if noise.laplacian:
-        return basis
-    wanted = f"left out under {noise!r}, which keeps no symmetry but reflections"
-    axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
-    fitting("symmetry", symmetry, wanted, axisymmetric)
-    return Reflected.under(space, noise)

@@ -12,18 +12,18 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.kinds import checked_call
 from ..core.provided import Rows, Shown
+from ..derivatives.densities import check_differentiable
+from ..dynamics.density import DensityMotion
 from ..lowlevel.blas import one_blas_thread
-from ..models import ZonalDrift
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
 from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
 from .derivatives import StationaryDerivative, state_derivative
-from .equation import equation_of
+from .families import basis_of, equation_of
 from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
-from .reflections import basis_under
 from .stability import Stability, is_stable, stability_of
 
 RESOLVED_TAIL = 1e-13  # of the last moments
@@ -155,13 +155,10 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     """A point (m, p) of a branch as a state; moments that it lacks are 0."""
     equation, kappa = curve.at(float(z[-1]))
     m = equation.basis.padded(z[:-1])
-    model = Transformer(equation.drift, kappa, noise=equation.basis.noise)
     axis = equation.basis.axis if axis is None else axis
-    absent = equation.drift.is_absent or equation.basis.noise.is_absent
-    residual = np.nan if absent else equation.residual(m, kappa)
-    return StationaryState(
-        model, "converged", "A point of a branch.", [residual], m, equation, axis
-    )
+    residual = np.nan if equation.absent else equation.residual(m, kappa)
+    text, model = "A point of a branch.", equation.model_at(kappa)
+    return StationaryState(model, "converged", text, [residual], m, equation, axis)
 
 
 @checked_call()
@@ -179,9 +176,9 @@ def stationary(
     Parameters
     ----------
     model : Transformer
-        A single one, with USA, SA, Kuramoto, Interaction or another zonal drift grad(W * mu)/
-        (Z * mu): under isotropic noise one for which Z is constant or Z' = c W', under anisotropic
-        and multiplicative noise any, on the circle and S^2 (see `fokker_planck`).
+        A single one with a finite kappa that moves a `Density` and does not change with time. Where
+        a zonal drift grad(W * mu)/(Z * mu) with constant Z or Z' = c W', under isotropic noise, is
+        all of it, the equation is that of moments; else the general one of `transport`.
     guess : Density
         On the circle, S^2 or Zonal, with the symmetry asked for: see `symmetrised`.
     symmetry : str or array, (k, 3, 3)
@@ -227,13 +224,13 @@ def stationary(
     equation; Geshkovski et al., arXiv:2312.10794, for the drifts; Farrell, Birkisson and Funke,
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
-    drift, kappa = _checked(model, guess), float(model.kappa)
-    basis = basis_under(guess.space, symmetry, model.noise)
+    check_model(model, guess.space, guess.shape)
+    basis, kappa = basis_of([model], guess.space, symmetry), float(model.kappa)
     most = _checked_accuracy(tolerance, max_degree, basis)
     m, axis = basis.moments(guess)
     _check_symmetry("guess", basis, symmetry, guess, m, axis)
     basis, m = basis.fitted(m)
-    equation, known = equation_of(drift, basis), _checked_states(apart_from, guess.space)
+    equation, known = equation_of(model, basis), _checked_states(apart_from, guess.space)
     with one_blas_thread():
         iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
@@ -290,7 +287,7 @@ def stationary_states(
     uniform = space.uniform()
     states = [stationary(model, uniform, symmetry=symmetry)]
     with one_blas_thread():
-        for guess in _guesses(model, basis_under(space, symmetry, model.noise)):
+        for guess in _guesses(model, basis_of([model], space, symmetry)):
             while len(states) < most:
                 new = stationary(model, guess, symmetry=symmetry, apart_from=states)
                 if not new.converged:
@@ -358,14 +355,14 @@ def stability(
     TypeError, ValueError
         For other arguments, and for densities that are not stationary.
     """
-    drift = _checked(model, density)
-    basis = basis_under(density.space, symmetry, model.noise)
+    check_model(model, density.space, density.shape)
+    basis = basis_of([model], density.space, symmetry)
     if density.space.degree > basis.degree:
         basis = basis.finer(min(density.space.degree, basis.most))
     m, axis = basis.moments(density)
     _check_symmetry("density", basis, symmetry, density, m, axis)
     basis, m = basis.fitted(m)
-    equation, kappa = equation_of(drift, basis), float(model.kappa)
+    equation, kappa = equation_of(model, basis), float(model.kappa)
     residual = equation.residual(m, kappa)
     if not residual <= STATIONARY:
         raise ValueError(
@@ -375,11 +372,20 @@ def stability(
     return stability_of(equation, m, kappa, count)
 
 
-def _checked(model: Transformer, density: Density) -> ZonalDrift:
-    if model.shape or density.shape:
+def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -> None:
+    """Raise ValueError or MeanfieldError for a model without stationary densities, or unknown ones.
+
+    Parameters
+    ----------
+    model : Transformer
+    space : Space
+    shape : tuple of int
+        That of the densities.
+    """
+    if model.shape or shape:
         raise ValueError(
             "Stationary states are found one at a time; got ensembles of shape "
-            f"{model.shape} and {density.shape}."
+            f"{model.shape} and {shape}."
         )
     if model.common is not None:
         raise ValueError(
@@ -388,11 +394,14 @@ def _checked(model: Transformer, density: Density) -> ZonalDrift:
         )
     if not model.noisy:
         raise ValueError("Stationary densities need noise: give the Transformer a finite kappa.")
-    if not model.steady_noise:
+    if not model.steady_noise or not model.drift.constant:
         raise MeanfieldError(
-            f"Stationary densities need a kappa that does not change; got {model.kappa!r}."
+            "Stationary densities need a model that does not change with time, and a kappa that "
+            f"does not change; got {model!r}."
         )
-    return model.zonal
+    if not model.is_zonal:
+        DensityMotion(model, space.uniform(), rtol=COARSEST)  # refuses what moves no densities
+        check_differentiable(model.at_each_place.replace(reaction=0.0), space)
 
 
 def _check_symmetry(
@@ -472,10 +481,11 @@ def _solved(
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
+    equation = equation_of(model, basis)
     for m in basis.guesses(GUESSED_FUNCTIONS):
         yield basis.density(m, basis.axis)
-        if basis.laplacian:  # else the iteration need not settle
-            end, finer = settled(equation_of(model.zonal, basis), m, float(model.kappa))
+        if equation.real_spectrum:  # else the iteration need not settle
+            end, finer = settled(equation, m, float(model.kappa))
             if np.isfinite(end).all():
                 yield finer.basis.density(end, basis.axis)
 

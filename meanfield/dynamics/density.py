@@ -13,7 +13,7 @@ from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.contract import Transport
 from ..spaces.density import Density
-from ..spaces.validity import NEGATIVE_SHARE, UNRESOLVED_TAIL
+from ..spaces.validity import DENSITY_TAIL, NEGATIVE_SHARE
 from ..steppers import SCHEMES, Krogstad, Scheme, Splitting
 from ..steppers.eigenbasis import Eigenbasis
 from .field_transport import ChangingNoise, EnsembleFields, check_fields, transport_of
@@ -469,7 +469,7 @@ class DensityMotion(Motion, moves=Density):
 
         They may be as large as those of which a density warns when it is made, or rtol.
         """
-        tail, most = float(state.spectral_tail.max()), max(rtol, UNRESOLVED_TAIL)
+        tail, most = float(state.spectral_tail.max()), max(rtol, DENSITY_TAIL)
         if tail <= most:
             return None
         return (

@@ -21,9 +21,9 @@ from ..states.contract import Arrays, Held, State, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
 from .validity import (
+    DENSITY_TAIL,
     NEGATIVE_SHARE,
     UNIT_MASS,
-    UNRESOLVED_TAIL,
     check_coefficients,
     check_positive,
     tail_of,
@@ -382,9 +382,7 @@ class Density(State):
         check_positive(self, tolerance)
         return self
 
-    def warn_if_unresolved(
-        self, tolerance: float = UNRESOLVED_TAIL, *, missed: float = 0.0
-    ) -> Self:
+    def warn_if_unresolved(self, tolerance: float = DENSITY_TAIL, *, missed: float = 0.0) -> Self:
         """This density; warns if the spectral tail exceeds `tolerance`.
 
         `missed` is the root mean square of the part of a function that its series lacks, which may

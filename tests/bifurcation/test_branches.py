@@ -268,10 +268,10 @@ def test_observables_and_figures(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "match"),
     [
-        ({"drift": CIRCLE}, TypeError, "branches needs a zonal drift"),
-        ({"drift": mf.Attention()}, mf.MeanfieldError, "inner products"),
+        ({"drift": CIRCLE}, TypeError, "branches needs a drift"),
+        ({"drift": mf.Hardmax()}, mf.MeanfieldError, "Hardmax"),
         ({"space": mf.Tokens}, TypeError, "space must be one of Circle"),
-        ({"drift": mf.USA([1.0, 2.0])}, ValueError, "a single drift"),
+        ({"drift": mf.USA([1.0, 2.0])}, ValueError, "ensemble USA"),
         ({"kappa": (2, 1)}, ValueError, "a range"),
         ({"kappa": (0, 1)}, ValueError, "a range"),
         ({"kappa": 3.0}, ValueError, "a range"),

@@ -6,7 +6,9 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
-from meanfield.bifurcation.equation import EquationFamily, MomentEquation
+from meanfield.bifurcation.equation import MomentEquation
+from meanfield.bifurcation.families import EquationFamily
+from meanfield.dynamics.density import DensityMotion
 from meanfield.models import ZonalDrift
 from meanfield.spaces.kernels import exponential_multipliers
 
@@ -47,15 +49,20 @@ class Unrelated(Linear):
         return 2 + t**2
 
 
-def test_another_normaliser_is_refused_for_its_reason():
-    model = mf.Transformer(Unrelated(b=3.0), 4.0)
-    for search in (
-        lambda: mf.stationary(model, CIRCLE.uniform()),
-        lambda: mf.stability(model, CIRCLE.uniform()),
-        lambda: mf.branches(Unrelated(b=3.0), CIRCLE, (1.0, 4.0)),
-    ):
-        with pytest.raises(mf.MeanfieldError, match=r"Z is constant .* Z' = c W'"):
-            search()
+def test_a_normaliser_that_is_not_proportional_has_states_too():
+    """W' = 1 + 3 t and Z = 2 + t^2, of mean 5/2: w_1 = 1/5, and `solve` rests there."""
+    drift = Unrelated(b=3.0)
+    found = mf.branches(drift, CIRCLE, (2.0, 8.0))
+    onset = found.special("bifurcation", 0)[0]
+    assert not found.warnings and onset.degree == 1 and onset.kappa == pytest.approx(5.0, abs=1e-12)
+    first = found.data.sel(point=found.data.branch == 1).isel(point=0)
+    t = float(np.sqrt(2) * first.order_parameter)
+    assert float(first.kappa) / 5 - 1 == pytest.approx(onset.coefficients[1] * t**2, abs=5 * t**4)
+    model = mf.Transformer(drift, 10.0)
+    state = mf.stationary(model, mf.Circle(32).von_mises(0.2, 6.0))
+    assert state.order_parameter > 0.9 and state.stability().stable
+    motion = DensityMotion(model, state.density, rtol=1e-10)
+    assert np.abs(motion.velocity(state.density.coefficients, 0.0)).max() < 1e-12
 
 
 def test_a_constant_normaliser_divides_the_potential():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.equation import equation_of
+from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.reflections import Reflected
 from meanfield.dynamics.density import DensityMotion
 
@@ -143,7 +143,7 @@ def test_eigenvalues_are_those_of_the_equation_of_motion(space):
     state = mf.stationary(model, space.uniform(), max_degree=space.degree * 3 // 2)
     density = state.density.resample(space.degree)
     motion = DensityMotion(model, density, rtol=1e-10)
-    basis = Reflected.under(space, model.noise)
+    basis = Reflected(Reflected.resolving(space), model.noise)
     step, columns = 1e-4, []
     for i in np.flatnonzero(basis.degrees <= 6):
         unit = np.zeros(len(basis.degrees))

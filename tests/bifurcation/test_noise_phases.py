@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.bifurcation.equation import EquationFamily
+from meanfield.bifurcation.families import EquationFamily
 from meanfield.bifurcation.noise_lines import NeutralLine
 from meanfield.bifurcation.reflections import Reflected
 

@@ -8,7 +8,7 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
-from meanfield.bifurcation.equation import EquationFamily
+from meanfield.bifurcation.families import EquationFamily
 from meanfield.bifurcation.phase_diagram import Folds, Transitions, tricritical_points
 from meanfield.plotting import phases
 

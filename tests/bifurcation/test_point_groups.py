@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.bases import basis_on
-from meanfield.bifurcation.equation import equation_of
+from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.newton import newton
 from meanfield.bifurcation.point_groups import Invariants, point_group
 

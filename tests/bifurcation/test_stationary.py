@@ -172,11 +172,11 @@ def test_failures_say_so():
         ),
         ((mf.Transformer(mf.USA(1.0)), ORDERED), ValueError, "finite kappa"),
         ((model(1, [2.0, 3.0]), ORDERED), ValueError, "one at a time"),
-        ((mf.Transformer(mf.Attention(), 2.0), ORDERED), mf.MeanfieldError, "Attention"),
+        ((mf.Transformer(mf.Hardmax(), 2.0), ORDERED), mf.MeanfieldError, "Hardmax"),
         (
-            (mf.Transformer(mf.USA(1.0), 2.0, reaction=1.0), ORDERED),
+            (mf.Transformer(mf.USA(1.0), 2.0, normalisation=mf.PreLN()), ORDERED),
             mf.MeanfieldError,
-            "reaction",
+            "PreLN",
         ),
     ],
 )

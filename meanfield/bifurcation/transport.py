@@ -1,0 +1,405 @@
+"""The stationary equation of any model that moves densities: 0 = L c + N(c).
+
+A density mu = 1 + sum_i c_i p_i, in real orthonormal harmonics p_i of degree l, rests under the
+velocity v[mu] and a noise with the generator M/kappa if M* mu - kappa div(mu v[mu]) = 0. In the
+moments m_i = c_i/s_i, s_i = sqrt(dim H_l),
+
+    R_i(m) = -(sum_j M_ij c_j + M_i0 + kappa int mu <grad p_i, v[mu]>) / (l (l + d - 2) s_i) = 0.
+
+v is a sum of quotients of linear functions of a density, v[mu] = sum_h A_h mu/B_h mu: one for a
+zonal drift, grad(W * mu)/(Z * mu), one for every head of attention, and A alone for fields. So all
+derivatives are known: with q_h(k) = (A_h k - v_h B_h k)/B_h mu,
+
+    dv(k) = sum_h q_h(k),    d^2 v(h, k) = -sum_h (q_h(k) B_h h + q_h(h) B_h k)/B_h mu.
+
+Frequencies add T c, which turns and damps densities, and a reaction alpha mu (Phi - int Phi dmu)
+with Phi linear in mu.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.cached import cached_property
+from ..engines.density_heads import GridDensity
+from ..engines.fields import fields_of
+from ..models import Transformer
+from .bases import Array, Basis
+from .equation import StationaryEquation
+from .power_series import divided, product
+
+MOMENT_ROUNDING = 2e-15  # of a moment, for each degree
+
+
+class Linear(NamedTuple):
+    """A linear function of densities, by its values at the nodes.
+
+    Attributes
+    ----------
+    constant : ndarray, (..., M)
+        Of the uniform density.
+    table : callable
+        (functions of one order) -> (..., n, M), their values up to factors.
+    factors : ndarray, (degree + 1,), or 1
+        These, by degree.
+    """
+
+    constant: Any
+    table: Callable[[Any], Array]
+    factors: Any = 1.0
+
+    def _factors(self, part: Any) -> Any:
+        return self.factors if np.ndim(self.factors) == 0 else self.factors[part.degrees]
+
+    def at(self, c: Array, part: Any) -> Array:
+        """The value (..., M) of sum_i c_i p_i."""
+        return np.tensordot(self._factors(part) * c, self.table(part), (0, -2))
+
+    def of(self, part: Any) -> Array:
+        """The values (..., n, M) of each function."""
+        return self.table(part) * np.reshape(self._factors(part), (-1, 1))
+
+    def pulled(self, masses: Array, part: Any) -> Array:
+        """The sums (n,) of the values of each function over masses (..., M) at the nodes."""
+        table = self.table(part)
+        axes = tuple(range(masses.ndim))
+        kept = table if masses.ndim == 1 else table[: len(masses)]
+        own = masses if masses.ndim == 1 else masses[: len(table)]
+        other = (1,) if masses.ndim == 1 else (0, 2)
+        return self._factors(part) * np.tensordot(kept, own, (other, axes))
+
+
+class Head(NamedTuple):
+    """A quotient of linear functions, of values (C, M) and (M); `below` None stands for 1."""
+
+    above: Linear
+    below: Linear | None = None
+
+
+class Flow(NamedTuple):
+    """The motion of the density with the moments m, at the nodes.
+
+    Attributes
+    ----------
+    kappa : float
+    density : ndarray, (M,)
+    velocity : ndarray, (C, M)
+    parts : list of (ndarray, ndarray or 1)
+        The velocity of each head, and its denominator.
+    potential : ndarray, (M,), or 0
+        Phi - int Phi dmu.
+    force : ndarray, (n,)
+        The change by drift, frequencies and reaction, in functions of order 0.
+    moments : ndarray, (N,)
+        m - R.
+    """
+
+    kappa: float
+    density: Array
+    velocity: Array
+    parts: list[tuple[Array, Any]]
+    potential: Any
+    force: Array
+    moments: Array
+
+
+class TransportEquation(StationaryEquation):
+    """R(m) = 0 for one model, in the functions of a basis.
+
+    Parameters
+    ----------
+    model : Transformer
+        A single one.
+    basis : Basis
+        One for models that no rotation changes, else a `Reflected` one.
+    neighbours : callable, optional
+        () -> weights and equations at other values of a parameter: derivatives by it are sums.
+    zonal : list of (ndarray, ndarray or None), optional
+        Multipliers of the zonal parts, where they are known: see `scaled`.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        basis: Basis,
+        neighbours: Callable | None = None,
+        zonal: list[tuple[Array, Array | None]] | None = None,
+    ):
+        super().__init__(model, basis)
+        self._neighbours, self._zonal = neighbours, zonal
+
+    def among(self, basis: Any) -> "TransportEquation":
+        """This equation in other functions, without derivatives by a parameter."""
+        return TransportEquation(self.model, basis)
+
+    def finer(self, degree: int) -> "TransportEquation":
+        return self.among(self.basis.finer(degree))
+
+    @cached_property
+    def weights(self) -> Array:
+        """w_l for all degrees: of W over the mean of Z, in the sum of all zonal parts.
+
+        And what a reaction adds to them, alpha Phi_l/(l (l + d - 2)).
+        """
+        l, d = np.arange(self.basis.degree + 1), self.basis.dimension
+        total = np.sum([0.0 * l, *(w for w, _ in self._zonal_parts)], axis=0)
+        if alpha := self.model.reaction:
+            phi = np.sum([p.factors for p in self._potentials if np.ndim(p.factors)], axis=0)
+            total += alpha * phi / np.maximum(1, l * (l + d - 2))
+        return total
+
+    @cached_property
+    def _zonal_parts(self) -> list[tuple[Array, Array | None]]:
+        """Multipliers of W and Z of the zonal parts, over the mean of Z."""
+        if self._zonal is not None:
+            return self._zonal
+        of, parts, drift = (self.basis.degree, self.basis.dimension), [], self.model.drift
+        for factor, part in [(1.0, drift)] if drift.is_zonal else drift.terms:
+            if part.is_zonal:
+                zonal = part.as_zonal()
+                parts.append(scaled(factor * zonal.attraction(*of), zonal.normaliser(*of)))
+        return parts
+
+    @cached_property
+    def _fields(self) -> list[tuple[float, Any]]:
+        """Factors and fields of the parts that are not zonal."""
+        drift: Any = self.model.drift
+        others = [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
+        space = getattr(self.basis, "space", None)
+        return [(c, field) for c, part in others for _, field in fields_of(part, space)]
+
+    @cached_property
+    def heads(self) -> list[Head]:
+        """The velocity as a sum of quotients."""
+        basis: Any = self.basis
+        heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
+        if self._fields:
+            functions = _unit_densities(basis)
+            for factor, field in self._fields:
+                for one in field.quotients(functions):
+                    below = None if one.below is None else _tabulated(basis, one.below)
+                    heads.append(Head(_tabulated(basis, factor * one.above), below))
+        if self.model.feedforward is not None:
+            values = self.model.feedforward_at(basis.space.points)
+            steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
+            heads.append(Head(Linear(steady[:, basis.nodes], _no_gradients)))
+        return heads
+
+    @cached_property
+    def _potentials(self) -> list[Linear]:
+        """Phi, in the parts of which it is the sum."""
+        basis: Any = self.basis
+        drift, of = self.model.drift, (self.basis.degree, self.basis.dimension)
+        terms = [(1.0, drift)] if drift.is_zonal else drift.terms
+        zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
+        found = [Linear(0.0, _values, c * part.interaction(*of)) for c, part in zonal]
+        for factor, field in self._fields:
+            every = _unit_densities(basis)
+            each = zip(every.coefficients, every.values, strict=True)
+            rows = [field.potential(0.0, GridDensity(basis.space, *one)) for one in each]
+            found.append(_tabulated(basis, factor * np.array(rows)))
+        return found
+
+    @cached_property
+    def _turning(self) -> Array | float:
+        """T, (N, N): what frequencies do to the functions."""
+        frequency: Any = self.model.frequency
+        if frequency is None:
+            return 0.0
+        basis: Any = self.basis
+        damping = frequency.width + 1j * frequency.centre
+        every = basis.all.series(np.eye(len(basis.degrees)), 0.0)
+        return basis.all.moments(-basis.space.degrees * damping * every).T
+
+    def _turned(self, part: Any) -> Any:
+        """T among functions of one order, (n, n); 0 without frequencies."""
+        turning: Any = self._turning
+        return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
+
+    def _diffusion(self, part: Any) -> Array:
+        """L* among functions of one order, (n, n)."""
+        if self.basis.symmetric:
+            return np.diag(-part.eigenvalues)
+        return self.basis.diffusion[0][np.ix_(part.members, part.members)]
+
+    def mean(self, m: Array, kappa: float) -> Flow:
+        """The motion of a density."""
+        even, weights = self.basis.even, self.basis.weights
+        mine = even.members
+        c = even.sizes * m[mine]
+        density, parts = 1.0 + c @ even.values, []
+        for above, below in self.heads:
+            level = 1.0 if below is None else below.constant + below.at(c, even)
+            parts.append(((above.constant + above.at(c, even)) / level, level))
+        velocity = np.sum([part for part, _ in parts], axis=0)
+        moving = (weights * density) * velocity
+        force = np.tensordot(even.gradients, moving, ((0, 2), (0, 1)))
+        potential: Any = 0.0
+        if alpha := self.model.reaction:
+            values = sum(part.constant + part.at(c, even) for part in self._potentials)
+            potential = values - (weights * density) @ values
+            force = force + alpha * (even.values @ (weights * density * potential))
+        if np.ndim(self._turning):
+            force = force + self._turned(even) @ c
+        moments, uniform = np.zeros_like(m), self.basis.diffusion[1][mine]
+        change = self._diffusion(even) @ c + uniform + kappa * force
+        moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
+        return Flow(kappa, density, velocity, parts, potential, force, moments)
+
+    def resolves(self, m: Array, kappa: float, tail: float) -> bool:
+        return self.basis.tail(m) <= tail + MOMENT_ROUNDING * self.degree
+
+    def jacobian(self, mean: Flow) -> Array:
+        block, mine = self.block(mean, self.basis.even), self.basis.even.members
+        if len(mine) == len(self.degrees):
+            return block
+        result = np.eye(len(self.degrees))
+        result[np.ix_(mine, mine)] = block
+        return result
+
+    def block(self, flow: Flow, part: Any) -> Array:
+        """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
+        operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
+        return -operator * part.sizes / (part.eigenvalues * part.sizes)[:, None]
+
+    def linearised(
+        self, m: Array, kappa: float, basis: Any, directions: Array | None = None
+    ) -> Array:
+        mean = self.mean(m, kappa)
+        matrix = self._diffusion(basis) / kappa + self._transport(mean, basis)
+        return matrix if directions is None else matrix @ directions
+
+    def _transport(self, flow: Flow, part: Any) -> Array:
+        """The change by the drift, linearised, in functions of one order: (n, n)."""
+        weights, count = self.basis.weights, len(part.gradients)
+        flux = _wide(flow.velocity, count)[:, None] * part.values
+        for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+            change = above.of(part)
+            if below is not None:
+                change = change - _wide(velocity, count)[:, None] * below.of(part)
+            flux += flow.density / level * change
+        matrix = np.tensordot(part.gradients * weights, flux, ((0, 2), (0, 2)))
+        if alpha := self.model.reaction:
+            moved = sum(potential.of(part) for potential in self._potentials)
+            means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
+            change = flow.potential * part.values + flow.density * (moved - means[:, None])
+            matrix += alpha * (part.values * weights) @ change.T
+        return matrix + self._turned(part)
+
+    def block_change(self, flow: Flow, m: Array, part: Any, left: Array, right: Array) -> Array:
+        """d(left . block right), (N + 2,), by the moments, log kappa and the parameter."""
+        even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
+        scaled = left / (part.eigenvalues * part.sizes)
+        slope, c = np.tensordot(scaled, part.gradients, (0, 1)), part.sizes * right
+        h, share, velocity = c @ part.values, flow.density, _wide(flow.velocity, count)
+        change = np.zeros(len(self.degrees) + 2, dtype=np.result_type(left, right))
+        inner, along = np.zeros(len(even.degrees), dtype=change.dtype), 0.0
+        for (above, below), (own, level) in zip(self.heads, flow.parts, strict=True):
+            v, change_of_head = _wide(own, count), above.at(c, part)
+            rest = weights * h / level
+            if below is not None:
+                lower = below.at(c, part)
+                change_of_head = (change_of_head - v * lower) / level
+                rest = rest - weights * share * lower / level**2
+                pulled = rest * (slope * v).sum(axis=0)
+                pulled += weights * share * (slope * change_of_head).sum(axis=0) / level
+                inner -= below.pulled(pulled, even)
+            inner += above.pulled(rest * slope, even)
+            along = along + (slope * change_of_head).sum(axis=0)
+        inner += even.values @ (weights * along)
+        total = weights @ (h * (slope * velocity).sum(axis=0) + share * along)
+        if alpha := self.model.reaction:
+            f = scaled @ part.values
+            moved = sum(potential.at(c, part) for potential in self._potentials)
+            mean = weights @ (moved * share + flow.potential * h)
+            by_f, by_h = weights @ (f * share), weights @ (f * h)
+            inner += alpha * (even.values @ (weights * (f * (moved - mean) - by_f * moved
+                                                        - by_h * flow.potential)))  # fmt: skip
+            for potential in self._potentials:
+                masses = weights * (f * h - by_h * share - by_f * h)
+                inner += alpha * potential.pulled(masses, even)
+            total += alpha * weights @ (f * (flow.potential * h + share * (moved - mean)))
+        if np.ndim(self._turning):
+            total += scaled @ self._turned(part) @ c
+        change[even.members], change[-2] = even.sizes * inner, total
+        change *= -flow.kappa
+        if self._neighbours is not None:
+            for weight, one in zip(*self._neighbours(), strict=True):
+                block = one.block(one.mean(m, flow.kappa), part)
+                change[-1] += weight * (left @ block @ right)
+        return change
+
+    def by_log_kappa(self, mean: Flow) -> Array:
+        result, even = np.zeros(len(self.degrees)), self.basis.even
+        result[even.members] = -mean.kappa * mean.force / (even.eigenvalues * even.sizes)
+        return result
+
+    def by_parameter(self, m: Array, mean: Flow) -> Array:
+        assert self._neighbours is not None
+        pairs = zip(*self._neighbours(), strict=True)
+        return -sum(weight * one.mean(m, mean.kappa).moments for weight, one in pairs)
+
+    def series(self, m: Array, kappa: Array) -> Array:
+        basis, velocity = self.basis, 0.0
+        c = basis.sizes * m
+        density = c @ basis.values
+        density[0] += 1.0
+        for above, below in self.heads:
+            part = (above.factors[basis.degrees] * c) @ basis.gradients[0]
+            if below is not None:
+                level = (below.factors[basis.degrees] * c) @ basis.values
+                level[0] += 1.0
+                part = divided(part, level)
+            velocity = velocity + part
+        force = (
+            product(density, velocity * np.ones_like(density))
+            @ (basis.gradients[0] * basis.weights).T
+        )
+        if alpha := self.model.reaction:
+            phi = sum(p.factors[basis.degrees] for p in self._potentials) * c @ basis.values
+            phi = phi - (product(density, phi) @ basis.weights)[:, None]
+            force += alpha * product(density, phi) @ (basis.values * basis.weights).T
+        scaled = force / (basis.eigenvalues * basis.sizes)
+        return m - product(np.broadcast_to(kappa[:, None], scaled.shape), scaled)
+
+
+def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:
+    """Multipliers of W and Z over the mean of Z."""
+    return (w, z) if z is None else (w / z[0], z / z[0])
+
+
+def _zonal_head(w: Array, z: Array | None) -> Head:
+    below = None if z is None or not np.any(z[1:]) else Linear(1.0, _values, z)
+    return Head(Linear(0.0, _gradients, w), below)
+
+
+def _values(part: Any) -> Array:
+    return part.values
+
+
+def _gradients(part: Any) -> Array:
+    return part.gradients
+
+
+def _no_gradients(part: Any) -> Array:
+    return np.zeros(np.shape(part.gradients))
+
+
+def _tabulated(basis: Any, rows: Array) -> Linear:
+    """The function with these values (..., 1 + N, points) of the constant and all harmonics."""
+    inner = rows[..., basis.nodes]
+    return Linear(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
+
+
+def _unit_densities(basis: Any) -> GridDensity:
+    """The constant 1 and all harmonics as functions on the grid."""
+    space, count = basis.space, len(basis.degrees)
+    rows = np.vstack([basis.all.series(np.zeros(count)), basis.all.series(np.eye(count), 0.0)])
+    return GridDensity(space, rows, space.to_values(rows))
+
+
+def _wide(components: Array, count: int) -> Array:
+    """Components (C, M) of a field and as many zeros as `count` components need."""
+    missing = count - len(components)
+    return np.pad(components, ((0, missing), (0, 0))) if missing > 0 else components

@@ -1,0 +1,203 @@
+"""Stationary states and branches of models with fields, matrices, reactions and frequencies."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.bifurcation.families import equation_of
+from meanfield.bifurcation.reflections import Reflected
+
+CIRCLE, SPHERE = mf.Circle(32), mf.Sphere(12)
+
+
+def along_x(x):
+    return np.eye(x.shape[-1])[0] * np.ones_like(x)
+
+
+PULL = mf.Field(along_x)
+MATRICES = mf.Attention(
+    Q=np.array([[1.0, 0.3], [0.0, 0.8]]),
+    K=np.eye(2),
+    V=np.array([[1.0, 0.1], [0.1, 0.7]]),
+    beta=2.0,
+)
+
+
+def bessel(x, k=1):
+    return iv(k, x) / iv(0, x)
+
+
+def final_error(model, start, time=80.0):
+    """The difference between the end of a run and the state next to it."""
+    run = mf.solve(model, start, (0, time), rtol=1e-12)
+    state = mf.stationary(model, run.final)
+    assert state.converged and state.stability().stable
+    size = run.final.space.degree
+    return np.abs(run.final.coefficients - state.density.resample(size).coefficients).max()
+
+
+def test_a_field_alone_has_the_law_of_gibbs():
+    state = mf.stationary(mf.Transformer(0.7 * PULL, 3.0), CIRCLE.uniform())
+    for k in range(1, 6):
+        assert state.density.moment(k) == pytest.approx(bessel(2.1, k), abs=1e-14)
+    on_sphere = mf.stationary(mf.Transformer(0.7 * PULL, 3.0), SPHERE.uniform())
+    assert abs(on_sphere.order_parameter - (1 / np.tanh(2.1) - 1 / 2.1)) < 1e-12
+
+
+@pytest.fixture(scope="module")
+def in_a_field():
+    """Kuramoto at kappa = 3 as the field turns over."""
+    return mf.branches(mf.Transformer(mf.Kuramoto() + 0.05 * PULL, 3.0), CIRCLE,
+                       vary={"factors[1]": (-0.3, 0.2)}, secondary=False)  # fmt: skip
+
+
+def test_folds_of_noisy_kuramoto_in_a_field(in_a_field):
+    """r = I_1/I_0 of x = kappa (r + h) folds where kappa (1 - r^2 - r/x) = 1."""
+
+    def excess(x):
+        return 3.0 * (1 - bessel(x) ** 2 - bessel(x) / x) - 1
+
+    x = brentq(excess, 0.1, 5.0)
+    h = x / 3.0 - bessel(x)
+    folds = sorted(fold.value for fold in in_a_field.special("fold", 0))
+    np.testing.assert_allclose(folds, [-abs(h), abs(h)], rtol=0, atol=1e-10)
+    for _, state in in_a_field.states_at(0.05):
+        r = float(state.legendre_moments[0])
+        assert r == pytest.approx(bessel(3.0 * (r + 0.05)), abs=1e-12)
+
+
+def test_cusp_of_noisy_kuramoto_in_a_field():
+    """At (kappa, h) = (2, 0): folds at h = +-(2/3) a (16 a/3)^(1/2), a = 1/2 - 1/kappa, near it."""
+    for kappa, count in ((1.98, 0), (2.02, 2)):
+        model = mf.Transformer(mf.Kuramoto() + 0.01 * PULL, kappa)
+        found = mf.branches(model, CIRCLE, vary={"factors[1]": (-0.01, 0.008)}, secondary=False,
+                            max_step=0.05)  # fmt: skip
+        folds = found.special("fold", 0)
+        assert len(folds) == count
+    a = 1 / 2 - 1 / 2.02
+    for fold in folds:
+        assert abs(fold.value) == pytest.approx(2 / 3 * a * np.sqrt(16 * a / 3), rel=4 * a)
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.Transformer(mf.SA(2.0) + 0.5 * mf.Kuramoto(), 4.0),
+        mf.Transformer(MATRICES, 4.0),
+        mf.Transformer(mf.USA(1.5), 2.5, reaction=0.3),
+        mf.Transformer(2.0 * mf.Kuramoto(), 4.0, frequency=mf.Lorentzian(0.2)),
+        mf.Transformer(mf.USA(2.0), 3.0, feedforward=lambda x: 0.3 * np.roll(x, 1, -1)),
+    ],
+    ids=["sum", "matrices", "reaction", "frequencies", "feedforward"],
+)
+def test_runs_end_in_states(model):
+    assert final_error(model, CIRCLE.von_mises(0.3, 2.0)) < 1e-9
+
+
+def test_onset_of_lorentzian_frequencies():
+    """z' = (c/2 - 1/kappa - width) z + ...: order begins at 1/kappa = c/2 - width."""
+    model = mf.Transformer(2.0 * mf.Kuramoto(), 1.0, frequency=mf.Lorentzian(0.2))
+    found = mf.branches(model, CIRCLE, (1.0, 1.6), secondary=False)
+    onsets = [onset.value for onset in found.special("bifurcation", 0)]
+    np.testing.assert_allclose(onsets, 1 / 0.8, rtol=0, atol=1e-10)
+
+
+def test_reaction_moves_the_onset():
+    """Growth of degree l: l^2 (w_l - 1/kappa) + alpha W_l."""
+    found = mf.branches(mf.Transformer(mf.Kuramoto(), 1.0, reaction=0.5), CIRCLE, (0.8, 1.8))
+    onset = found.special("bifurcation", 0)[0]
+    assert onset.value == pytest.approx(1 / 0.75, abs=1e-10) and onset.degree == 1
+    first = found.data.sel(point=found.data.branch == 1).isel(point=0)
+    t = float(np.sqrt(2) * first.order_parameter)
+    expected = onset.coefficients[1] * t**2
+    assert float(first.kappa) * 0.75 - 1 == pytest.approx(expected, abs=5 * t**4)
+
+
+def test_a_family_of_models():
+    """The function of one number may change drift and kappa; states are those of its models."""
+
+    def family(s):
+        return mf.Transformer(mf.USA(1.0 + s) + 0.1 * PULL, 2.0 + 0.5 * s)
+
+    found = mf.branches(family, CIRCLE, (0.0, 0.4), max_step=0.3)
+    (fold,) = found.special("fold")
+    assert found.parameter == "s" and fold.value == pytest.approx(0.253858985941, abs=1e-9)
+    (_, state) = found.states_at(0.3)[0]
+    assert state.model.kappa == 2.15
+    direct = mf.stationary(family(0.3), state.density)
+    np.testing.assert_allclose(direct.legendre_moments, state.legendre_moments, atol=1e-12)
+
+
+def test_a_start_leads_to_its_branch():
+    """From a density of the other sign, at the value that the model has."""
+    model = mf.Transformer(mf.Kuramoto() + 0.05 * PULL, 3.0)
+    start = CIRCLE.von_mises(np.pi, 3.0)
+    found = mf.branches(model, start, vary={"kappa": (2.4, 3.2)}, secondary=False)
+    signs = {np.sign(float(state.density.moment(1).real)) for _, state in found.states_at(3.0)}
+    assert signs == {-1.0, 1.0} and found.special("fold")[0].value == pytest.approx(2.49147400833)
+
+
+@pytest.mark.parametrize("space", [mf.Circle(8), mf.Sphere(5)], ids=repr)
+@pytest.mark.parametrize("order", [0, 1])
+def test_derivatives_are_those_of_differences(space, order):
+    """The Jacobian and the gradient of left . block right, of a sum with every part."""
+    d, rng = space.dimension, np.random.default_rng(0)
+    attention = mf.Attention(np.diag(np.linspace(1, 0.5, d)), np.eye(d), np.eye(d), 1.5)
+    drift = mf.SA(2.0) + 0.7 * mf.USA(1.0) + 0.5 * attention + 0.3 * PULL
+    model = mf.Transformer(drift, 3.0, feedforward=lambda x: 0.1 * x * x[..., :1])
+    basis = Reflected(space, model.noise, kept=None)
+    basis = basis.keeping((0, 2))
+    equation, even, part = equation_of(model, basis), basis.even, basis.of_order(order)
+    m = np.zeros(len(basis.degrees))
+    m[even.members] = 0.05 * rng.standard_normal(even.members.size)
+    left, right = rng.standard_normal((2, part.members.size))
+    mean, h = equation.mean(m, 3.0), 1e-5
+    exact = equation.block_change(mean, m, part, left, right)
+    jacobian = equation.jacobian(mean)
+
+    def at(m, kappa=3.0):
+        mean = equation.mean(m, kappa)
+        return m - mean.moments, left @ equation.block(mean, part) @ right
+
+    for i in even.members:
+        change = np.where(np.arange(m.size) == i, h, 0.0)
+        (r, b), (s, c) = at(m + change), at(m - change)
+        np.testing.assert_allclose((r - s) / (2 * h), jacobian[:, i], atol=1e-7)
+        assert (b - c) / (2 * h) == pytest.approx(exact[i], abs=1e-6)
+    (r, b), (s, c) = at(m, 3.0 * np.exp(h)), at(m, 3.0 * np.exp(-h))
+    np.testing.assert_allclose((r - s) / (2 * h), equation.by_log_kappa(mean), atol=1e-7)
+    assert (b - c) / (2 * h) == pytest.approx(exact[-2], abs=1e-6)
+
+
+def test_a_sphere_under_matrices():
+    A = mf.Attention(np.diag([1.0, 0.8, 0.6]), np.eye(3), np.eye(3), 1.5)
+    found = mf.branches(mf.Transformer(A, 1.0), mf.Sphere(8), (2.0, 3.2), max_step=0.3)
+    onset = found.special("bifurcation", 0)[0]
+    model = mf.Transformer(A, onset.value)
+    rates = mf.stationary(model, mf.Sphere(12).uniform()).stability(3).eigenvalues
+    assert np.abs(rates).min() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ((mf.Transformer(PULL, lambda t: 2 + t), CIRCLE, None, "vary"), mf.MeanfieldError,
+         "change with time"),
+        ((lambda s: s, CIRCLE, (1.0, 2.0)), TypeError, "Transformer"),
+        ((mf.Transformer(PULL, 2.0), mf.Zonal(4, 8), (1.0, 2.0)), mf.MeanfieldError, "Zonal"),
+    ],
+)  # fmt: skip
+def test_refusals(arguments, error, match):
+    model, space, span, *varied = arguments
+    options = {"vary": {"reaction": (0.0, 1.0)}} if varied else {}
+    with pytest.raises(error, match=match):
+        mf.branches(model, space, span, **options)
+
+
+def test_unknown_parameters_are_refused_with_those_that_are_known():
+    model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL, 2.0)
+    with pytest.raises(ValueError, match=r"factors\[0\], factors\[1\], kappa, reaction"):
+        mf.branches(model, CIRCLE, vary={"beta": (1.0, 2.0)})
