@@ -23,9 +23,7 @@ def texts_of(what: str, states: Any) -> list[np.ndarray]:
     parts = list(states) if many and len(states) and np.ndim(states[0]) == 3 else None
     if parts is None:
         return [_one(what, array_of(states))]
-    shapes = {
-        tuple(part.shape) for part in (h if hasattr(h, "shape") else np.asarray(h) for h in parts)
-    }
+    shapes = {tuple(np.shape(part)) for part in parts}
     first = next(iter(shapes))
     of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(states, tuple))
     if of_layers:  # no text has a single state, and transformers gives layers as a tuple
