@@ -10,7 +10,7 @@ from ..core.checks import as_given, check_memory, positive, whole_number
 from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
-from ..states.clusters import LINKED
+from ..states.clusters import LINKED_ANGLE
 from ..states.tokens import TokenSet, sum_over_pairs
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .motion import motion_for
@@ -263,7 +263,7 @@ def cluster_counts(state: Any) -> np.ndarray:
     return np.array(counts, dtype=float).reshape(state.shape)
 
 
-def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
+def cluster_labels(state: Tokens | Gram, angle: float = LINKED_ANGLE) -> np.ndarray:
     """The cluster of every token, numbered from 0: single linkage with gaps up to `angle`.
 
     Parameters
@@ -294,7 +294,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     return state.cluster_labels(angle)
 
 
-def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
+def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Callable]:
     """Events, for `solve`, at which the number of clusters falls to n - 1, n - 2, ..., 1.
 
     The times are then `run.t_events`, one array for each.

@@ -18,7 +18,7 @@ from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
 from ..models.transformer import Transformer
 from ..states import State, Tokens
-from ..states.clusters import MANY
+from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .linearised import OFF_TANGENT, DualSums, LinearisedMotion
@@ -638,7 +638,7 @@ class TokenMotion(Motion, moves=Tokens):
         speed = np.full(self._replicas, np.nan)
         if not self.model.normalisation.why_no_flow:
             speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
-        known = len(state) <= MANY or self.dimension <= 3
+        known = len(state) <= MOST_PAIRED_TOKENS or self.dimension <= 3
         found = self.smooth_observables(state, t) | {
             "speed": speed.reshape(state.shape),
             "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
