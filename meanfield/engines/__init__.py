@@ -5,11 +5,12 @@ from .attention import AttentionSums
 from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
 from .causal_modes import CausalModes
-from .choice import Automatic, Direct, FieldSums, Modes, Summation, engine_for
+from .choice import Automatic, Direct, Modes, Summation, engine_for
 from .circle import CircleModes
 from .combined import CombinedSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
+from .field_sums import FieldSums
 from .sphere import SphereModes
 
 __all__ = [

@@ -3,7 +3,7 @@
 The n x n logits <q_i, k_j> are never held: a block of them is made by a matrix product, turned into
 weights, and multiplied by the values of its columns. Blocks of rows are independent of each other,
 and small n take many replicas at once. How the work is cut depends on n alone, so that a replica
-comes out the same, bit for bit, whatever stands beside it and however many threads there are.
+comes out the same, bit for bit, whichever others there are and however many threads there are.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,17 +16,17 @@ import numpy as np
 from ..core.checks import whole_number
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, Hardmax, ensemble, heads
-from .contract import ALONE, ThreadPool
+from .contract import SINGLE_THREAD, Engine, ThreadPool
 
-ENTRIES = 1 << 17  # of a block of logits: 1 MiB, within the cache of a core
-COLUMNS = 512
-DENSE = 512  # tokens up to which n x n weights are held, for Newton's method
-BETWEEN = 10  # iterations before Newton's method is tried (again)
+LOGIT_ENTRIES = 1 << 17  # of a block: 1 MiB, within the cache of a core
+LOGIT_COLUMNS = 512
+MOST_DENSE_TOKENS = 512  # tokens up to which n x n weights are held, for Newton's method
+NEWTON_INTERVAL = 10  # iterations before Newton's method is tried (again)
 LEAST_SUM = np.finfo(float).tiny  # of weights; below it they have lost digits
-UNSEEN = -1e300  # the bias of a token without mass: finite, so that 0 exp(0) is what it may cost
+NO_MASS_BIAS = -1e300  # of a token without mass: finite, so that among such tokens logits are 0
 
 
-class AttentionSums:
+class AttentionSums(Engine):
     """The attention A_i of `Attention` or `Hardmax` on the tokens of R replicas.
 
     Parameters
@@ -39,18 +39,17 @@ class AttentionSums:
     Notes
     -----
     Costs O(R n^2 H (k + d)) operations, with linear weights O(R n H k d), and O(R n d) memory. A
-    token that sees no mass at all has A = 0.
+    token that attends to no mass at all has A = 0.
     """
 
     name = "attention"
     tangential = False
 
-    def __init__(self, drift: Attention | Hardmax, threads: int = 1):
+    def __init__(self, drift: Attention | Hardmax, threads: int = 1) -> None:
         self.drift: Any = drift
         self.threads = ThreadPool(whole_number("threads", threads))
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
         part = copy(self)
         part.drift = self.drift.member(members) if self.drift.shape else self.drift
         return part
@@ -119,7 +118,7 @@ class AttentionSums:
         return head
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """What gives A and its derivatives: see `AttentionTangents`.
+        """A and its derivatives: see `AttentionTangents`.
 
         Raises MeanfieldError for Hardmax.
         """
@@ -136,14 +135,6 @@ class AttentionSums:
                 "are not known. Give the weights of `Attention` one."
             )
         return AttentionTangents(self.drift, names, self.threads.threads)
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The interaction energies (R,); nan for drifts that increase none."""
-        return self.drift.interaction_energy(x, masses)
-
-    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
-        return self.drift.interaction_potential(x, masses, t)
 
 
 @dataclass(frozen=True)
@@ -177,7 +168,7 @@ class Head:
     values: np.ndarray
     masses: np.ndarray
     beta: np.ndarray
-    threads: ThreadPool = ALONE
+    threads: ThreadPool = SINGLE_THREAD
     bias: np.ndarray | None = None
     causal: bool = False
     own: np.ndarray | None = None
@@ -185,18 +176,18 @@ class Head:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
-        """With the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers.
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
+        """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers.
 
-        nan where they are to be divided by their sum, which is 0 although there is mass to see.
+        nan where they are to be divided by their sum, which is 0 although there is mass.
         """
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         sums = np.empty((*self.queries.shape[:2], u.shape[-1]))
 
-        def work(chunk, rows):
-            def weights(columns, logits):
+        def work(chunk: slice, rows: slice) -> None:
+            def weights(columns: slice, logits: np.ndarray) -> np.ndarray:
                 of_keys = squares[1][chunk, columns].swapaxes(1, 2)
                 k = kernel(logits, (squares[0][chunk, rows], of_keys))
                 later = self._later(rows, columns)
@@ -210,30 +201,32 @@ class Head:
         self._for_each_block(work)
         if not normalised:
             return sums
-        seen = self.masses.cumsum(axis=1) if self.causal else self.masses.sum(axis=1, keepdims=True)
-        lost = (np.abs(sums[..., -1]) < LEAST_SUM) & (seen > 0)
+        mass = self.masses.cumsum(axis=1) if self.causal else self.masses.sum(axis=1, keepdims=True)
+        lost = (np.abs(sums[..., -1]) < LEAST_SUM) & (mass > 0)
         return np.where(lost[..., None], np.nan, means(sums))
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
-        """With k = e^l. Normalised sums do not overflow: each row is relative to its largest k."""
-        top, sums = self._seeing_masses()._exponential_sums(self._with_masses(self.values))
+        """Sums with k = e^l; rows that are normalised are relative to their largest k."""
+        top, sums = self._excluding_massless()._exponential_sums(self._with_masses(self.values))
         return means(sums) if normalised else np.exp(top) * sums[..., :-1]
 
     def by_distance(self) -> "Head":
         """The head with logits -beta |q - k|^2, up to a constant of each row."""
         origin = self.keys[:, :1]  # which does not matter, but near the tokens fewer digits cancel
         queries, keys = 2 * (self.queries - origin), self.keys - origin
-        own = None if self.own is None else 2 * (self.own - origin)
+        own_queries = None if self.own is None else 2 * (self.own - origin)
         bias = (-self.beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
-        return replace(self, queries=queries, keys=keys, bias=bias, own=own)
+        return replace(self, queries=queries, keys=keys, bias=bias, own=own_queries)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
         """The head whose normalised exponential weights have columns of sum one too."""
 
-        def log_sums(queries, keys, potential, masses):
-            unseen = np.where(masses > 0, 0.0, UNSEEN)
+        def log_sums(
+            queries: np.ndarray, keys: np.ndarray, potential: np.ndarray, masses: np.ndarray
+        ) -> np.ndarray:
+            excluded = np.where(masses > 0, 0.0, NO_MASS_BIAS)
             pairs = Head(
-                queries, keys, keys, masses, np.array(1.0), self.threads, potential + unseen
+                queries, keys, keys, masses, np.array(1.0), self.threads, potential + excluded
             )
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
@@ -242,7 +235,7 @@ class Head:
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:
-        """With k = l, not normalised, in O(n) operations."""
+        """Sums with k = l, not normalised, in O(n) operations."""
         queries, u = self.beta * self.queries, self._with_masses(self.values)[..., :-1]
         if not self.causal:
             return queries @ (np.swapaxes(self.keys, 1, 2) @ u)
@@ -256,18 +249,18 @@ class Head:
     def largest(self, ties: float) -> np.ndarray:
         """Means of the v_j, j != i, for which l_ij is within `ties` of its maximum.
 
-        The logits are made twice: whether a pair is a tie is known when the maximum is.
+        The logits are computed twice: ties are known once the maximum is.
         """
-        pairs, u = self._seeing_masses(), self._with_masses(self.values)
+        pairs, u = self._excluding_massless(), self._with_masses(self.values)
         sums = np.empty_like(u)
 
-        def others(chunk, rows):
+        def others(chunk: slice, rows: slice) -> Iterator[tuple[slice, np.ndarray]]:
             for columns, logits in pairs._logits(chunk, rows):
-                own = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
-                logits[:, own - rows.start, own - columns.start] = -np.inf
+                itself = np.arange(max(rows.start, columns.start), min(rows.stop, columns.stop))
+                logits[:, itself - rows.start, itself - columns.start] = -np.inf
                 yield columns, logits
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             peaks = (logits.max(axis=-1, keepdims=True) for _, logits in others(chunk, rows))
             threshold = np.maximum.reduce(list(peaks)) - ties
             sums[chunk, rows] = sum(
@@ -289,14 +282,16 @@ class Head:
         masses = self.masses[..., None]
         return np.concatenate([masses * values, masses], axis=-1)
 
-    def _seeing_masses(self) -> "Head":
+    def _excluding_massless(self) -> "Head":
         """The head with the logits of tokens without mass below all others."""
         if self.masses.all():
             return self
-        unseen = np.where(self.masses > 0, 0.0, UNSEEN)
-        return replace(self, bias=unseen if self.bias is None else self.bias + unseen)
+        excluded = np.where(self.masses > 0, 0.0, NO_MASS_BIAS)
+        return replace(self, bias=excluded if self.bias is None else self.bias + excluded)
 
-    def _logits(self, chunk: slice, rows: slice, *, masked: bool = True) -> Iterator:
+    def _logits(
+        self, chunk: slice, rows: slice, *, masked: bool = True
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield (columns, their logits (chunk, rows, columns)).
 
         Where `masked`, they are -inf at the j > i of a causal head.
@@ -305,8 +300,8 @@ class Head:
         end = min(rows.stop, n) if self.causal else n
         beta = self.beta if self.beta.ndim == 0 else self.beta[chunk]
         queries = beta * self.queries[chunk, rows]
-        for start in range(0, end, COLUMNS):
-            columns = slice(start, min(start + COLUMNS, end))
+        for start in range(0, end, LOGIT_COLUMNS):
+            columns = slice(start, min(start + LOGIT_COLUMNS, end))
             block = queries @ self.keys[chunk, columns].swapaxes(1, 2)
             if self.bias is not None:
                 block += self.bias[chunk, None, columns]
@@ -318,7 +313,7 @@ class Head:
             yield columns, block
 
     def _later(self, rows: slice, columns: slice) -> np.ndarray | None:
-        """Where j > i in a block of a causal head; None where nowhere."""
+        """A mask of the pairs j > i of a block of a causal head; None if there are none."""
         if not self.causal or columns.stop - 1 <= rows.start:
             return None
         i = np.arange(rows.start, min(rows.stop, self.keys.shape[1]))
@@ -327,8 +322,8 @@ class Head:
     def _for_each_block(self, work: Callable[[slice, slice], None]) -> None:
         """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas."""
         replicas, n = self.queries.shape[:2]
-        rows = max(1, min(n, ENTRIES // min(n, COLUMNS)))
-        chunk = max(1, ENTRIES // (rows * min(n, COLUMNS))) if rows == n else 1
+        rows = max(1, min(n, LOGIT_ENTRIES // min(n, LOGIT_COLUMNS)))
+        chunk = max(1, LOGIT_ENTRIES // (rows * min(n, LOGIT_COLUMNS))) if rows == n else 1
         blocks = [
             (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
             for c in range(0, replicas, chunk)
@@ -337,7 +332,7 @@ class Head:
 
         count = self.threads.threads
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
                 for number in range(first, last):
                     for block in blocks[number::count]:  # of causal heads later ones cost more
@@ -353,7 +348,7 @@ class Head:
         shape = self.queries.shape[:2]
         top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             highest, total = np.array(-np.inf), np.array(0.0)
             for columns, block in self._logits(chunk, rows):
                 peak = np.maximum(block.max(axis=-1, keepdims=True), highest)
@@ -375,8 +370,8 @@ def means(sums: np.ndarray) -> np.ndarray:
 
 def of_head(matrix: Mapping[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
     """Queries, keys or values of a head for every token: M x, and the bias where there is one."""
-    found, bias = times(x, matrix[name]), matrix.get(f"{name}_bias")
-    return found if bias is None else found + bias[..., None, :]
+    vectors, bias = times(x, matrix[name]), matrix.get(f"{name}_bias")
+    return vectors if bias is None else vectors + bias[..., None, :]
 
 
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -432,11 +427,11 @@ def log_scaling(
         if left.size == 0:
             return potential
         potential[left] = new[unbalanced]
-        if masses.shape[1] <= DENSE and iteration % BETWEEN == BETWEEN - 1:
+        if masses.shape[1] <= MOST_DENSE_TOKENS and (iteration + 1) % NEWTON_INTERVAL == 0:
             for r in left:
-                seen = masses[r] > 0
-                dense = queries[r, seen] @ keys[r, seen].T
-                potential[r, seen] = _newton(dense, potential[r, seen], masses[r, seen])
+                massive = masses[r] > 0
+                dense = queries[r, massive] @ keys[r, massive].T
+                potential[r, massive] = _newton(dense, potential[r, massive], masses[r, massive])
     raise MeanfieldError(
         f"Sinkhorn weights are not balanced after {most_iterations} iterations: the error "
         f"of a marginal is {error.max():.2g}, expected {tolerance:.2g}. Raise "

@@ -25,19 +25,26 @@ from ..spaces.sphere import Sphere
 from .attention import AttentionSums, Head
 from .circle import CircleModes
 from .contract import ThreadPool
-from .harmonics import FINEST, ROUNDING, Transforms
-from .kernels import FINEST as FINEST_KERNEL
-from .kernels import UNEVEN, Expansion, Kernels, kernels_of, of_points, quadratic
+from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING, PointTransforms
+from .kernels import (
+    FINEST_DEGREE,
+    MOST_UNEVEN,
+    Expansion,
+    Kernels,
+    kernels_of,
+    of_points,
+    quadratic,
+)
 from .sphere import SphereModes
 
 # By dimension: the spaces whose kernels there are, and transforms of scattered points.
-SPACES: dict[int, Any] = {2: Circle(64), 3: Sphere(FINEST_KERNEL)}
-TRANSFORMS = {2: CircleModes.transforms_of, 3: SphereModes.transforms_of}
-LOSSES = 10.0  # error of sums in units of ROUNDING: products, rotations and transforms add up
-PAIR = 2.5e-3  # microseconds of a pair of one head, see `contract`
-HEAD = {2: (150.0, 0.1), 3: (2800.0, 0.4)}  # of one head by modes: fixed, and of a token
-BUILD = {2: 8e3, 3: 3e5}  # of its tables
-OFTEN = 300  # velocities for which constant tables serve, at least
+KERNEL_SPACES: dict[int, Any] = {2: Circle(64), 3: Sphere(FINEST_DEGREE)}
+TRANSFORMS_BY_DIMENSION = {2: CircleModes.transforms_of, 3: SphereModes.transforms_of}
+LOST_ROUNDINGS = 10.0  # of sums: products, rotations and transforms add up
+HEAD_PAIR_COST = 2.5e-3  # microseconds of a pair of one head, see `contract`
+HEAD_COST = {2: (150.0, 0.1), 3: (2800.0, 0.4)}  # of one head by modes: fixed, and of a token
+TABLE_COST = {2: 8e3, 3: 3e5}  # of its tables
+TABLE_USES = 300  # velocities for which constant tables serve, at least
 
 
 class NoModes(MeanfieldError):
@@ -74,7 +81,7 @@ class AttentionModes(AttentionSums):
 
     def __init__(
         self, drift: Attention, tolerance: float = 1e-10, threads: int = 1, *, strict: bool = False
-    ):
+    ) -> None:
         super().__init__(drift, threads)
         self.tolerance, self.strict = tolerance, strict
         self._kernels: dict[tuple[int, int], Kernels] = {}
@@ -87,19 +94,19 @@ class AttentionModes(AttentionSums):
 
     @staticmethod
     def pays(drift: Attention, n: int, d: int) -> bool:
-        """Whether modes are expected to be faster than all pairs of n tokens in R^d."""
-        if d not in SPACES or drift.causal or drift.why_no_law:
+        """True if modes are expected to be faster than all pairs of n tokens in R^d."""
+        if d not in KERNEL_SPACES or drift.causal or drift.why_no_law:
             return False
-        fixed, token = HEAD[d]
-        build = BUILD[d] / (OFTEN if drift.constant else 1)
-        return fixed + token * n + build < PAIR * n**2
+        fixed, token = HEAD_COST[d]
+        build = TABLE_COST[d] / (TABLE_USES if drift.constant else 1)
+        return fixed + token * n + build < HEAD_PAIR_COST * n**2
 
     def kernels(self, head: int, member: int, d: int) -> Kernels:
-        """Those of a head, and of a member of an ensemble; -1 where all have the same."""
+        """The kernels of one head for one member; member = -1 where all share them."""
         alone = member < 0 or self._numbers is None
         number = member if alone else int(self._numbers[member])
         if (head, number) not in self._kernels:
-            space = SPACES[d]
+            space = KERNEL_SPACES[d]
             self._kernels[head, number] = kernels_of(space)
         return self._kernels[head, number]
 
@@ -113,8 +120,8 @@ class AttentionModes(AttentionSums):
         one = np.eye(x.shape[2])
         full = [matrix[name] if matrix[name].ndim else matrix[name] * one for name in "QKV"]
         points = Scattered(x, at, self.threads)
-        own: Any = {"matrices": tuple(full), "number": number, "points": points, "engine": self}
-        return ModesHead(**_fields(head), **own)
+        added: Any = {"matrices": tuple(full), "number": number, "points": points, "engine": self}
+        return ModesHead(**_fields(head), **added)
 
     def refuse(self, why: str) -> None:
         """Raise NoModes where sums over pairs are not allowed."""
@@ -133,23 +140,23 @@ class AttentionModes(AttentionSums):
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         rows = self._potentials(x, masses, 0.0) if self.drift.constant else [None] * len(x)
-        found = [
-            None if row is None else 0.5 * (own * row).sum()
-            for own, row in zip(masses, rows, strict=True)
+        energies = [
+            None if row is None else 0.5 * (mass * row).sum()
+            for mass, row in zip(masses, rows, strict=True)
         ]
-        return _filled(found, partial(super().energy, x, masses))
+        return _filled(energies, partial(super().energy, x, masses))
 
     def _potentials(self, x: np.ndarray, masses: np.ndarray, t: float) -> list[Any]:
         """The potential (n,) of each system, as it is alone; None where it has none by modes."""
         d, every = x.shape[2], range(len(x))
         if self.drift.shape:
-            found = [self._expanded(self.drift.member(r), r, d, t) for r in every]
+            expansions = [self._expanded(self.drift.member(r), r, d, t) for r in every]
         else:
-            found = [self._expanded(self.drift, -1, d, t)] * len(x)
+            expansions = [self._expanded(self.drift, -1, d, t)] * len(x)
         points = Scattered(x, x, self.threads)
         return [
             one and one[0] * points.integrals(r, one[1], masses[r])[0, -1]
-            for r, one in zip(every, found, strict=True)
+            for r, one in zip(every, expansions, strict=True)
         ]
 
     def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
@@ -158,31 +165,31 @@ class AttentionModes(AttentionSums):
             return None
         c, A, beta = drift.gradient_at(t, d)
         kernels = self.kernels(-1, number, d)
-        found = kernels.remembered(
+        expansion = kernels.remembered(
             ("potential", A, beta),
             lambda: kernels.expanded_function(
                 A, lambda p, q: drift.weights.potential(p @ A.T @ q.T, beta)
             ),
         )
-        return None if found is None else (c, found)
+        return None if expansion is None else (c, expansion)
 
 
-def _filled(found: list[Any], by_pairs: Callable[[], np.ndarray]) -> np.ndarray:
-    """What is known of each system by modes; where that is None, by pairs."""
-    if all(one is not None for one in found):
-        return np.stack(found)
-    return np.stack([b if a is None else a for a, b in zip(found, by_pairs(), strict=True)])
+def _filled(values: list[Any], by_pairs: Callable[[], np.ndarray]) -> np.ndarray:
+    """Values of each system by modes; by pairs where these are None."""
+    if all(one is not None for one in values):
+        return np.stack(values)
+    return np.stack([b if a is None else a for a, b in zip(values, by_pairs(), strict=True)])
 
 
 def _fields(head: Head) -> dict[str, Any]:
-    """Those that every head has."""
+    """The fields of a `Head`."""
     return {name: getattr(head, name) for name in Head.__dataclass_fields__}
 
 
 @lru_cache(maxsize=32)
 def space_of(d: int, degree: int) -> Any:
     """The circle or S^2, whose quadrature takes a while."""
-    return SPACES[d].with_degree(degree)
+    return KERNEL_SPACES[d].with_degree(degree)
 
 
 class Scattered:
@@ -191,28 +198,29 @@ class Scattered:
     Each system of tokens has as many systems of points, R' / R.
     """
 
-    def __init__(self, x: np.ndarray, at: np.ndarray, threads: ThreadPool):
+    def __init__(self, x: np.ndarray, at: np.ndarray, threads: ThreadPool) -> None:
         self.x, self.at, self._threads = x, at, threads
 
     def systems(self, r: int) -> slice:
-        """Those of points that belong to a system of tokens."""
+        """The systems of points that belong to a system of tokens."""
         count = len(self.at) // len(self.x)
         return slice(r * count, (r + 1) * count)
 
     def integrals(self, r: int, kernel: Expansion, masses: np.ndarray) -> np.ndarray:
         """int k(x, y) (y, 1) dmu(y) e^-<x, scale x> of one system, (R' / R, d + 1, m)."""
         outer, inner = kernel.degrees
-        scattered, found = self._transforms(inner + 1), self._transforms(outer)
+        scattered, evaluated = self._transforms(inner + 1), self._transforms(outer)
         x, at = self.x[r : r + 1], self.at[self.systems(r)]
-        coefficients = scattered.coefficients(scattered.places(x), masses[None])
+        coefficients = scattered.coefficients(scattered.coordinates(x), masses[None])
         space = space_of(x.shape[2], inner + 1)  # of y mu those up to `inner` are known
         values = space.to_values(coefficients)
         moments = np.concatenate([values * space.points.T, values])
         series = kernel.series(space.resample(space.to_coefficients(moments), inner))
-        return found.values(found.places(at), np.broadcast_to(series, (len(at), *series.shape)))
+        rows = np.broadcast_to(series, (len(at), *series.shape))
+        return evaluated.values(evaluated.coordinates(at), rows)
 
-    def _transforms(self, degree: int) -> Transforms:
-        return TRANSFORMS[self.x.shape[2]](degree, FINEST, self._threads)
+    def _transforms(self, degree: int) -> PointTransforms:
+        return TRANSFORMS_BY_DIMENSION[self.x.shape[2]](degree, FINEST_ACCURACY, self._threads)
 
 
 @dataclass(frozen=True)
@@ -241,11 +249,11 @@ class ModesHead(Head):
     steep: float = 1.0
 
     def by_distance(self) -> Head:
-        K, found = self.matrices[1], super().by_distance()
-        return replace(self, **_fields(found), form=-K.swapaxes(-1, -2) @ K, steep=2.0)
+        K, head = self.matrices[1], super().by_distance()
+        return replace(self, **_fields(head), form=-K.swapaxes(-1, -2) @ K, steep=2.0)
 
     def _of(self, r: int, matrix: np.ndarray) -> np.ndarray:
-        """That of one system."""
+        """The matrix of one system."""
         return matrix[min(r, len(matrix) - 1)] if matrix.ndim == 3 else matrix
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> Head:
@@ -265,10 +273,12 @@ class ModesHead(Head):
             A, form = self.steep * beta * K.T @ Q, None
             if self.form is not None:
                 form = beta * self._of(r, self.form)
-                found = kernels.remembered(("gaussian", A, form), lambda: kernels.expanded(A, form))
-                if found is not None:
-                    return found, found.rest
-                if np.ptp(np.linalg.eigvalsh(form)) > UNEVEN:
+                expansion = kernels.remembered(
+                    ("gaussian", A, form), lambda: kernels.expanded(A, form)
+                )
+                if expansion is not None:
+                    return expansion, expansion.rest
+                if np.ptp(np.linalg.eigvalsh(form)) > MOST_UNEVEN:
                     return None, None
             return kernels.remembered(("exponential", A), lambda: kernels.expanded(A)), form
 
@@ -277,7 +287,7 @@ class ModesHead(Head):
         pairs = partial(Head.exponential, normalised=normalised)
         return self._by_modes(build, pairs, normalised=normalised)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
 
         def build(r: int, kernels: Kernels, beta: float) -> tuple[Expansion | None, None]:
             Q, K, _ = (self._of(r, matrix) for matrix in self.matrices)
@@ -289,42 +299,44 @@ class ModesHead(Head):
         pairs = partial(Head.weighted, kernel=kernel, normalised=normalised)
         return self._by_modes(build, pairs, normalised=normalised)
 
-    def _by_modes(self, build: Callable, pairs: Callable, *, normalised: bool) -> np.ndarray:
+    def _by_modes(
+        self, build: Callable[..., Any], pairs: Callable[..., Any], *, normalised: bool
+    ) -> np.ndarray:
         """Sums (R, n, k) by the expansion that `build` gives, or by `pairs`."""
         betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
         differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)
-        found = np.empty((*self.queries.shape[:2], self.values.shape[2]))
+        output = np.empty((*self.queries.shape[:2], self.values.shape[2]))
         for r, beta in enumerate(betas):
             member = r if differ else -1
             kernels = self.engine.kernels(self.number, member, self.points.x.shape[2])
             expansion, form = build(r, kernels, beta)
             if expansion is None:
                 self.engine.refuse("these have too many, or would lose digits")
-                found[r] = pairs(self._part(r))[0]
+                output[r] = pairs(self._part(r))[0]
                 continue
             masses = self.masses[r]
             if form is not None:
                 bias = quadratic(form, self.points.x[r])
                 masses = masses * np.exp(bias - bias.max())
             every = self.points.integrals(r, expansion, masses)
-            lowest = LOSSES * ROUNDING / self.engine.tolerance * expansion.largest
+            lowest = LOST_ROUNDINGS * HARMONIC_ROUNDING / self.engine.tolerance * expansion.largest
             for number, at, sums in zip(
                 count(), self.points.at[self.points.systems(r)], every, strict=False
             ):
                 rows = slice(number * len(at), (number + 1) * len(at))
                 pulls, level = sums[:-1].T @ self._of(r, self.matrices[2]).T, sums[-1]
                 if not normalised:
-                    found[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
+                    output[r, rows] = np.exp(quadratic(expansion.scale, at))[:, None] * pulls
                     continue
                 faint = np.flatnonzero(~(np.abs(level) >= lowest))
-                found[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
+                output[r, rows] = pulls / np.where(level == 0, 1.0, level)[:, None]
                 if faint.size:
                     tokens = rows.start + faint
-                    found[r, tokens] = pairs(self._part(r, tokens))[0]
-        return found
+                    output[r, tokens] = pairs(self._part(r, tokens))[0]
+        return output
 
     def _part(self, r: int, tokens: Any = slice(None)) -> Head:
-        """The head of one system, at some of its points."""
+        """The head of one system at some of its points."""
         one = slice(r, r + 1)
         return Head(
             queries=self.queries[one, tokens],

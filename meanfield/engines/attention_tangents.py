@@ -14,10 +14,10 @@ from ..core.differences import derivative_at_zero
 from ..core.dual import Dual, constant
 from ..core.errors import MeanfieldError
 from ..models.attention import Attention, heads
-from .attention import ENTRIES, UNSEEN, Head, of_head, times
-from .contract import ALONE, ThreadPool
+from .attention import LOGIT_ENTRIES, NO_MASS_BIAS, Head, of_head, times
+from .contract import SINGLE_THREAD, ThreadPool
 
-HIGHEST = 300.0  # logarithm of weights of tokens without mass, relative to the largest of others
+HIGHEST_LOGIT = 300.0  # of tokens without mass, relative to the largest of others
 
 
 class AttentionTangents:
@@ -33,7 +33,7 @@ class AttentionTangents:
 
     tangential = False
 
-    def __init__(self, drift: Attention, names: Sequence[str | None], threads: int = 1):
+    def __init__(self, drift: Attention, names: Sequence[str | None], threads: int = 1) -> None:
         self.drift: Any = drift
         self._by_beta = np.array([float(name == "beta") for name in names]).reshape(-1, 1, 1, 1)
         self._threads = ThreadPool(threads)
@@ -111,7 +111,7 @@ class HeadTangents:
     by_values: np.ndarray
     by_masses: np.ndarray
     by_beta: np.ndarray
-    threads: ThreadPool = ALONE
+    threads: ThreadPool = SINGLE_THREAD
     bias: np.ndarray | None = None
     by_bias: np.ndarray | None = None
     causal: bool = False
@@ -119,7 +119,9 @@ class HeadTangents:
 
     # What weights ask for ------------------------------------------------------------------
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> tuple[np.ndarray, np.ndarray]:
+    def weighted(
+        self, kernel: Callable[..., Any], *, normalised: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
         """With the weights k = kernel(l, (beta |q|^2, beta |k|^2))."""
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
         changes = [
@@ -128,7 +130,9 @@ class HeadTangents:
             for v, by in ((self.queries, self.by_queries), (self.keys, self.by_keys))
         ]
 
-        def weigh(chunk, rows, logits, seen):
+        def weigh(
+            chunk: slice, rows: slice, logits: Dual, seen: np.ndarray | None
+        ) -> tuple[Any, np.ndarray | None]:
             own = Dual(squares[0][chunk, rows], changes[0][:, chunk, rows])
             keys = Dual(squares[1][chunk].swapaxes(1, 2), changes[1][:, chunk].swapaxes(2, 3))
             k = weights_along(kernel, logits, (own, keys))
@@ -140,15 +144,17 @@ class HeadTangents:
         """With k = e^l, each row relative to its largest k."""
         unseen = None if self.masses.all() else self.masses <= 0
 
-        def weigh(chunk, rows, logits, seen):
+        def weigh(
+            chunk: slice, rows: slice, logits: Dual, seen: np.ndarray | None
+        ) -> tuple[Any, np.ndarray | None]:
             l = logits.value
             if seen is not None:
                 np.copyto(l, -np.inf, where=~seen)
-            among = l if unseen is None else np.where(unseen[chunk, None], UNSEEN, l)
-            top = np.maximum(among.max(axis=-1, keepdims=True), UNSEEN)
+            among = l if unseen is None else np.where(unseen[chunk, None], NO_MASS_BIAS, l)
+            top = np.maximum(among.max(axis=-1, keepdims=True), NO_MASS_BIAS)
             np.subtract(l, top, out=l)
             if unseen is not None:  # they may be more than those that count
-                np.minimum(l, HIGHEST, out=l)
+                np.minimum(l, HIGHEST_LOGIT, out=l)
             np.exp(l, out=l)
             np.multiply(logits.changes, l, out=logits.changes)
             return logits, top
@@ -216,19 +222,19 @@ class HeadTangents:
         u = np.concatenate([m * self.values, m], axis=-1)
         return u, np.concatenate([dm * self.values + m * self.by_values, dm], axis=-1)
 
-    def _means(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray]:
+    def _means(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
         """Sums divided by those of the weights; 0 where there is no mass."""
         sums, changed, _ = self._sums(weigh)
         total = np.where(sums[..., -1:] == 0, 1.0, sums[..., -1:])
         found = sums[..., :-1] / total
         return found, (changed[..., :-1] - found * changed[..., -1:]) / total
 
-    def _totals(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray]:
+    def _totals(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray]:
         sums, changed, top = self._sums(weigh)
         size = np.exp(top)
         return size * sums[..., :-1], size * changed[..., :-1]
 
-    def _sums(self, weigh: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _sums(self, weigh: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """sum_j k_ij (m v, m)_j, its changes, and the logarithm of what rows are relative to.
 
         weigh(chunk, rows, logits, seen) gives `Dual` weights, and this logarithm or None; `seen`
@@ -244,7 +250,7 @@ class HeadTangents:
         left = np.concatenate([by_own, np.broadcast_to(own, by_own.shape)], axis=-1)
         right = np.concatenate([np.broadcast_to(self.keys, by_own.shape), self.by_keys], axis=-1)
 
-        def work(chunk, rows):
+        def work(chunk: slice, rows: slice) -> None:
             logits = own[chunk, rows] @ self.keys[chunk].swapaxes(1, 2)
             if self.bias is not None:
                 logits += self.bias[chunk, None]
@@ -262,7 +268,7 @@ class HeadTangents:
                 top[chunk, rows] = size
             changed[:, chunk, rows] = k.changes @ u[chunk] + k.value @ du[:, chunk]
 
-        entries = ENTRIES // (1 + len(du))  # of weights and their changes together
+        entries = LOGIT_ENTRIES // (1 + len(du))  # of weights and their changes together
         rows = max(1, min(n, entries // n))
         chunk = max(1, entries // (rows * n)) if rows == n else 1
         blocks = [
@@ -271,7 +277,7 @@ class HeadTangents:
             for r in range(0, n, rows)
         ]
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
                 for block in blocks[first:last]:
                     work(*block)
@@ -280,7 +286,7 @@ class HeadTangents:
         return sums, changed, top
 
 
-def weights_along(kernel: Callable, logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
+def weights_along(kernel: Callable[..., Any], logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
     """Weights of logits and squares with tangents, of functions of NumPy; else by differences."""
     try:
         k = kernel(logits.copy(), squares)

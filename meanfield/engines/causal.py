@@ -5,7 +5,7 @@
     D_i = sum_(j <= i) w_ij m_j Z(t_ij) where Z is not 1; else sum_(j <= i) w_ij m_j for "mean", and
     1 for "sum"
 
-with the place s_i = m_1 + ... + m_i of token i. A token that sees no mass stays.
+with the position s_i = m_1 + ... + m_i of token i. A token without mass up to it stays.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,19 @@ from ..lowlevel.blas import one_blas_thread
 from ..models import Attention, ZonalDrift
 from ..models.influence import Causal
 from .attention import AttentionSums
-from .contract import ALONE, Engine, ThreadPool
-from .direct import FEW_PAIRS, FUNCTION, LOWEST_LEVEL, projected, within_one
-from .exponential_pairs import BLOCK, columns_of, more_than_three, seen_sums
+from .contract import SINGLE_THREAD, ZonalEngine
+from .direct import FEW_PAIRS, FUNCTION_COST, LOWEST_LEVEL, projected
+from .gram_pairs import within_one
+from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
-PAIR = 0.75e-3  # microseconds of a pair, with an exponential kernel
-ENTRIES = 1 << 17  # inner products of a block of rows
-ROWS = 128  # of a block at least, where windows are short
-EDGE = 1e-12  # places are sums of masses: at the edge of a window they differ by rounding
+CAUSAL_PAIR_COST = 0.75e-3  # microseconds of a pair, with an exponential kernel
+BLOCK_ENTRIES = 1 << 17  # inner products of a block of rows
+FEWEST_ROWS = 128  # of a block at least, where windows are short
+WINDOW_ROUNDING = 1e-12  # of positions, which are sums of masses, at the edge of a window
 
 
-class CausalEngine(Engine):
-    """Velocities of tokens that see what comes before, under a zonal drift.
+class CausalEngine(ZonalEngine):
+    """Velocities of tokens that attend to earlier ones, under a zonal drift.
 
     They increase no energy, and their derivatives are not known.
 
@@ -41,8 +42,8 @@ class CausalEngine(Engine):
     causal : Causal
     """
 
-    def __init__(self, drift: ZonalDrift, causal: Causal):
-        super().__init__(drift)
+    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
+        super().__init__(drift, threads)
         self.causal = causal
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -54,7 +55,7 @@ class CausalEngine(Engine):
 
 
 class CausalMean(CausalEngine):
-    """Where the kernel is constant: v_i = P_i sum_(j <= i) m_j x_j / D_i, O(n d)."""
+    """Causal means, where the kernel is constant: v_i = P_i sum_(j <= i) m_j x_j / D_i, O(n d)."""
 
     name = "causal mean"
 
@@ -63,7 +64,7 @@ class CausalMean(CausalEngine):
         others = np.zeros_like(u)  # before each token, which does not pull itself
         np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=others[:, 1:])
         if self.causal.is_mean(self.drift):
-            others /= seen_masses(masses)[..., None]
+            others /= earlier_masses(masses)[..., None]
         return others - (others * u).sum(axis=-1, keepdims=True) * u
 
 
@@ -91,9 +92,8 @@ class CausalSums(CausalEngine):
 
     name = "causal direct"
 
-    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1):
-        super().__init__(drift, causal)
-        self.threads = ThreadPool(threads)
+    def __init__(self, drift: ZonalDrift, causal: Causal, threads: int = 1) -> None:
+        super().__init__(drift, causal, threads)
         if causal.beta is not None and "beta" not in drift.parameters:
             raise ValueError(
                 f"causal has a beta of its own for each place, and {drift!r} has none to be "
@@ -104,11 +104,11 @@ class CausalSums(CausalEngine):
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take."""
-        return FUNCTION * n**2 if drift.exponent is None else PAIR * n**2 / 2
+        return FUNCTION_COST * n**2 if drift.exponent is None else CAUSAL_PAIR_COST * n**2 / 2
 
     @property
     def compiled(self) -> bool:
-        """Whether sums are done by compiled code."""
+        """True where the sums are taken by compiled code."""
         return self.drift.exponent is not None and self.causal.plain
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -118,10 +118,10 @@ class CausalSums(CausalEngine):
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), the token itself included."""
         columns, pulls = self._pulls(x, masses)
-        found = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
-        return np.ascontiguousarray(found[:, : x.shape[2]].swapaxes(1, 2))
+        attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
+        return np.ascontiguousarray(attention[:, : x.shape[2]].swapaxes(1, 2))
 
-    def _pulls(self, x, masses):
+    def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The columns of tokens, and their pulls divided by D_i."""
         columns = columns_of(x, masses)
         pulls, levels = self.sums(columns)
@@ -131,32 +131,34 @@ class CausalSums(CausalEngine):
     def sums(
         self, columns: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_j w_ij m_j W'(t_ij) (u_j - u_i), and without u_j - u_i, (R, rows + 1, n); D_i (R, n).
+        """sum_j w_ij m_j W'(t_ij) (u_j - u_i), and without u_j - u_i, (R, rows + 1, n); D_i.
 
-        D_i is 1 where no mass is seen. Where Z is not 1 each token may have a factor of its own in
-        its sums. With a reference (t, z) it is that for which Z(t) = z, and D_i is 0 without mass.
+        D_i is 1 where no mass is visible. Where Z is not 1 the sums of a token and its D_i may have
+        a common factor. With a reference (t, z) it makes Z(t) = z, and D_i is 0 without mass.
         """
         if not self.compiled:
             every = np.arange(columns.shape[2])
-            found = [self.row_sums(system, every, reference) for system in columns]
-            return np.stack([pulls for pulls, _ in found]), np.stack([level for _, level in found])
-        beta, seen = float(np.asarray(self.drift.exponent)), seen_masses(columns[:, -1])
+            parts = [self.row_sums(system, every, reference) for system in columns]
+            return np.stack([pulls for pulls, _ in parts]), np.stack([level for _, level in parts])
+        beta, visible = float(np.asarray(self.drift.exponent)), earlier_masses(columns[:, -1])
         pulls = np.zeros_like(columns)
-        tasks = len(columns) * -(-columns.shape[2] // BLOCK)
-        threads = self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else ALONE
-        work = partial(seen_sums, columns, beta, pulls, more_than_three(columns))
+        tasks = len(columns) * -(-columns.shape[2] // PAIR_BLOCK)
+        threads = (
+            self.threads if len(columns) * columns.shape[2] ** 2 > FEW_PAIRS else SINGLE_THREAD
+        )
+        work = partial(earlier_sums, columns, beta, pulls[:, None], more_than_three(columns))
         threads.share(work, tasks)
         if not self.drift.normalised:
             pulls *= np.exp(abs(beta))
-            return pulls, seen if self.causal.is_mean(self.drift) else np.ones_like(seen)
+            return pulls, visible if self.causal.is_mean(self.drift) else np.ones_like(visible)
         if reference is not None:
             t, z = reference
             pulls *= z / np.exp(beta * t - abs(beta))
             return pulls, pulls[:, -1].copy()
         return pulls, self._levels(columns, pulls)
 
-    def _levels(self, columns, pulls):
-        """D_i of compiled sums; both are renewed where all weights that are seen underflow."""
+    def _levels(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
+        """D_i of compiled sums; both are renewed where all weights that are visible underflow."""
         levels = pulls[:, -1].copy()
         for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)
@@ -180,50 +182,58 @@ class CausalSums(CausalEngine):
         window, and those of the sink.
         """
         pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
-        places = np.cumsum(columns[-1])
-        begins, always = self._first_seen(places, tokens), self._in_sink(places)
+        positions = np.cumsum(columns[-1])
+        begins, always = self._first_visible(positions, tokens), self._in_sink(positions)
         width = int((tokens - begins).max(initial=0)) + 1 + always
-        size = max(1, min(ENTRIES // width, max(width, ROWS)))
+        size = max(1, min(BLOCK_ENTRIES // width, max(width, FEWEST_ROWS)))
         count = -(-tokens.size // size)
 
-        def work(first, last):
+        def work(first: int, last: int) -> None:
             for number in range(first, last):  # from both ends in turn: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)
                 rows, begin = tokens[part], int(begins[part].min())
-                seen = np.arange(begin, int(rows.max()) + 1)
+                visible = np.arange(begin, int(rows.max()) + 1)
                 if always:
-                    seen = np.append(np.arange(min(always, begin)), seen)
-                found = self._of_rows(columns, places, rows, seen, reference)
-                pulls[:, part], levels[part] = found
+                    visible = np.append(np.arange(min(always, begin)), visible)
+                sums = self._of_rows(columns, positions, rows, visible, reference)
+                pulls[:, part], levels[part] = sums
 
         with one_blas_thread():
             self.threads.share(work, count)
         return pulls, levels
 
-    def _first_seen(self, places, tokens):
-        """The number of a token before which none is seen, for each of some tokens."""
+    def _first_visible(self, positions: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """The first token to which each of some tokens attends."""
         if self.causal.window is None:
             return np.zeros_like(tokens)
-        return np.searchsorted(places, places[tokens] - self.causal.window - 2 * EDGE)
+        first = positions[tokens] - self.causal.window - 2 * WINDOW_ROUNDING
+        return np.searchsorted(positions, first)
 
-    def _in_sink(self, places):
-        """How many tokens all others see, whatever the window is."""
+    def _in_sink(self, positions: np.ndarray) -> int:
+        """The number of tokens to which all others attend, whatever the window is."""
         if self.causal.sink is None:
             return 0
-        return int(np.searchsorted(places, self.causal.sink + EDGE, side="right"))
+        return int(np.searchsorted(positions, self.causal.sink + WINDOW_ROUNDING, side="right"))
 
-    def _of_rows(self, columns, places, rows, others, reference):
+    def _of_rows(
+        self,
+        columns: np.ndarray,
+        positions: np.ndarray,
+        rows: np.ndarray,
+        others: np.ndarray,
+        reference: tuple[float, float] | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """`row_sums` of a block, over other tokens, in order, that end with the last row."""
-        each, own = np.arange(rows.size), np.searchsorted(others, rows)
+        each, itself = np.arange(rows.size), np.searchsorted(others, rows)
         u = columns[:-1, others]
-        shares = self._shares(columns[-1, others], places[others], own)
-        seen = shares > 0
+        shares = self._shares(columns[-1, others], positions[others], itself)
+        visible = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
-        t = np.where(seen, t, t[each, seen.argmax(axis=1)][:, None])  # of no other size
+        t = np.where(visible, t, t[each, visible.argmax(axis=1)][:, None])  # of no other size
         if reference is not None:
             t = np.concatenate([t, np.full((rows.size, 1), reference[0])], axis=1)
-        drift = self._drift_at(places[rows])
+        drift = self._drift_at(positions[rows])
         weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
         if self.drift.normalised:
             Z, scale = np.asarray(drift.weight(t)), np.ones((rows.size, 1))
@@ -237,29 +247,29 @@ class CausalSums(CausalEngine):
                 levels = shares.sum(axis=1)
             weights = weights[:, : others.size] * shares
         if reference is None:
-            levels[~seen.any(axis=1)] = 1.0
-        of_itself = weights[each, own]
-        weights[each, own] = 0.0
+            levels[~visible.any(axis=1)] = 1.0
+        of_itself = weights[each, itself]
+        weights[each, itself] = 0.0
         total = weights.sum(axis=1)
         pull = u @ weights.T - columns[:-1, rows] * total
         return np.concatenate([pull, (total + of_itself)[None]]), levels
 
-    def _shares(self, masses, places, rows):
+    def _shares(self, masses: np.ndarray, positions: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """w_ij m_j of rows i and all j; 0 where j > i, or outside of the window."""
-        seen = np.arange(masses.size) <= rows[:, None]
+        visible = np.arange(masses.size) <= rows[:, None]
         if self.causal.plain:
-            return np.where(seen, masses, 0.0)
-        differences = np.maximum(places[rows, None] - places, 0.0)  # < 0 of those unseen
+            return np.where(visible, masses, 0.0)
+        differences = np.maximum(positions[rows, None] - positions, 0.0)  # < 0 of those unseen
         if self.causal.window is not None:
-            in_window = differences <= self.causal.window + EDGE
+            in_window = differences <= self.causal.window + WINDOW_ROUNDING
             if self.causal.sink is not None:
-                in_window |= places <= self.causal.sink + EDGE
-            seen &= in_window
-        return np.where(seen, self.causal.weights(differences) * masses, 0.0)
+                in_window |= positions <= self.causal.sink + WINDOW_ROUNDING
+            visible &= in_window
+        return np.where(visible, self.causal.weights(differences) * masses, 0.0)
 
-    def _drift_at(self, places):
-        """The drift at places: an ensemble, where each has a beta of its own."""
-        betas = self.causal.betas(places)
+    def _drift_at(self, positions: np.ndarray) -> ZonalDrift:
+        """The drift at positions: an ensemble, where each has a beta of its own."""
+        betas = self.causal.betas(positions)
         return self.drift if betas is None else self.drift.replace(beta=betas)
 
 
@@ -280,7 +290,7 @@ class CausalAttention(AttentionSums):
         For a window, a decay, or a beta by place.
     """
 
-    def __init__(self, drift: Attention, causal: Causal, threads: int = 1):
+    def __init__(self, drift: Attention, causal: Causal, threads: int = 1) -> None:
         if not causal.plain:
             raise MeanfieldError(
                 "Attention with matrices sees all that comes before alike: window, decay and beta "
@@ -291,15 +301,15 @@ class CausalAttention(AttentionSums):
         self._causal = causal
         if self._by_mass and drift.output_bias is not None:
             raise MeanfieldError(
-                'causal = "mean" divides sums by the mass that is seen, and output_bias is no sum. '
+                'causal = "mean" divides sums by masses, and output_bias is no sum. '
                 "Leave it out, and add Field(lambda x: bias + 0 * x) to the drift."
             )
 
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
     ) -> np.ndarray:
-        found = super().attention(t, x, masses, at)
-        return found / seen_masses(masses)[..., None] if self._by_mass else found
+        output = super().attention(t, x, masses, at)
+        return output / earlier_masses(masses)[..., None] if self._by_mass else output
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
         if self._by_mass:
@@ -315,7 +325,7 @@ def refuse_tangents(causal: Causal) -> NoReturn:
     )
 
 
-def seen_masses(masses: np.ndarray) -> np.ndarray:
-    """The masses (R, n) up to each token; 1 where there is none, by which sums are divided."""
-    seen = np.cumsum(masses, axis=1)
-    return np.where(seen > 0, seen, 1.0)
+def earlier_masses(masses: np.ndarray) -> np.ndarray:
+    """The masses (R, n) up to each token, by which sums are divided; 1 where there is none."""
+    visible = np.cumsum(masses, axis=1)
+    return np.where(visible > 0, visible, 1.0)

@@ -15,20 +15,20 @@ from numpy.polynomial import Chebyshev, Legendre
 
 from ..models.influence import Causal
 from ..spaces.contract import dimension_of_harmonics
-from .causal import PAIR, CausalEngine, CausalSums, seen_masses
-from .direct import FUNCTION, projected
-from .exponential_pairs import columns_of
+from .causal import CAUSAL_PAIR_COST, CausalEngine, CausalSums, earlier_masses
+from .direct import FUNCTION_COST, projected
 from .harmonics import HarmonicEngine
+from .pairs import columns_of
 
-SIZES = 2 ** np.arange(6, 14)  # of blocks
-TOKEN = 0.08  # microseconds of a token beside harmonics and pairs
-OVERHEAD = 80.0  # microseconds of a block whose pairs are summed by rows of inner products
-SERIES = {2: Chebyshev, 3: Legendre}  # in which harmonics of one degree are one function of t
-NODES = np.linspace(-1, 1, 65)
+BLOCK_SIZES = 2 ** np.arange(6, 14)  # of blocks
+CAUSAL_TOKEN_COST = 0.08  # microseconds of a token beside harmonics and pairs
+BLOCK_COST = 80.0  # microseconds of a block whose pairs are summed by rows of inner products
+ZONAL_SERIES = {2: Chebyshev, 3: Legendre}  # in which harmonics of one degree are one function of t
+LEVEL_NODES = np.linspace(-1, 1, 65)
 
 
 class CausalModes(CausalEngine):
-    """Velocities of tokens that see what comes before, in O(n) operations for each degree.
+    """Velocities of tokens that attend to earlier ones, in O(n) operations for each degree.
 
     Parameters
     ----------
@@ -39,34 +39,35 @@ class CausalModes(CausalEngine):
 
     Notes
     -----
-    The error is relative to the velocity that the mass seen can exert. Velocities of tokens whose
-    level is too low to divide the rounding of harmonics by are computed again, from all pairs.
+    The error is relative to the velocity that the mass up to the token can exert. Velocities of
+    tokens whose level is too low to divide the rounding of harmonics by are computed again, from
+    all pairs.
     Results are the same, bit for bit, for every number of threads.
     """
 
-    def __init__(self, modes: HarmonicEngine, causal: Causal):
+    def __init__(self, modes: HarmonicEngine, causal: Causal) -> None:
         super().__init__(modes.drift, causal)
-        self.name = f"causal {modes.name}"  # type: ignore[misc]
+        self.name = f"causal {modes.name}"
         self._modes, self._numerators = modes, modes.undivided()
-        self._pairs = CausalSums(modes.drift, causal, modes._threads.threads)
+        self._pairs = CausalSums(modes.drift, causal, modes.threads.threads)
         self._normalised = modes.normaliser is not None
         self._reference = self._largest_level() if self._normalised else None
-        costs = [self._cost(int(size)) / size for size in SIZES]
-        self.block = int(SIZES[np.argmin(costs)])
+        costs = [self._cost(int(size)) / size for size in BLOCK_SIZES]
+        self.block = int(BLOCK_SIZES[np.argmin(costs)])
 
     def _largest_level(self) -> tuple[float, float]:
         """An inner product, and Z there in the units of the multipliers, from these."""
         d, Z = self._modes.dimension, np.asarray(self._modes.normaliser)
-        t = float(NODES[np.abs(self.drift.weight(NODES)).argmax()])
+        t = float(LEVEL_NODES[np.abs(self.drift.weight(LEVEL_NODES)).argmax()])
         series = Z * [dimension_of_harmonics(l, d) for l in range(Z.size)]
-        return t, float(SERIES[d](series)(t))
+        return t, float(ZONAL_SERIES[d](series)(t))
 
     def _cost(self, size: int) -> float:
         """About the microseconds of a block of so many tokens."""
-        pairs = PAIR * size**2 / 2
+        pairs = CAUSAL_PAIR_COST * size**2 / 2
         if not self._pairs.compiled:
-            pairs = OVERHEAD + FUNCTION * size**2
-        return TOKEN * size + self._modes.cost(size) + pairs
+            pairs = BLOCK_COST + FUNCTION_COST * size**2
+        return CAUSAL_TOKEN_COST * size + self._modes.cost(size) + pairs
 
     def cost(self, n: int) -> float:
         """About the microseconds that velocities of n tokens take."""
@@ -76,23 +77,23 @@ class CausalModes(CausalEngine):
         replicas, n, d = x.shape
         blocks = -(-n // self.block)
         inside = self._in_blocks(x, blocks), self._in_blocks(masses[..., None], blocks)[..., 0]
-        found, levels = self._earlier(*inside, blocks)
+        velocity, levels = self._earlier(*inside, blocks)
         columns = columns_of(*inside)
-        pulls, own = self._pairs.sums(columns, self._reference)
-        found += projected(columns, pulls, d)
-        found = np.ascontiguousarray(found.reshape(replicas, -1, d)[:, :n])
+        pulls, levels_inside = self._pairs.sums(columns, self._reference)
+        velocity += projected(columns, pulls, d)
+        velocity = np.ascontiguousarray(velocity.reshape(replicas, -1, d)[:, :n])
         if self._normalised:
-            levels = (levels + own).reshape(replicas, -1)[:, :n]
+            levels = (levels + levels_inside).reshape(replicas, -1)[:, :n]
             lowest = self._modes._lowest * _before(inside[1].sum(axis=1).reshape(replicas, blocks))
-            found /= np.where(levels == 0, 1.0, levels)[..., None]
+            velocity /= np.where(levels == 0, 1.0, levels)[..., None]
             self._renew_faint(
-                x, masses, found, levels < np.repeat(lowest, self.block, axis=1)[:, :n]
+                x, masses, velocity, levels < np.repeat(lowest, self.block, axis=1)[:, :n]
             )
         elif self.causal.is_mean(self.drift):
-            found /= seen_masses(masses)[..., None]
-        return found
+            velocity /= earlier_masses(masses)[..., None]
+        return velocity
 
-    def _in_blocks(self, values, blocks):
+    def _in_blocks(self, values: np.ndarray, blocks: int) -> np.ndarray:
         """Values (R, n, c) as those of blocks (R blocks, size, c); the last repeats a token."""
         replicas, n, c = values.shape
         filled = np.zeros((replicas, blocks * self.block, c))
@@ -101,23 +102,27 @@ class CausalModes(CausalEngine):
             filled[:, n:] = values[:, -1:]
         return filled.reshape(replicas * blocks, self.block, c)
 
-    def _earlier(self, x, masses, blocks):
-        """What earlier blocks contribute to numerators and levels."""
-        places = self._modes.places(x)
-        modes = self._modes.modes(places, masses)
+    def _earlier(
+        self, x: np.ndarray, masses: np.ndarray, blocks: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The contributions of earlier blocks to numerators and levels."""
+        coordinates = self._modes.coordinates(x)
+        modes = self._modes.modes(coordinates, masses)
         earlier = _before(modes.reshape(-1, blocks, modes.shape[1])).reshape(modes.shape)
-        found, _ = self._numerators.fields(x, places, earlier)
-        levels = self._modes.levels(places, earlier) if self._normalised else None
-        return found, levels
+        numerators, _ = self._numerators.fields(x, coordinates, earlier)
+        levels = self._modes.levels(coordinates, earlier) if self._normalised else None
+        return numerators, levels
 
-    def _renew_faint(self, x, masses, velocity, faint):
+    def _renew_faint(
+        self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, faint: np.ndarray
+    ) -> None:
         """Replace the velocities of tokens of low level, from all pairs with them."""
         for r in np.flatnonzero(faint.any(axis=1)):
             tokens = np.flatnonzero(faint[r])
             velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 
-def _before(values):
+def _before(values: np.ndarray) -> np.ndarray:
     """Sums over the blocks before each, of values (R, blocks, ...)."""
     sums = np.zeros_like(values)
     np.cumsum(values[:, :-1], axis=1, out=sums[:, 1:])

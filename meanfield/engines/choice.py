@@ -1,9 +1,10 @@
-"""Which engine computes the velocities: by the drift, the caller, or an estimate of the cost."""
+"""Choice of the engine that computes velocities: by the drift, the caller, or the cost."""
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,29 +14,22 @@ from ..core.forms import Natural, Positive
 from ..core.kinds import Kind, ancestor
 from ..models import Attention, Causal, Drift, Hardmax, MeanField, Pointwise, ZonalDrift
 from .attention import AttentionSums
-from .attention_modes import AttentionModes, NoModes
+from .attention_modes import AttentionModes
 from .causal import CausalAttention, CausalMean, CausalSums
 from .causal_modes import CausalModes
-from .circle import CircleModes
 from .combined import CombinedSums, MemberSums, PointValues
 from .contract import Engine
 from .direct import DirectSums, MeanDirection
-from .harmonics import FINEST, ROUNDING, HarmonicEngine
-from .kernels import FINEST as FINEST_KERNEL
-from .sphere import SphereModes
+from .field_sums import MODES_BY_DIMENSION, FieldSums
+from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
 
-MODES: dict[int, type[HarmonicEngine]] = {
-    kind.dimension: kind for kind in (CircleModes, SphereModes)
-}
-
-FEWEST = 256  # below, all pairs take 60 us at most, and no error at all
-NODES = 65  # of inner products at which Z is looked at
-OF_FIELDS = 1e-12  # accuracy of velocities in a field that was solved
-MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
+FEWEST_FOR_MODES = 256  # below, all pairs take 60 us at most, and no error at all
+LEVEL_NODE_COUNT = 65  # of inner products at which Z is looked at
+FINEST_MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
 
 
 class Summation(Kind, family=True):
-    """How velocities of tokens are summed: it builds an engine.
+    """A way to sum the velocities of tokens: it builds an engine.
 
     Attributes
     ----------
@@ -50,7 +44,7 @@ class Summation(Kind, family=True):
 
     @abstractmethod
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before."""
+        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`."""
 
     @abstractmethod
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
@@ -98,7 +92,7 @@ class Modes(Summation):
     threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; where `causal`, that see what comes before.
+        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`.
 
         Raises
         ------
@@ -107,11 +101,11 @@ class Modes(Summation):
         MeanfieldError
             If the harmonics of the drift do not decay.
         """
-        if d not in MODES:
+        if d not in MODES_BY_DIMENSION:
             raise ValueError(
                 f"Modes are those of the circle and of S^2, d = 2 or 3; got d = {d}. Use Direct()."
             )
-        engine = MODES[d](drift, self.tolerance, self.threads)
+        engine = MODES_BY_DIMENSION[d](drift, self.tolerance, self.threads)
         if causal is None:
             return engine
         if not causal.plain:
@@ -123,7 +117,7 @@ class Modes(Summation):
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
         """Raises ValueError for causal attention, or points that are not on the circle or S^2."""
-        if d not in MODES or not on_sphere or drift.causal:
+        if d not in MODES_BY_DIMENSION or not on_sphere or drift.causal:
             what = (
                 "causal attention" if drift.causal else "on the sphere" if on_sphere else "in R^d"
             )
@@ -158,7 +152,7 @@ class Automatic(Summation):
             return pairs.build(drift, n, d, causal)
         if drift.exponent is not None and not np.any(drift.exponent):
             return MeanDirection(drift) if causal is None else CausalMean(drift, causal)
-        if d in MODES and n >= FEWEST and _accurate(drift, self.tolerance):
+        if d in MODES_BY_DIMENSION and n >= FEWEST_FOR_MODES and _accurate(drift, self.tolerance):
             try:
                 engine: Any = Modes(self.tolerance, self.threads).build(drift, n, d, causal)
             except MeanfieldError:  # its harmonics do not decay
@@ -168,163 +162,88 @@ class Automatic(Summation):
         return pairs.build(drift, n, d, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
-        possible = on_sphere and self.tolerance >= MODES_OF_ATTENTION
+        possible = on_sphere and self.tolerance >= FINEST_MODES_OF_ATTENTION
         if possible and AttentionModes.pays(drift, n, d):
             return AttentionModes(drift, self.tolerance, self.threads)
         return AttentionSums(drift, self.threads)
 
 
-def _accurate(drift, tolerance):
-    """Whether modes are as accurate as that, also where tokens repel and gather.
+def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
+    """True if modes are accurate to the tolerance, also where tokens repel and cluster.
 
     The level at a point mass is Z(1), known to rounding of the largest Z.
     """
-    t = np.broadcast_to(np.linspace(1, -1, NODES), (*drift.shape, NODES))
+    t = np.broadcast_to(np.linspace(1, -1, LEVEL_NODE_COUNT), (*drift.shape, LEVEL_NODE_COUNT))
     weights = np.abs(drift.weight(t))
     lowest = (weights[..., 0] / weights.max(axis=-1)).min()
-    return tolerance >= 10 * FINEST and tolerance * lowest >= ROUNDING
+    return tolerance >= 10 * FINEST_ACCURACY and tolerance * lowest >= HARMONIC_ROUNDING
 
 
-class FieldSums:
-    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+@dataclass(frozen=True)
+class Request:
+    """The tokens that an engine is for, and the sums that are needed of it: see `engine_for`."""
 
-    Sums over the points of the grid, which has the masses, where `Attention` has no modes, and for
-    the whole output of zonal drifts.
+    asked: Any  # a Summation, all of which have `threads`
+    n: int
+    d: int
+    whole_for: str = ""
+    on_sphere: bool = True
+    causal: Causal | None = None
 
-    Parameters
-    ----------
-    drift : MeanField
-    threads : int
-    whole : bool
-        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
-    """
 
-    name = "field"
-    tangential = False
+def zonal_engine(drift: ZonalDrift, request: Request) -> Engine:
+    """The engine of a zonal drift, or of an ensemble of them."""
+    asked = request.asked
+    if request.whole_for:
+        if not asked.whole:
+            raise ValueError(
+                f"{request.whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
+            )
+        asked = Direct(threads=asked.threads)
+    build = partial(asked.build, n=request.n, d=request.d, causal=request.causal)
+    return _by_members(drift, asked, build) if drift.shape else build(drift)
 
-    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False):
-        self.drift = drift
-        source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
-        parts: dict[Any, Any] = {
-            ZonalDrift: ZonalPoints if whole else zonal_field,
-            Attention: AttentionPoints,
-            Pointwise: FieldValues,
-        }
-        self._parts: list[Any] = [
-            (factor, parts[_kind_of(part)](part, drift.space, threads))
-            for factor, part in source.terms
-        ]
 
-    def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """The output of attention (R, n, d) at time t; tangential under zonal drifts."""
-        coefficients = self.drift.coefficients(t)
-        found = [factor * part(t, x, coefficients) for factor, part in self._parts]
-        return sum(found[1:], found[0])
-
-    def with_tangents(self, names: Any) -> Any:
-        """Not known: MeanfieldError."""
-        raise MeanfieldError(
-            "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
-            "Leave tangents out, or solve for interacting tokens."
+def attention_engine(drift: Attention, request: Request) -> Engine:
+    """The engine of attention with matrices."""
+    asked = request.asked
+    if request.causal is None:
+        return asked.of_attention(drift, request.n, request.d, on_sphere=request.on_sphere)
+    if not asked.whole:
+        raise ValueError(
+            f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
         )
-
-    def of_members(self, _members: np.ndarray) -> Self:
-        """The engine of some of the systems: all are in one field."""
-        return self
-
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """nan (R,): tokens in a field do not interact."""
-        return self.drift.interaction_energy(x, masses)
+    return CausalAttention(drift, request.causal, asked.threads)
 
 
-class ZonalModes:
-    """Velocities at tokens under a zonal drift, from the coefficients of a density."""
-
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
-        self._space, self._sums = space, MODES[space.dimension](drift, OF_FIELDS, threads)
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        kept = self._space.resample(coefficients, self._sums.degree)
-        modes = self._sums.of_density(kept)
-        modes = np.broadcast_to(modes, (len(x), modes.size))
-        return self._sums.fields(x, self._sums.places(x), modes)[0]
+def field_engine(drift: MeanField, request: Request) -> Engine:
+    """The engine of the field of densities."""
+    return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
 
 
-class ZonalPoints:
-    """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
-
-    def __init__(self, drift: ZonalDrift, space: Any, threads: int):
-        self._space, self._sums = space, DirectSums(drift, threads)
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        points, masses = masses_of(self._space, coefficients, len(x))
-        masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
-        found = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
-        return found[:, : x.shape[1]]
-
-
-def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
-    """Velocities by modes; over the points of the grid for kernels that are not smooth."""
-    try:
-        return ZonalModes(drift, space, threads)
-    except MeanfieldError:
-        return ZonalPoints(drift, space, threads)
-
-
-class AttentionPoints:
-    """Attention at tokens in the field of a density, which the points of a grid stand for.
-
-    By the harmonics of a grid that integrates them, or by sums over the grid of the density.
-    """
-
-    def __init__(self, drift: Attention, space: Any, threads: int):
-        self._coarse, self._pairs = space, AttentionSums(drift, threads)
-        self._fine = space.with_degree(max(space.degree, FINEST_KERNEL))
-        self._sums = AttentionModes(drift, threads=threads, strict=True)
-
-    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        fine = self._coarse.resample(coefficients, self._fine.degree)
-        try:
-            return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)
-        except NoModes:
-            return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
-
-
-class FieldValues:
-    """A function of points, which no density changes."""
-
-    def __init__(self, drift: Pointwise, _space: Any, threads: int):
-        self._values = PointValues(drift, threads)
-
-    def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
-        return self._values.attention(t, x, np.empty(0))
-
-
-def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
-    """The points of a grid and their masses under a density, so many times."""
-    masses = space.weights * space.to_values(coefficients)
-    points = np.broadcast_to(space.points, (replicas, *space.points.shape))
-    return points, np.broadcast_to(masses, (replicas, masses.size))
-
-
-SUMS: dict[Any, Callable[..., Any]] = {
-    Hardmax: AttentionSums,
-    MeanField: FieldSums,
-    Pointwise: PointValues,
-}  # of drifts that have one way to sum over tokens
+# Engines by the kind of the drift: with a choice, and without.
+CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
+    ZonalDrift: zonal_engine,
+    Attention: attention_engine,
+}
+SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
+    Hardmax: lambda drift, request: AttentionSums(drift, request.asked.threads),
+    MeanField: field_engine,
+    Pointwise: lambda drift, request: PointValues(drift),
+}
 
 
 def _kind_of(drift: Drift) -> type[Drift]:
-    """The class by which it is known how a drift is summed."""
-    known: list[Any] = [ZonalDrift, Attention, *SUMS]
-    kind: type[Drift] | None = ancestor(type(drift), known)
-    if kind is not None:
-        return kind
-    names = ", ".join(each.__name__ for each in known)
-    raise MeanfieldError(
-        f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
-        "classes derived from them."
-    )
+    """The class whose engine sums a drift."""
+    kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
+    kind: type[Drift] | None = ancestor(type(drift), kinds)
+    if kind is None:
+        names = ", ".join(each.__name__ for each in kinds)
+        raise MeanfieldError(
+            f"Tokens know no sums for {type(drift).__name__}; they know those of {names} and of "
+            "classes derived from them."
+        )
+    return kind
 
 
 def engine_for(
@@ -337,91 +256,80 @@ def engine_for(
     on_sphere: bool = True,
     causal: Causal | None = None,
 ) -> Any:
-    """What sums over n tokens in R^d, or replicas of them, under a drift.
+    """The engine of sums over n tokens in R^d, or replicas of them, under a drift.
 
     Parameters
     ----------
     drift : Drift
         Its parameters are numbers, or one for each replica.
     asked : Summation or None
-        What the caller asks for.
+        The choice of the caller.
     whole_for : str
-        What needs more than tangential velocities, for an error message; empty if nothing does.
+        The feature that needs more than tangential velocities, for an error message, or "".
     on_sphere : bool
         Whether tokens are unit vectors.
     causal : Causal, optional
-        Whether tokens see only what comes before, and how much of it.
+        How tokens attend to earlier ones, where they attend to no others.
 
     Raises
     ------
     TypeError
-        For what is no Summation.
+        For an engine of another type.
     ValueError
         For one that does not fit.
     MeanfieldError
-        For a drift that nothing is known to sum.
+        For a drift without an engine.
     """
     if asked is not None and not isinstance(asked, Summation):
         names = ", ".join(f"engines.{name}(...)" for name in Summation.kinds)
         raise TypeError(f"engine must be one of {names}; got {as_given(asked)}.")
     asked = Automatic() if asked is None else asked
+    request = Request(asked, n, d, whole_for, on_sphere, causal)
     factors, parts = zip(*drift.terms, strict=True)
-    if parts != (drift,):
-        some_choose = not all(_kind_of(part) in SUMS for part in parts)
-        others = Automatic(threads=asked.threads) if some_choose else asked
-        options: Any = {"whole_for": whole_for, "on_sphere": on_sphere, "causal": causal}
-        engines = [
-            engine_for(part, others if _kind_of(part) in SUMS else asked, n, d, **options)
-            for part in parts
-        ]
-        return CombinedSums(factors, engines, whole=bool(whole_for))
-    kind, name = _kind_of(drift), type(drift).__name__
-    if kind in SUMS:
-        if not asked.leaves_open:
-            raise ValueError(
-                f"{name} has one way to sum over tokens; leave out engine = {asked!r}, or give "
-                "engines.Automatic(threads=...)."
-            )
-        if kind is MeanField:
-            return FieldSums(drift, asked.threads, whole=bool(whole_for))
-        return SUMS[kind](drift, threads=asked.threads)
-    if kind is Attention and causal is not None:
-        if not asked.whole:
-            raise ValueError(
-                f"Causal attention is summed over pairs, by engines.Direct; got {as_given(asked)}."
-            )
-        return CausalAttention(drift, causal, asked.threads)
-    if kind is Attention:
-        return asked.of_attention(drift, n, d, on_sphere=on_sphere)
-    if whole_for:
-        if not asked.whole:
-            raise ValueError(
-                f"{whole_for}, which engines.Direct gives; got engine = {as_given(asked)}."
-            )
-        asked = Direct(threads=asked.threads)
-    build = partial(asked.build, n=n, d=d, causal=causal)
-    return _by_members(drift, asked, build) if drift.shape else build(drift)
+    if parts == (drift,):
+        return _engine_of(drift, request)
+    choose = [_kind_of(part) in CHOSEN_ENGINES for part in parts]
+    other = Automatic(threads=asked.threads) if any(choose) else asked
+    engines = [
+        _engine_of(part, request if chooses else replace(request, asked=other))
+        for part, chooses in zip(parts, choose, strict=True)
+    ]
+    return CombinedSums(factors, engines, whole=bool(whole_for))
 
 
-def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Any:
+def _engine_of(drift: Drift, request: Request) -> Engine:
+    """The engine of a drift that is no sum."""
+    kind = _kind_of(drift)
+    if kind in CHOSEN_ENGINES:
+        return CHOSEN_ENGINES[kind](drift, request)
+    if not request.asked.leaves_open:
+        raise ValueError(
+            f"{type(drift).__name__} has one way to sum over tokens; leave out engine = "
+            f"{request.asked!r}, or give engines.Automatic(threads=...)."
+        )
+    return SINGLE_ENGINES[kind](drift, request)
+
+
+def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
     """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
 
     Sums over pairs take any members together; harmonics those whose parameters are the same.
     """
-    found = np.stack([np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1)
-    kinds, kind_of = np.unique(found, axis=0, return_inverse=True)
+    parameters = np.stack(
+        [np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1
+    )
+    kinds, kind_of = np.unique(parameters, axis=0, return_inverse=True)
     groups: dict[Any, Any] = {}
     for kind in range(len(kinds)):
         members = np.flatnonzero(kind_of == kind)
         engine = build(drift.member(members[0]))
-        together = isinstance(engine, DirectSums | MeanDirection)
-        groups.setdefault(type(engine) if together else kind, []).append((members, engine))
+        key = type(engine) if engine.takes_any_members else kind
+        groups.setdefault(key, []).append((members, engine))
     engines = []
     for alike in groups.values():
         members = np.sort(np.concatenate([numbers for numbers, _ in alike]))
         engine = alike[0][1]
         if len(alike) > 1:
-            part = drift.member(members)
-            engine = type(engine)(*((part, asked.threads) if engine.name == "direct" else (part,)))
+            engine = type(engine)(drift.member(members), asked.threads)
         engines.append((members, engine))
     return engines[0][1] if len(engines) == 1 else MemberSums(engines)

@@ -11,24 +11,24 @@ transforms of ducc0 for scattered points.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from ..lowlevel.compilation import IN_ANY_ORDER, INNER, WITHIN, njit
 from ..models import ZonalDrift
 from .contract import ThreadPool
-from .harmonics import PART, HarmonicEngine, Transforms, parts_of
+from .harmonics import PART_SIZE, HarmonicEngine, PointTransforms, parts_of
 
-POWERS = 150  # up to this degree they are faster
-TOKEN, MODE = 8e-3, 0.14e-3  # microseconds of their sums: a token, and each mode of it
-BLOCK = 256
+HIGHEST_POWER = 150  # up to this degree they are faster
+TOKEN_COST, MODE_COST = 8e-3, 0.14e-3  # microseconds of their sums: a token, and each mode of it
+CIRCLE_BLOCK = 256
 
 
-class CircleTransforms(Transforms):
-    """By powers of z, above degree 150 by ducc0."""
+class CirclePointTransforms(PointTransforms):
+    """Transforms on the circle, by powers of z, above degree 150 by ducc0."""
 
-    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
         self.options = {
             "epsilon": accuracy,
@@ -37,56 +37,58 @@ class CircleTransforms(Transforms):
             "fft_order": False,
         }
 
-    def places(self, x):
-        return x if self.degree <= POWERS else np.arctan2(x[..., 1], x[..., 0])
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        return x if self.degree <= HIGHEST_POWER else np.arctan2(x[..., 1], x[..., 0])
 
-    def moments(self, places, masses):
-        parts = parts_of(places)
-        moments = np.empty((len(places), parts, self.degree + 1), dtype=complex)
-        if self.degree > POWERS:
-            self._scattered_moments(places, masses, moments)
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        parts = parts_of(coordinates)
+        moments = np.empty((len(coordinates), parts, self.degree + 1), dtype=complex)
+        if self.degree > HIGHEST_POWER:
+            self._scattered_moments(coordinates, masses, moments)
         else:
-            work = partial(_power_moments, places, masses, moments)
-            self.threads.share(work, len(places) * parts)
+            work = partial(_power_moments, coordinates, masses, moments)
+            self.threads.share(work, len(coordinates) * parts)
         return moments.sum(axis=1)
 
-    def _scattered_moments(self, angles, masses, moments):
+    def _scattered_moments(
+        self, angles: np.ndarray, masses: np.ndarray, moments: np.ndarray
+    ) -> None:
         from ducc0.nufft import nu2u
 
-        def work(r, part, tokens):
+        def work(r: int, part: int, tokens: slice) -> None:
             grid = np.empty(2 * self.degree + 1, dtype=complex)
-            points, places = masses[r, tokens].astype(complex), angles[r, tokens, None]
-            nu2u(points=points, coord=places, out=grid, forward=True, **self.options)
+            points, coordinates = masses[r, tokens].astype(complex), angles[r, tokens, None]
+            nu2u(points=points, coord=coordinates, out=grid, forward=True, **self.options)
             moments[r, part] = grid[self.degree :]
 
         self.each_part(angles, work)
 
-    def values(self, places, series):
+    def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
         twice = np.where(np.arange(self.degree + 1) == 0, 1, 2) * series
-        found = np.empty((*series.shape[:2], places.shape[1]))
-        if self.degree > POWERS:
-            self._scattered_values(places, twice, found)
+        values = np.empty((*series.shape[:2], coordinates.shape[1]))
+        if self.degree > HIGHEST_POWER:
+            self._scattered_values(coordinates, twice, values)
         else:
-            work = partial(_series_values, places, twice, found)
-            self.threads.share(work, len(places) * parts_of(places))
-        return found
+            work = partial(_series_values, coordinates, twice, values)
+            self.threads.share(work, len(coordinates) * parts_of(coordinates))
+        return values
 
-    def _scattered_values(self, angles, twice, found):
+    def _scattered_values(self, angles: np.ndarray, twice: np.ndarray, values: np.ndarray) -> None:
         from ducc0.nufft import u2nu
 
         K, count = self.degree, twice.shape[1]
 
-        def work(r, _part, tokens):
-            place = angles[r, tokens, None]
+        def work(r: int, _part: int, tokens: slice) -> None:
+            angle = angles[r, tokens, None]
             for first in range(0, count, 2):  # two real functions in one transform
                 grid = np.zeros(2 * K + 1, dtype=complex)
                 for factor, half in zip((1, 1j), twice[r, first : first + 2] / 2, strict=False):
                     grid[K:] += factor * half
                     grid[K::-1] += factor * half.conj()
-                both = u2nu(grid=grid, coord=place, forward=False, **self.options)
-                found[r, first, tokens] = both.real
+                both = u2nu(grid=grid, coord=angle, forward=False, **self.options)
+                values[r, first, tokens] = both.real
                 if first + 1 < count:
-                    found[r, first + 1, tokens] = both.imag
+                    values[r, first + 1, tokens] = both.imag
 
         self.each_part(angles, work)
 
@@ -96,11 +98,11 @@ class CircleModes(HarmonicEngine):
 
     name = "circle"
     dimension = 2
-    transforms_of = CircleTransforms
-    scattered: CircleTransforms
+    transforms_of = CirclePointTransforms
+    scattered: CirclePointTransforms
     transform = 50.0, 25e-3, 0.0
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
         super().__init__(drift, tolerance, threads)
         k = np.arange(self.degree + 1)
         self._slopes = 2j * k * self.attraction
@@ -108,31 +110,31 @@ class CircleModes(HarmonicEngine):
         if self.normaliser is not None:
             self._levels = np.where(k == 0, 1, 2) * self.normaliser
 
-    def cost(self, n):
-        if self.degree > POWERS:
+    def cost(self, n: int) -> float:
+        if self.degree > HIGHEST_POWER:
             return super().cost(n)
-        return n * (TOKEN + self.transforms * MODE * self.degree)
+        return n * (TOKEN_COST + self.transforms * MODE_COST * self.degree)
 
-    def undivided(self):
+    def undivided(self) -> Self:
         part = super().undivided()
         part._levels = None
         return part
 
-    def series_of(self, modes, multipliers):
+    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
         return multipliers * modes
 
-    def fields(self, x, places, modes):
-        velocity, levels = np.empty(x.shape), None
-        if self._levels is not None:
-            levels = np.empty(x.shape[:2])
-        if self.degree > POWERS:
-            self._scattered_fields(places, modes, velocity, levels)
+    def fields(
+        self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        velocity = np.empty(x.shape)
+        levels = None if self._levels is None else np.empty(x.shape[:2])
+        if self.degree > HIGHEST_POWER:
+            self._scattered_fields(coordinates, modes, velocity, levels)
             return velocity, levels
-        series, filled = np.empty((0, 0), dtype=complex), np.empty((0, 0))
-        if levels is not None:
-            series, filled = self._levels * modes, levels
+        series = np.empty((0, 0), dtype=complex) if levels is None else self._levels * modes
+        filled = np.empty((0, 0)) if levels is None else levels
         work = partial(_velocities, x, self._slopes * modes, series, velocity, filled)
-        self._threads.share(work, len(x) * parts_of(x))
+        self.threads.share(work, len(x) * parts_of(x))
         return velocity, levels
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
@@ -140,29 +142,31 @@ class CircleModes(HarmonicEngine):
 
         return CircleTangents(self, names)
 
-    def powers(self, modes):
+    def powers(self, modes: np.ndarray) -> np.ndarray:
         return np.where(np.arange(self.degree + 1) == 0, 1, 2) * np.abs(modes) ** 2
 
-    def _scattered_fields(self, angles, modes, velocity, levels):
+    def _scattered_fields(
+        self, angles: np.ndarray, modes: np.ndarray, velocity: np.ndarray, levels: np.ndarray | None
+    ) -> None:
         from ducc0.nufft import u2nu
 
         grids = self._grids(modes)
 
-        def work(r, _part, tokens):
-            place = angles[r, tokens]
+        def work(r: int, _part: int, tokens: slice) -> None:
+            angle = angles[r, tokens]
             values = u2nu(
-                grid=grids[r], coord=place[:, None], forward=False, **self.scattered.options
+                grid=grids[r], coord=angle[:, None], forward=False, **self.scattered.options
             )
             speed = values.real
             if levels is not None:
                 levels[r, tokens] = values.imag
                 speed = speed / values.imag
-            velocity[r, tokens, 0] = -speed * np.sin(place)
-            velocity[r, tokens, 1] = speed * np.cos(place)
+            velocity[r, tokens, 0] = -speed * np.sin(angle)
+            velocity[r, tokens, 1] = speed * np.cos(angle)
 
         self.scattered.each_part(angles, work)
 
-    def _grids(self, moments):
+    def _grids(self, moments: np.ndarray) -> np.ndarray:
         """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
         K = self.degree
         grids = np.zeros((len(moments), 2 * K + 1), dtype=complex)
@@ -178,19 +182,21 @@ class CircleModes(HarmonicEngine):
 
 
 @njit(cache=True, nogil=True)
-def _power_moments(x, masses, moments, first, last):
-    """Fill some of the moments (R, parts, K + 1): sum_j m_j z_j^-k over PART tokens each.
+def _power_moments(
+    x: np.ndarray, masses: np.ndarray, moments: np.ndarray, first: int, last: int
+) -> None:
+    """Fill some of the moments (R, parts, K + 1): sum_j m_j z_j^-k over the tokens of each part.
 
     Parts are numbered through all systems; `first`, ..., `last` - 1 are done.
     """
     parts = moments.shape[1]
-    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
-    re, im = np.empty(BLOCK), np.empty(BLOCK)
+    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    re, im = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
     for task in range(first, last):
         r, part = task // parts, task % parts
         total = moments[r, part]
         total[:] = 0
-        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, real, imaginary)
             im[:size] = 0.0
             for i in range(size):
@@ -199,33 +205,43 @@ def _power_moments(x, masses, moments, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _series_values(x, series, found, first, last):
+def _series_values(
+    x: np.ndarray, series: np.ndarray, values: np.ndarray, first: int, last: int
+) -> None:
     """Fill values (R, r, n) of some parts: Re sum_k series_rk z^k."""
     parts = parts_of(x)
-    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
-    im = np.empty(BLOCK)
+    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    im = np.empty(CIRCLE_BLOCK)
     for task in range(first, last):
         r, part = task // parts, task % parts
-        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, real, imaginary)
             for c in range(series.shape[1]):
-                values = found[r, c, begin : begin + size]
-                _real_parts(real[:size], imaginary[:size], series[r, c], values, im[:size])
+                block = values[r, c, begin : begin + size]
+                _real_parts(real[:size], imaginary[:size], series[r, c], block, im[:size])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _velocities(x, slopes, levels, velocity, level, first, last):
+def _velocities(
+    x: np.ndarray,
+    slopes: np.ndarray,
+    levels: np.ndarray,
+    velocity: np.ndarray,
+    level: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
     """Fill velocities (R, n, 2) and levels (R, n) of some parts.
 
     The level is Re sum levels_k z^k, or 1 if `levels` is empty, and the velocity that of
     `slopes` (R, K + 1) divided by it, along the tangent i z.
     """
     parts = parts_of(x)
-    real, imaginary = np.empty(BLOCK), np.empty(BLOCK)
-    im, speed = np.empty(BLOCK), np.empty(BLOCK)
+    real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
+    im, speed = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
     for task in range(first, last):
         r, part = task // parts, task % parts
-        for begin in range(part * PART, min(x.shape[1], (part + 1) * PART), BLOCK):
+        for begin in range(part * PART_SIZE, min(x.shape[1], (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _directions(x[r], begin, real, imaginary)
             _real_parts(real[:size], imaginary[:size], slopes[r], speed[:size], im[:size])
             if levels.size > 0:
@@ -239,9 +255,9 @@ def _velocities(x, slopes, levels, velocity, level, first, last):
 
 
 @njit(**INNER, error_model="numpy")
-def _directions(x, begin, real, imaginary):
-    """Write z of the tokens of one block, and say how many they are."""
-    size = min(BLOCK, len(x) - begin)
+def _directions(x: np.ndarray, begin: int, real: np.ndarray, imaginary: np.ndarray) -> int:
+    """Write z of the tokens of one block; return their number."""
+    size = min(CIRCLE_BLOCK, len(x) - begin)
     for i in range(size):
         a, b = x[begin + i, 0], x[begin + i, 1]
         inverse = 1.0 / np.sqrt(a * a + b * b)
@@ -250,7 +266,9 @@ def _directions(x, begin, real, imaginary):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_moments(real, imaginary, re, im, total):
+def _add_moments(
+    real: np.ndarray, imaginary: np.ndarray, re: np.ndarray, im: np.ndarray, total: np.ndarray
+) -> None:
     for k in range(total.size):
         cosines, sines = 0.0, 0.0
         for i in range(real.size):
@@ -264,7 +282,9 @@ def _add_moments(real, imaginary, re, im, total):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _real_parts(real, imaginary, series, re, im):
+def _real_parts(
+    real: np.ndarray, imaginary: np.ndarray, series: np.ndarray, re: np.ndarray, im: np.ndarray
+) -> None:
     """re = Re sum_k series_k z^k, by Horner's rule."""
     last = series[-1]
     for i in range(real.size):

@@ -12,17 +12,20 @@ from functools import partial
 import numpy as np
 
 from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
-from .circle import BLOCK, POWERS, CircleTransforms, _directions
-from .harmonics import PART, parts_of
+from .circle import CIRCLE_BLOCK, HIGHEST_POWER, CirclePointTransforms, _directions
+from .harmonics import PART_SIZE, parts_of
 from .mode_tangents import ModeTangents
 
-TOGETHER = 4  # powers of z that follow each other, in one loop
+POWERS_AT_ONCE = 4  # powers of z that follow each other, in one loop
 
 
 class CircleTangents(ModeTangents):
-    """On the circle, by powers of z up to degree 150, else with the transforms of the engine."""
+    """Tangents on the circle, by powers of z up to degree 150, else by transforms of the engine."""
 
-    def of_system(self, r, x, masses, dx, dm, known, modes):
+    def of_system(
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         attraction, normaliser, changes = self.multipliers(r)
         turn = 1j * np.arange(attraction.size)
         angles, weights = np.empty(dm.shape), np.empty((1 + len(dm), len(x)))
@@ -42,42 +45,44 @@ class CircleTangents(ModeTangents):
         if normaliser is not None:
             rows += [normaliser * modes, turn * normaliser * modes]
             rows += [normaliser * h + by[1] * modes for h, by in zip(moved, changes, strict=True)]
-        found = self._values(x, np.array(rows))
+        values = self._values(x, np.array(rows))
         v, dv = np.empty(x.shape), np.empty(dx.shape)
-        return v, dv, _quotients(x, angles, found, v, dv)
+        return v, dv, _quotients(x, angles, values, v, dv)
 
-    def _moments(self, x, weights):
+    def _moments(self, x: np.ndarray, weights: np.ndarray) -> list[np.ndarray] | np.ndarray:
         """sum_j weights_j z_j^-k, (k, degree + 1), of weights (k, n)."""
-        transforms: CircleTransforms = self._engine.scattered
+        transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
-        if degree > POWERS:
-            places = transforms.places(x[None])
-            return [transforms.moments(places, by[None])[0] for by in weights]
-        found = np.zeros((parts_of(x[None]), len(weights), _padded(degree)), dtype=complex)
-        transforms.threads.share(partial(_moments_together, x, weights, found), len(found))
-        return found.sum(axis=0)[:, : degree + 1]
+        if degree > HIGHEST_POWER:
+            coordinates = transforms.coordinates(x[None])
+            return [transforms.moments(coordinates, by[None])[0] for by in weights]
+        moments = np.zeros((parts_of(x[None]), len(weights), _padded(degree)), dtype=complex)
+        transforms.threads.share(partial(_moments_together, x, weights, moments), len(moments))
+        return moments.sum(axis=0)[:, : degree + 1]
 
-    def _values(self, x, series):
+    def _values(self, x: np.ndarray, series: np.ndarray) -> np.ndarray:
         """Re sum_k c_k z^k, k from -degree, of series (rows, degree + 1): (rows, n)."""
-        transforms: CircleTransforms = self._engine.scattered
+        transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
-        if degree > POWERS:
-            return transforms.values(transforms.places(x[None]), series[None])[0]
+        if degree > HIGHEST_POWER:
+            return transforms.values(transforms.coordinates(x[None]), series[None])[0]
         twice = np.zeros((len(series), _padded(degree)), dtype=complex)
         twice[:, : degree + 1] = np.where(np.arange(degree + 1) == 0, 1, 2) * series
-        found = np.zeros((len(series), len(x)))
-        work = partial(_values_together, x, twice.real.copy(), twice.imag.copy(), found)
+        values = np.zeros((len(series), len(x)))
+        work = partial(_values_together, x, twice.real.copy(), twice.imag.copy(), values)
         transforms.threads.share(work, parts_of(x[None]))
-        return found
+        return values
 
 
 def _padded(degree: int) -> int:
-    """How many terms series have, with zeros for what is missing of TOGETHER."""
-    return -(-(degree + 1) // TOGETHER) * TOGETHER
+    """The number of terms of a series, a multiple of POWERS_AT_ONCE: zeros are added."""
+    return -(-(degree + 1) // POWERS_AT_ONCE) * POWERS_AT_ONCE
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turn(x, dx, masses, angles, weights):
+def _turn(
+    x: np.ndarray, dx: np.ndarray, masses: np.ndarray, angles: np.ndarray, weights: np.ndarray
+) -> None:
     """Fill the changes of angles (p, n), and weights (1 + p, n): masses, and these times both."""
     weights[0] = masses
     for a in range(len(dx)):
@@ -88,28 +93,30 @@ def _turn(x, dx, masses, angles, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _quotients(x, angles, found, v, dv):
+def _quotients(
+    x: np.ndarray, angles: np.ndarray, values: np.ndarray, v: np.ndarray, dv: np.ndarray
+) -> float:
     """Velocities (n, 2) and their changes (p, n, 2), and the least level, infinite where Z = 1.
 
-    Found are, (rows, n), of the numerator the slope, its derivative and its changes; and of the
-    level likewise, unless Z = 1.
+    The rows of `values` (rows, n) are the slope of the numerator, its derivative and its changes;
+    then the level, its derivative and its changes, unless Z = 1.
     """
     count, least = len(angles), np.inf
-    leveled = len(found) > 2 + count
+    leveled = len(values) > 2 + count
     for i in range(len(x)):
         inverse = 1.0 / np.sqrt(x[i, 0] * x[i, 0] + x[i, 1] * x[i, 1])
         cosine, sine = x[i, 0] * inverse, x[i, 1] * inverse
-        speed, level, tilt = found[0, i], 1.0, 0.0
+        speed, level, tilt = values[0, i], 1.0, 0.0
         if leveled:
-            level, tilt = found[2 + count, i], found[3 + count, i]
+            level, tilt = values[2 + count, i], values[3 + count, i]
             speed /= level
             least = min(least, level)
         v[i, 0], v[i, 1] = -speed * sine, speed * cosine
         for a in range(count):
             angle = angles[a, i]
-            change = found[2 + a, i] + found[1, i] * angle
+            change = values[2 + a, i] + values[1, i] * angle
             if leveled:
-                by_level = found[4 + count + a, i] + tilt * angle
+                by_level = values[4 + count + a, i] + tilt * angle
                 change = (change - speed * by_level) / level
             dv[a, i, 0] = -change * sine - speed * angle * cosine
             dv[a, i, 1] = change * cosine - speed * angle * sine
@@ -120,39 +127,48 @@ def _quotients(x, angles, found, v, dv):
 
 
 @njit(cache=True, nogil=True)
-def _moments_together(x, weights, moments, first, last):
+def _moments_together(
+    x: np.ndarray, weights: np.ndarray, moments: np.ndarray, first: int, last: int
+) -> None:
     """Add to moments (parts, k, terms) of some parts: sum_j weights_j z_j^-k."""
-    powers = np.empty((2 * TOGETHER + 2, BLOCK))
+    powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
-        for begin in range(part * PART, min(len(x), (part + 1) * PART), BLOCK):
+        for begin in range(part * PART_SIZE, min(len(x), (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _first_powers(x, begin, powers)
-            for k in range(0, moments.shape[2], TOGETHER):
+            for k in range(0, moments.shape[2], POWERS_AT_ONCE):
                 for c in range(len(weights)):
                     _add_products(powers, weights[c, begin : begin + size], moments[part, c], k)
                 _next_powers(powers, size)
 
 
 @njit(cache=True, nogil=True)
-def _values_together(x, real, imaginary, found, first, last):
+def _values_together(
+    x: np.ndarray,
+    real: np.ndarray,
+    imaginary: np.ndarray,
+    values: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
     """Add to values (rows, n) of some parts: Re sum_k (real + i imaginary)_k z^k."""
-    powers = np.empty((2 * TOGETHER + 2, BLOCK))
+    powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
-        for begin in range(part * PART, min(len(x), (part + 1) * PART), BLOCK):
+        for begin in range(part * PART_SIZE, min(len(x), (part + 1) * PART_SIZE), CIRCLE_BLOCK):
             size = _first_powers(x, begin, powers)
-            for k in range(0, real.shape[1], TOGETHER):
+            for k in range(0, real.shape[1], POWERS_AT_ONCE):
                 for c in range(len(real)):
-                    values = found[c, begin : begin + size]
-                    _add_terms(powers, real[c], imaginary[c], k, values)
+                    block = values[c, begin : begin + size]
+                    _add_terms(powers, real[c], imaginary[c], k, block)
                 _next_powers(powers, size)
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _first_powers(x, begin, powers):
+def _first_powers(x: np.ndarray, begin: int, powers: np.ndarray) -> int:
     """Write 1, z, z^2, z^3 and z^4, as pairs of rows, of one block; how many tokens it has."""
     size = _directions(x, begin, powers[2], powers[3])
     powers[0, :size], powers[1, :size] = 1.0, 0.0
     cosine, sine = powers[2, :size], powers[3, :size]
-    for j in range(2, TOGETHER + 1):
+    for j in range(2, POWERS_AT_ONCE + 1):
         a, b = powers[2 * j - 2, :size], powers[2 * j - 1, :size]
         re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
         for i in range(size):
@@ -161,17 +177,17 @@ def _first_powers(x, begin, powers):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _next_powers(powers, size):
+def _next_powers(powers: np.ndarray, size: int) -> None:
     """Multiply all powers but z^4 by it."""
-    turn, rise = powers[2 * TOGETHER, :size], powers[2 * TOGETHER + 1, :size]
-    for j in range(TOGETHER):
+    turn, rise = powers[2 * POWERS_AT_ONCE, :size], powers[2 * POWERS_AT_ONCE + 1, :size]
+    for j in range(POWERS_AT_ONCE):
         re, im = powers[2 * j, :size], powers[2 * j + 1, :size]
         for i in range(size):
             re[i], im[i] = re[i] * turn[i] - im[i] * rise[i], re[i] * rise[i] + im[i] * turn[i]
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_products(powers, weights, total, k):
+def _add_products(powers: np.ndarray, weights: np.ndarray, total: np.ndarray, k: int) -> None:
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     re0, re1, re2, re3, im0, im1, im2, im3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -192,12 +208,14 @@ def _add_products(powers, weights, total, k):
 
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
-def _add_terms(powers, real, imaginary, k, found):
+def _add_terms(
+    powers: np.ndarray, real: np.ndarray, imaginary: np.ndarray, k: int, values: np.ndarray
+) -> None:
     a, b, c, d = powers[0], powers[2], powers[4], powers[6]
     e, f, g, h = powers[1], powers[3], powers[5], powers[7]
     a0, a1, a2, a3 = real[k], real[k + 1], real[k + 2], real[k + 3]
     b0, b1, b2, b3 = imaginary[k], imaginary[k + 1], imaginary[k + 2], imaginary[k + 3]
-    for i in range(found.size):
-        found[i] += (a0 * a[i] - b0 * e[i] + a1 * b[i] - b1 * f[i]) + (
+    for i in range(values.size):
+        values[i] += (a0 * a[i] - b0 * e[i] + a1 * b[i] - b1 * f[i]) + (
             a2 * c[i] - b2 * g[i] + a3 * d[i] - b3 * h[i]
         )

@@ -9,28 +9,30 @@ import numpy as np
 from ..core.dual import Dual, changes_of, value_of
 from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
+from .contract import Engine
 
 
-class PointValues:
+class PointValues(Engine):
     """f(x_i) of a drift that is a function of points, for tokens (R, n, d).
 
     Parameters
     ----------
     drift : Pointwise
         Its parameters are numbers, or one for each replica.
-    threads : int
-        Which are not used: f is called once with all tokens, or once for each member.
+
+    Notes
+    -----
+    f is called once with all tokens, or once for each member, in one thread.
     """
 
     name = "points"
     tangential = False
 
-    def __init__(self, drift: Pointwise, threads: int = 1):
+    def __init__(self, drift: Pointwise) -> None:
         self.drift = drift
         self._members = [drift.member(r) for r in range(*drift.shape)] if drift.shape else []
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
         part = copy(self)
         part._members = [self._members[r] for r in members] if self._members else []
         return part
@@ -42,16 +44,11 @@ class PointValues:
         return np.stack([f.at(t).values(one) for f, one in zip(self._members, x, strict=True)])
 
     def with_tangents(self, names: Sequence[str | None]) -> "PointTangents":
-        """What gives f and its derivatives."""
         return PointTangents(self, names)
 
-    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """nan (R,): the tokens do not interact."""
-        return self.drift.interaction_energy(x, masses)
 
-
-class CombinedSums:
-    """What the parts of a sum of drifts give, added up with their factors.
+class CombinedSums(Engine):
+    """Sums of the parts of a sum of drifts, added up with their factors.
 
     Parameters
     ----------
@@ -67,14 +64,13 @@ class CombinedSums:
         Whether all parts are engines of zonal drifts: see `Engine`.
     """
 
-    def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool):
+    def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
         self._engines, self._whole = engines, whole
         self._factors = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
         self.tangential = all(engine.tangential for engine in engines)
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
         part = copy(self)
         part._engines = [engine.of_members(members) for engine in self._engines]
         part._factors = [c[members] if len(c) > 1 else c for c in self._factors]
@@ -103,7 +99,7 @@ class CombinedSums:
         return self._total(lambda engine: engine.energy(x, masses)[..., None, None])[..., 0, 0]
 
     def with_tangents(self, names: Sequence[str | None]) -> "CombinedTangents":
-        """What gives the sums and their derivatives, by parameters and factors of the parts."""
+        """The sums and their derivatives, by parameters and factors of the parts."""
         found = []
         for k, engine in enumerate(self._engines):
             own = f"drifts[{k}]."
@@ -122,7 +118,7 @@ class PointTangents:
 
     tangential = False
 
-    def __init__(self, values: PointValues, names: Sequence[str | None]):
+    def __init__(self, values: PointValues, names: Sequence[str | None]) -> None:
         self._values, self._names, self._drift = values, names, values.drift
 
     def attention(
@@ -150,7 +146,7 @@ class PointTangents:
 
 
 class CombinedTangents:
-    """What the parts of a sum of drifts give and how it changes, added up with their factors.
+    """Sums and changes of the parts of a sum of drifts, added up with their factors.
 
     Parameters
     ----------
@@ -163,7 +159,7 @@ class CombinedTangents:
         As for `CombinedSums`.
     """
 
-    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool):
+    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool) -> None:
         self._factors, self._by_factors, self._parts = factors, by_factors, parts
         self._whole = whole
         self.tangential = all(part.tangential for part in parts)
@@ -201,7 +197,7 @@ class CombinedTangents:
         return np.asarray(total), np.asarray(changed)
 
 
-class MemberSums:
+class MemberSums(Engine):
     """Engines for groups of the members of an ensemble, each group with its own.
 
     Parameters
@@ -215,20 +211,19 @@ class MemberSums:
         Whether all are engines of zonal drifts: see `Engine`.
     """
 
-    def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]):
+    def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]) -> None:
         self._groups = groups
         self.name = " + ".join(dict.fromkeys(engine.name for _, engine in groups))
         self.tangential = all(engine.tangential for _, engine in groups)
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
-        found = []
+        groups = []
         for numbers, engine in self._groups:
-            places = np.flatnonzero(np.isin(members, numbers))
-            if places.size:
-                own = np.searchsorted(numbers, members[places])
-                found.append((places, engine.of_members(own)))
-        return type(self)(found)
+            positions = np.flatnonzero(np.isin(members, numbers))
+            if positions.size:
+                inside = np.searchsorted(numbers, members[positions])
+                groups.append((positions, engine.of_members(inside)))
+        return type(self)(groups)
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d), where all groups are tangential."""
@@ -239,7 +234,6 @@ class MemberSums:
         return self._each(x, lambda engine, of: engine.attention(t, x[of], masses[of]))
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """The potentials (R, n)."""
         return self._each(masses, lambda engine, of: engine.potential(x[of], masses[of], t))
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -247,7 +241,7 @@ class MemberSums:
         return self._each(masses[:, 0], lambda engine, of: engine.energy(x[of], masses[of]))
 
     def _each(self, like: np.ndarray, of: Callable[[Any, np.ndarray], np.ndarray]) -> np.ndarray:
-        found = np.empty(like.shape)
+        result = np.empty(like.shape)
         for members, engine in self._groups:
-            found[members] = of(engine, members)
-        return found
+            result[members] = of(engine, members)
+        return result

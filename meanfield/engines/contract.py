@@ -12,43 +12,86 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 
 
 class Engine(ABC):
+    """Sums over the tokens of R independent systems of n tokens each, under one drift.
+
+    Where it is `tangential` it has velocities on the sphere, else the `attention` of tokens.
+    Arrays are C-contiguous, of float64.
+
+    Attributes
+    ----------
+    name : str
+        How the sums are computed: "direct", "circle", "sphere", "mean", ....
+    tangential : bool
+        True for the engines of zonal drifts.
+    takes_any_members : bool
+        True if members of an ensemble are summed together, whatever their parameters are.
+    """
+
+    name: str
+    tangential: bool = True
+    takes_any_members: ClassVar[bool] = False
+    drift: Any
+
+    @abstractmethod
+    def of_members(self, members: np.ndarray) -> Self:
+        """The engine of some of the systems, given by their numbers (R',)."""
+
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Velocities (R, n, d) of tokens x (R, n, d) with masses (R, n), >= 0, of sum 1."""
+        raise NotImplementedError(f"{self.name} sums are no velocities; use attention.")
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The whole output of attention (R, n, d) at time t."""
+        raise NotImplementedError(f"{self.name} sums are velocities, not all of the output.")
+
+    def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """The interaction energies (R,); nan for drifts that increase none."""
+        return self.drift.interaction_energy(x, masses)
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """The potentials (R, n) whose gradients are the velocities; MeanfieldError without."""
+        return self.drift.interaction_potential(x, masses, t)
+
+    def with_tangents(self, names: Sequence[str | None]) -> Any:
+        """Sums and their derivatives along tangents; MeanfieldError where these are not known.
+
+        A tangent has the name of the parameter of the drift that changes along it, or None.
+        """
+        raise MeanfieldError(f"Derivatives of {self.name} sums are not known. Leave tangents out.")
+
+
+class ZonalEngine(Engine):
     """Velocities of interacting tokens under a zonal drift,
 
         v_i = P_i sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij),    t_ij = <x_i, x_j>
 
-    of R independent systems of n tokens each. Only the directions x_i / |x_i| count: between the
-    stages of a Runge-Kutta step tokens may leave the sphere a little. Velocities are tangent at
-    the directions. Arrays are C-contiguous, of float64.
+    Only the directions x_i / |x_i| count: between the stages of a Runge-Kutta step tokens may leave
+    the sphere a little. Velocities are tangent at the directions.
 
     Parameters
     ----------
     drift : ZonalDrift
         Its parameters are numbers, or have shape (R,).
+    threads : int
+        The results are the same, bit for bit, for every number of threads.
 
     Attributes
     ----------
-    name : str
-        How the sums are computed: "direct", "circle", "sphere", "mean".
-    tangential : bool
-        Whether they are velocities on the sphere, as here, rather than the `attention` of drifts
-        that are not zonal.
     beside : ndarray or None
-        What the last velocities were computed from, where their tangents may be, too.
+        Intermediate results of the last velocities, where their tangents may use them.
     """
 
-    name: ClassVar[str]
-    tangential: ClassVar[bool] = True
     beside: np.ndarray | None = None
 
-    def __init__(self, drift: ZonalDrift):
-        self.drift = drift
+    def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
+        self.drift, self.threads = drift, ThreadPool(threads)
 
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
         if not self.drift.shape:
             return self
         part = copy(self)
@@ -56,8 +99,7 @@ class Engine(ABC):
         return part
 
     @abstractmethod
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Velocities (R, n, d) of tokens x (R, n, d) with masses (R, n), >= 0, of sum 1."""
+    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray: ...
 
     @abstractmethod
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
@@ -67,13 +109,10 @@ class Engine(ABC):
         """
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """What gives the velocities and their derivatives, see `DirectTangents`: from all pairs.
-
-        A tangent has the name of the parameter of the drift that changes along it, or None.
-        """
+        """Sums over all pairs: see `DirectTangents`."""
         from .direct_tangents import DirectTangents
 
-        return DirectTangents(self.drift, names)
+        return DirectTangents(self.drift, names, self.threads.threads)
 
 
 class ThreadPool:
@@ -83,7 +122,7 @@ class ThreadPool:
     tasks write to different places.
     """
 
-    def __init__(self, threads: int = 1):
+    def __init__(self, threads: int = 1) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
@@ -101,4 +140,4 @@ class ThreadPool:
             done.result()
 
 
-ALONE = ThreadPool(1)
+SINGLE_THREAD = ThreadPool(1)

@@ -16,10 +16,10 @@ from ..spaces.validity import NEGATIVE_SHARE
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
 LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
-BIASED = 14.0  # range of a bias beyond which sums would lose more than six digits
-MEMORY = 8  # of Anderson's acceleration
-STEP = 0.02  # of differences of order 10 in beta, in units of it, or of 1
-DIFFERENCED = 1e-12  # to which derivatives of weights are resolved: differences have rounding
+LARGEST_BIAS_RANGE = 14.0  # range of a bias beyond which sums would lose more than six digits
+ANDERSON_MEMORY = 8  # of Anderson's acceleration
+BETA_STEP = 0.02  # of differences of order 10 in beta, in units of it, or of 1
+RESOLVED_DIFFERENCE = 1e-12  # of derivatives of weights, which have the rounding of differences
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class GridDensity:
 
     @property
     def masses(self) -> np.ndarray:
-        """Those of the points as tokens, (N,)."""
+        """Masses of the points as tokens, (N,)."""
         return self.space.weights * self.values
 
     def mean(self, values: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ class DensityHead:
             bias = quadratic(self.form, self.density.space.points)
         if bias is None:
             return 1.0
-        if np.ptp(bias) > BIASED:
+        if np.ptp(bias) > LARGEST_BIAS_RANGE:
             raise NotSmooth
         return np.exp(bias - bias.max())
 
@@ -108,7 +108,7 @@ class DensityHead:
         return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
 
     def exponential(self, *, normalised: bool) -> Any:
-        """With k = e^logits; with a bias it has to be normalised."""
+        """The answer with k = e^logits; with a bias it has to be normalised."""
         if self.form is not None and normalised:
             key = "gaussian", self.A, self.form
             build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
@@ -151,8 +151,8 @@ class DensityHead:
         if level is None:
             return pulled
         if least is not None:
-            found = self.density.mass_below(level, least)
-            self.kernels.bounded = max(self.kernels.bounded, found)
+            mass = self.density.mass_below(level, least)
+            self.kernels.bounded = max(self.kernels.bounded, mass)
             level = np.maximum(level, least)
         return pulled / level[:, None]
 
@@ -160,8 +160,8 @@ class DensityHead:
         """The head with logits -beta |Qx - Ky|^2, up to a constant of each x."""
         return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> np.ndarray:
-        """With k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
+        """The answer with k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
         weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
         build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
@@ -197,7 +197,7 @@ class DensityHead:
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
-        """With k = logits, not normalised."""
+        """The answer with k = logits, not normalised."""
         points = self.density.space.points
         second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
         return self.answer(second @ (points @ self.A.T).T)
@@ -243,26 +243,26 @@ class Quotient:
 
     @cached_property
     def level(self) -> np.ndarray | float:
-        """What the numerator of the first function is divided by, (N,)."""
+        """The denominator of the first function, or its bound, (N,)."""
         return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
 
     @cached_property
     def velocity(self) -> np.ndarray:
-        """That of the first function, (d - 1, N)."""
+        """The velocity of the first function, (d - 1, N)."""
         return self.above[:, 0] / self.level
 
     @cached_property
     def moving(self) -> np.ndarray | None:
-        """The points where the denominator is the one it is; None where there is none."""
+        """A mask of the points whose denominator is above its bound; None where it is 1."""
         return None if self.below is None else self.below[0] > self.least
 
     @property
     def changes(self) -> np.ndarray:
-        """How the velocity of the first function changes along the others, (d - 1, r - 1, N)."""
+        """Changes of the velocity of the first function along the others, (d - 1, r - 1, N)."""
         return self._change(self.above[:, 1:], None if self.below is None else self.below[1:])
 
     def change_by(self, name: str) -> np.ndarray:
-        """How the velocity of the first function changes with a parameter, (d - 1, N)."""
+        """The derivative of the velocity of the first function by a parameter, (d - 1, N)."""
         above, below = self.by[name]
         return self._change(above[:, :1], None if below is None else below[:1])[:, 0]
 
@@ -273,7 +273,7 @@ class Quotient:
         return (above - self.velocity[:, None] * moves) / self.level
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Of F (d - 1, N) on changes of the velocity: those on numerator and denominator."""
+        """Pull F (d - 1, N), a form on changes of velocities, back to numerator and denominator."""
         F = F / self.level
         if self.moving is None:
             return F, None
@@ -305,34 +305,34 @@ class QuotientHead(DensityHead):
         return np.stack([np.einsum("na,arn->rn", e @ self.V, pulls) for e in frame])
 
     def by_distance(self) -> "QuotientHead":
-        found: Any = super().by_distance()
-        return replace(found, dA=2 * self.K.T @ self.Q, dform=-self.K.T @ self.K)
+        head: Any = super().by_distance()
+        return replace(head, dA=2 * self.K.T @ self.Q, dform=-self.K.T @ self.K)
 
     def summed(self, kernel: Kernel, **options: Any) -> Any:
         factor = options.pop("factor", 1.0)
         moments = factor * self.density.moments
         parts = kernel.parts(moments.reshape(-1, moments.shape[-1]))
         sums = kernel.of_parts(parts).reshape(moments.shape)
-        found = self._answered(sums, **options)
+        quotient = self._answered(sums, **options)
         changes = None
         if self.rows:
             parts = parts.reshape(*moments.shape[:2], -1)
-            given = (each[:, : self.rows] for each in (moments, parts, sums))
-            changes = self._by_beta(kernel, *given)
-        return self._complete(found, kernel, factor, options, changes)
+            first = (each[:, : self.rows] for each in (moments, parts, sums))
+            changes = self._by_beta(kernel, *first)
+        return self._complete(quotient, kernel, factor, options, changes)
 
-    def weighted(self, kernel: Callable, *, normalised: bool) -> Any:
-        found = replace(self, rows=0)._weighted(kernel, normalised)
+    def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
+        quotient = replace(self, rows=0)._weighted(kernel, normalised)
         if not self.rows:
-            return found
+            return quotient
         key = "weights by beta", self.Q, self.K, self.beta
         of = self._by_beta_of(kernel)
-        build = lambda: self.kernels.smooth(self.A, of, DIFFERENCED)  # noqa: E731
+        build = lambda: self.kernels.smooth(self.A, of, RESOLVED_DIFFERENCE)  # noqa: E731
         change = _smooth(self.kernels.remembered(key, build))
         changes = self._sums(change, self.density.moments[:, : self.rows])
-        return replace(found, by={"beta": self._slope(changes, normalised)})
+        return replace(quotient, by={"beta": self._slope(changes, normalised)})
 
-    def _by_beta_of(self, kernel: Callable) -> Callable:
+    def _by_beta_of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """dk/dbeta of points (n, d) and (m, d): weights of a `Dual` beta, or by differences."""
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -347,27 +347,27 @@ class QuotientHead(DensityHead):
             return self._differenced(kernel)
         return change
 
-    def _differenced(self, kernel: Callable) -> Callable:
-        """The same by differences of weights."""
-        step = STEP * (min(1.0, abs(float(self.beta))) or 1.0)
+    def _differenced(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """dk/dbeta of points by differences of weights."""
+        step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
         near = [
             (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
             for j, w in zip(NODES, WEIGHTS, strict=True)
         ]
         return lambda x, y: sum(w * weights(x, y) for w, weights in near)
 
-    def _weighted(self, kernel: Callable, normalised: bool) -> Any:
+    def _weighted(self, kernel: Callable[..., Any], normalised: bool) -> Any:
         return DensityHead.weighted(self, kernel, normalised=normalised)
 
     def linear(self) -> Any:
         space = self.density.space
-        found, changes = super().linear(), None
+        quotient, changes = super().linear(), None
         if self.rows:
             first = self.density.moments[:-1, : self.rows]
             changes = self._sums(LinearKernel(space, self._slope_of_A), first)
             changes = np.concatenate([changes, changes[:1]])  # the last one is not divided by
         kernel = LinearKernel(space, self.A)
-        return self._complete(found, kernel, 1.0, {"normalised": False}, changes)
+        return self._complete(quotient, kernel, 1.0, {"normalised": False}, changes)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> DensityHead:
         raise NotSmooth  # u and w depend on the density
@@ -391,21 +391,21 @@ class QuotientHead(DensityHead):
         products = self._sums(kernel, np.stack([x[:, a] * moments[b] for a, b in pairs]))
         second = np.empty((d, *sums[:-1].shape))
         second[-1, -1] = sums[-1]
-        for (a, b), found in zip(pairs, products, strict=True):
-            second[a, b] = second[b, a] = found
+        for (a, b), changes in zip(pairs, products, strict=True):
+            second[a, b] = second[b, a] = changes
             if a == b:
-                second[-1, -1] -= found
-        found = np.empty_like(sums)
-        found[:-1] = np.einsum("an,abrn->brn", slopes, second)
-        found[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
+                second[-1, -1] -= changes
+        changes = np.empty_like(sums)
+        changes[:-1] = np.einsum("an,abrn->brn", slopes, second)
+        changes[-1] = np.einsum("an,arn->rn", slopes, sums[:-1])
         if self.dform is not None:
             same = np.trace(self.dform) / d  # <y, y> = 1
             rest = self.dform - same * np.eye(d)
-            found += same * sums
+            changes += same * sums
             if rest.any():
-                found[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
-                found[-1] += np.einsum("ab,abrn->rn", rest, second)
-        return found
+                changes[:-1] += self._sums(kernel, quadratic(rest, x) * moments[:-1])
+                changes[-1] += np.einsum("ab,abrn->rn", rest, second)
+        return changes
 
     def _slope_of_kernel(self, kernel: Kernel) -> Kernel | None:
         key = "slope", self.A, self._slope_of_A
@@ -416,13 +416,13 @@ class QuotientHead(DensityHead):
         return Slope(self._along(pulls), changes[-1] if normalised else None)
 
     def _complete(
-        self, found: Quotient, kernel: Kernel, factor: Any, options: dict, changes: Any
+        self, quotient: Quotient, kernel: Kernel, factor: Any, options: dict[str, Any], changes: Any
     ) -> Quotient:
         """A quotient with its transpose, and its derivative by beta where changes are given."""
         normalised, scale = options["normalised"], options.get("scale")
         back = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
         by = {} if changes is None else {"beta": self._slope(changes, normalised, scale)}
-        return replace(found, by=by, transposed=back)
+        return replace(quotient, by=by, transposed=back)
 
     def _transposed(self, kernel: Kernel, factor: Any, scale: Any, F: np.ndarray, s: Any) -> Any:
         space = self.density.space
@@ -434,7 +434,7 @@ class QuotientHead(DensityHead):
 
 
 def _fixed_point(
-    f: Callable, x: np.ndarray, tolerance: float, most: int, amount: float = 1
+    f: Callable[..., Any], x: np.ndarray, tolerance: float, most: int, amount: float = 1
 ) -> np.ndarray:
     """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
     changes: list[np.ndarray] = []
@@ -445,7 +445,7 @@ def _fixed_point(
         error = np.abs(np.expm1(amount * change)).max()
         if error <= tolerance:
             return x
-        changes, values = [*changes[-MEMORY:], change], [*values[-MEMORY:], value]
+        changes, values = [*changes[-ANDERSON_MEMORY:], change], [*values[-ANDERSON_MEMORY:], value]
         x = value
         if len(changes) > 1 and error < 1:
             steps = np.diff(changes, axis=0).T

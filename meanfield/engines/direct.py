@@ -1,12 +1,7 @@
 """Sums over all pairs of tokens; where the kernel is constant they are a mean.
 
-Systems and sums are arrays of columns, as in `exponential_pairs`. Kernels that are not summed there
-are evaluated on blocks of Gram matrices, where
-
-    D_i = sum_{j != i} m_j w_ij u_j - u_i sum_{j != i} m_j w_ij
-
-so that a token does not pull itself. The rounding of tokens at the same place, 1e-16 of their
-weight, hides forces that are smaller still.
+Systems and sums are arrays of columns, as in `pairs`. Kernels that are not summed there are
+evaluated on blocks of Gram matrices, see `gram_pairs`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,31 +15,21 @@ from ..core.cached import cached_property
 from ..core.checks import as_given
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
-from ..lowlevel.simd import exponential
 from ..models import ZonalDrift
-from .contract import ALONE, Engine, ThreadPool
-from .exponential_pairs import (
-    BLOCK,
-    block_pair,
-    columns_of,
-    more_than_three,
-    pairs_in_blocks,
-    pairs_of_blocks,
-    rounds_of,
-    single_sums,
-    sums_of,
-)
+from .contract import SINGLE_THREAD, ThreadPool, ZonalEngine
+from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
+from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
 FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
-SMALL = 1000  # tokens of a system that no threads share: the last bits depend on it
+SMALL_SYSTEM = 1000  # tokens of a system that no threads share: the last bits depend on it
 FEW_PAIRS = 10**6  # they take less time than to wake other threads
 LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
-ENTRIES = 1 << 15  # inner products of a block of whole rows
-PAIR, FUNCTION = 0.5e-3, 20e-3  # microseconds of a pair, with an exponential kernel or another
+ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
+PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds of an exponential, of another kernel
 MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
 
 
-class DirectSums(Engine):
+class DirectSums(ZonalEngine):
     """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
     Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
@@ -69,12 +54,13 @@ class DirectSums(Engine):
     """
 
     name = "direct"
+    takes_any_members = True
 
-    def __init__(self, drift: ZonalDrift, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, threads: int = 1) -> None:
         if not isinstance(drift, ZonalDrift):
             raise TypeError(f"drift must be a ZonalDrift, as USA(beta); got {as_given(drift)}.")
-        super().__init__(drift)
-        self._threads = ThreadPool(threads)
+        super().__init__(drift, threads)
+        self._workspace = Workspace()
         if drift.exponent is None:
             self._members[0].slope(np.zeros(1))  # refuses potentials that have none
 
@@ -93,7 +79,7 @@ class DirectSums(Engine):
     @staticmethod
     def cost_of(drift: ZonalDrift, n: int) -> float:
         """About the microseconds that velocities of n tokens take, see `contract`."""
-        return (FUNCTION if drift.exponent is None else PAIR) * n**2
+        return (FUNCTION_COST if drift.exponent is None else PAIR_COST) * n**2
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         columns, d = columns_of(x, masses), x.shape[2]
@@ -133,21 +119,16 @@ class DirectSums(Engine):
         columns = columns_of(x[None], masses[None])
         drift = self._members[replica % len(self._members)]
         if drift.exponent is None:
-            pulls = self._row_pulls(columns[0], drift, tokens, self._threads)
+            pulls = self._row_pulls(columns[0], drift, tokens, self.threads)
         else:
             pulls = self._single_sums(columns[0], float(drift.exponent), tokens)
             pulls /= pulls[-1]
         return projected(columns[:, :, tokens], pulls[None], x.shape[1])[0]
 
-    def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .direct_tangents import DirectTangents
-
-        return DirectTangents(self.drift, names, self._threads.threads)
-
     def _beta(self, replicas: int) -> np.ndarray:
         return np.full(replicas, self.drift.exponent, dtype=float)
 
-    def _pulls(self, columns, d):
+    def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
         """sum_j m_j W'(t_ij) (u_j - u_i) and sum_j m_j W'(t_ij), over sum_j m_j Z(t_ij)."""
         if self.drift.exponent is None:
             if not self.drift.normalised:
@@ -162,47 +143,52 @@ class DirectSums(Engine):
             return np.divide(sums, sums[:, -1:], out=sums)
         return np.multiply(sums, np.exp(np.abs(beta))[:, None, None], out=sums)
 
-    def _exponential_sums(self, columns, beta, d):
+    def _exponential_sums(self, columns: np.ndarray, beta: np.ndarray, d: int) -> np.ndarray:
         if d > FEW_DIMENSIONS and columns.shape[2] > FEW_TOKENS:
-            kernels = [exponential_kernel(b) for b in beta]
+            kernels = [partial(exponentials, b) for b in beta]
             return self._gram_sums(columns, kernels, np.exp(beta - np.abs(beta)))
-        sums, threads = np.zeros_like(columns), self._threads_for(columns)
-        more = more_than_three(columns)
-        if columns.shape[2] <= SMALL:
-            threads.share(partial(sums_of, columns, beta, sums, more), len(columns))
-            return sums
-        blocks = -(-columns.shape[2] // BLOCK)
-        for system in zip(columns, beta, sums, strict=True):
-            threads.share(partial(pairs_in_blocks, *system, more), blocks)
-            for turn in range(rounds_of(blocks)):
-                threads.share(partial(pairs_of_blocks, *system, turn, more), (blocks + 1) // 2)
-        return sums
+        sums, threads = np.zeros_like(columns)[:, None], self._threads_for(columns)
+        if columns.shape[2] <= SMALL_SYSTEM:
+            work = partial(sums_of, columns, beta, sums, more_than_three(columns))
+            threads.share(work, len(columns))
+        else:
+            for r, one in enumerate(columns):
+                add_pairs(one, None, beta[r], None, sums[r], threads)
+        return sums[:, 0]
 
-    def _renew_faint(self, columns, beta, sums):
+    def _renew_faint(self, columns: np.ndarray, beta: np.ndarray, sums: np.ndarray) -> None:
         """Replace sums of tokens so far from all others that their weights underflow."""
         for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
             sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
 
-    def _single_sums(self, columns, beta, tokens):
-        sums = np.zeros((len(columns), tokens.size))
-        self._threads.share(partial(single_sums, columns, beta, tokens, sums), tokens.size)
-        return sums
+    def _single_sums(self, columns: np.ndarray, beta: float, tokens: np.ndarray) -> np.ndarray:
+        sums = np.zeros((1, len(columns), tokens.size))
+        work = partial(single_sums, columns, None, beta, None, tokens, sums)
+        self.threads.share(work, tokens.size)
+        return sums[0]
 
-    def _symmetric_sums(self, columns, functions):
+    def _symmetric_sums(
+        self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
+    ) -> np.ndarray:
         """Sums with the weights function(t), one function for all systems or for each."""
-        kernels = [partial(_evaluate, function) for function in functions]
-        own = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
-        return self._gram_sums(columns, kernels, own)
+        itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
+        return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
 
-    def _gram_sums(self, columns, kernels, own):
-        sums, threads = np.empty_like(columns), self._threads_for(columns)
+    def _gram_sums(
+        self, columns: np.ndarray, kernels: Sequence[Weigh], itself: Sequence[float] | np.ndarray
+    ) -> np.ndarray:
+        sums, no_changes = np.empty_like(columns), np.empty((0, *columns.shape[1:]))
+        pool = self._threads_for(columns), self._workspace
+        systems = zip(columns, cycle(kernels), cycle(itself), sums, strict=False)
         with one_blas_thread():
-            for system in zip(columns, cycle(kernels), cycle(own), sums, strict=False):
-                gram_sums(*system, threads)
+            for one, weigh, weight, total in systems:
+                gram_sums(one, no_changes, weigh, weight, total[None], *pool)
         return sums
 
-    def _row_pulls(self, columns, drift, tokens, threads):
+    def _row_pulls(
+        self, columns: np.ndarray, drift: ZonalDrift, tokens: np.ndarray, threads: ThreadPool
+    ) -> np.ndarray:
         """The pulls (rows + 1, k) of some tokens, by whole rows of the Gram matrix.
 
         `slope` and `weight` get the same rows, as the factor that they have in common may be one
@@ -212,41 +198,42 @@ class DirectSums(Engine):
         sources = np.flatnonzero(columns[-1])
         u, masses = columns[:-1, sources], columns[-1, sources]
         pulling = np.concatenate([u * masses, masses[None]])
-        size = max(1, ENTRIES // sources.size)
+        size = max(1, ROW_ENTRIES // sources.size)
 
-        def work(first, last):
+        def work(first: int, last: int) -> None:
             for begin in range(first * size, min(last * size, tokens.size), size):
                 rows = tokens[begin : begin + size]
-                own = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
-                itself = np.flatnonzero(sources[own] == rows)
+                column = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
+                itself = np.flatnonzero(sources[column] == rows)
                 t = within_one(columns[:-1, rows].T @ u)
                 levels = drift.weight(t) @ masses
                 weights = np.array(drift.slope(t), dtype=float)  # a copy, as it may be t itself
                 of_itself = np.zeros(rows.size)
-                of_itself[itself] = weights[itself, own[itself]] * masses[own[itself]]
-                weights[itself, own[itself]] = 0.0
-                found = pulling @ weights.T
-                found[:-1] -= columns[:-1, rows] * found[-1]
-                found[-1] += of_itself
-                pulls[:, begin : begin + size] = found / levels
+                pair = itself, column[itself]
+                of_itself[itself] = weights[pair] * masses[pair[1]]
+                weights[pair] = 0.0
+                sums = pulling @ weights.T
+                sums[:-1] -= columns[:-1, rows] * sums[-1]
+                sums[-1] += of_itself
+                pulls[:, begin : begin + size] = sums / levels
 
         with one_blas_thread():
             threads.share(work, -(-tokens.size // size))
         return pulls
 
-    def _threads_for(self, columns):
+    def _threads_for(self, columns: np.ndarray) -> ThreadPool:
         replicas, _, n = columns.shape
-        return self._threads if replicas * n**2 > FEW_PAIRS else ALONE
+        return self.threads if replicas * n**2 > FEW_PAIRS else SINGLE_THREAD
 
 
-def projected(columns, pulls, d):
+def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
     """P_i of the pulls (R, rows + 1, n), in place, and as velocities (R, n, d)."""
     _project(columns, pulls, d)
     return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
 
 
 @njit(cache=True, nogil=True)
-def _project(columns, pulls, d):
+def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
     replicas, _, n = columns.shape
     radial = np.empty(n)
     for r in range(replicas):
@@ -261,88 +248,14 @@ def _project(columns, pulls, d):
                 pull[i] -= radial[i] * along[i]
 
 
-# Any kernel, by blocks of the Gram matrix ----------------------------------------------------
-
-
-def gram_sums(
-    columns: np.ndarray,
-    weigh: Callable[[np.ndarray], None],
-    own: float,
-    sums: np.ndarray,
-    threads: ThreadPool,
-) -> None:
-    """Fill the sums (rows + 1, n) of one system; weigh(gram) makes weights of inner products.
-
-    It does so in place. `own` is the weight of a token for itself, with which it counts in its
-    level.
-    """
-    directions, pulling, n = columns[:-1], columns * columns[-1], columns.shape[1]
-    pulling[-1], blocks = columns[-1], -(-n // BLOCK)
-
-    def weights(x, y, scratch):
-        gram = scratch[: x.shape[1] * y.shape[1]].reshape(x.shape[1], y.shape[1])
-        weigh(np.matmul(x.T, y, out=gram))
-        return gram
-
-    def within(first, last):
-        """Pairs within some blocks of tokens."""
-        scratch = np.empty(BLOCK**2)
-        for block in range(first, last):
-            inside = slice(block * BLOCK, (block + 1) * BLOCK)
-            copy = directions[:, inside].copy()  # for the same one numpy takes slower paths
-            found = weights(directions[:, inside], copy, scratch)
-            np.fill_diagonal(found, 0.0)
-            np.matmul(pulling[:, inside], found, out=sums[:, inside])
-
-    def between(turn, first, last):
-        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        scratch = np.empty(BLOCK**2)
-        for number in range(first, last):
-            one, other = block_pair(blocks, turn, number)
-            if one >= 0:
-                rows = slice(one * BLOCK, (one + 1) * BLOCK)
-                others = slice(other * BLOCK, (other + 1) * BLOCK)
-                found = weights(directions[:, rows], directions[:, others], scratch)
-                sums[:, rows] += pulling[:, others] @ found.T
-                sums[:, others] += pulling[:, rows] @ found
-
-    threads.share(within, blocks)
-    for turn in range(rounds_of(blocks)):
-        threads.share(partial(between, turn), (blocks + 1) // 2)
-    sums[:-1] -= columns[:-1] * sums[-1]  # the pulls of u_j - u_i
-    sums[-1] += columns[-1] * own
-
-
-def _evaluate(function, gram):
-    """function(t) of inner products, in place."""
-    gram[...] = function(within_one(gram))
-
-
-def within_one(t):
-    """Inner products that exceed +-1 by rounding are set to +-1, in place."""
-    return np.minimum(np.maximum(t, -1.0, out=t), 1.0, out=t)
-
-
-def exponential_kernel(beta: float) -> Callable[[np.ndarray], None]:
-    """t -> exp(beta t - |beta|), in place."""
-    return lambda gram: _exponentials(gram.ravel(), beta)
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _exponentials(numbers, beta):
-    size = abs(beta)
-    for j in range(numbers.size):
-        exponent = beta * numbers[j] - size
-        numbers[j] = exponential(0.0 if exponent > 0.0 else exponent)
-
-
 # The constant kernel, by the mean ------------------------------------------------------------
 
 
-class MeanDirection(Engine):
+class MeanDirection(ZonalEngine):
     """v_i = P_i M with M = sum_j m_j x_j, O(n d): Kuramoto, and USA and SA at beta = 0."""
 
     name = "mean"
+    takes_any_members = True
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         velocity = np.empty(x.shape)
@@ -353,7 +266,7 @@ class MeanDirection(Engine):
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """By means, unless the exponent changes with a parameter."""
+        """Tangents by means, unless the exponent changes with a parameter: then by all pairs."""
         return super().with_tangents(names) if any(names) else MeanTangents()
 
 
@@ -381,7 +294,9 @@ class MeanTangents:
         return (u * M).sum(axis=-1), (du * M + u * dM).sum(axis=-1)
 
     @staticmethod
-    def _directions(x, masses, dx, dm):
+    def _directions(
+        x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """u and M (R, 1, d), and their changes."""
         length = np.linalg.norm(x, axis=-1, keepdims=True)
         u = x / length
@@ -391,7 +306,7 @@ class MeanTangents:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _means(x, masses):
+def _means(x: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """The mean directions (R, d), summed block by block."""
     replicas, n, d = x.shape
     means, part = np.zeros((replicas, d)), np.empty(d)
@@ -410,7 +325,7 @@ def _means(x, masses):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _project_means(x, means, velocity):
+def _project_means(x: np.ndarray, means: np.ndarray, velocity: np.ndarray) -> None:
     replicas, n, d = x.shape
     for r in range(replicas):
         for i in range(n):

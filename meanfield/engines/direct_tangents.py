@@ -8,7 +8,6 @@ make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tange
 masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,19 +17,16 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
-from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
-from ..lowlevel.reuse import Reused
-from ..lowlevel.simd import exponential
+from ..lowlevel.compilation import WITHIN, njit
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
 from ..models.zonal import INTERPOLANT_SIZES, ROUNDED_COEFFICIENT, SLOPE_ACCURACY
 from .contract import ThreadPool
-from .direct import ENTRIES, FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL
-from .exponential_pairs import BLOCK, block_pair, columns_of, rounds_of
-from .pair_tangents import tangent_sums, tangents_in_blocks, tangents_of_blocks
+from .direct import FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL, ROW_ENTRIES
+from .gram_pairs import Workspace, exponential_weights, gram_sums
+from .pairs import add_pairs, columns_of, single_sums
 
-STRIP = 256  # tokens whose sums are divided at a time
-TILE = 16  # rows and columns that are transposed at a time
+DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
 
 
 class Sums(NamedTuple):
@@ -41,15 +37,15 @@ class Sums(NamedTuple):
     columns : (R, rows + 1, n)
         Directions and masses.
     changes : (p, R, rows + 1, n)
-        Of these.
-    found : (1 + p, R, rows + 1, n)
+        Changes of directions and masses.
+    sums : (1 + p, R, rows + 1, n)
         Pulls D and, last, the sums S of the weights, the token itself included; and their changes.
     levels : (1 + p, R, n), or None where Z = 1
     """
 
     columns: np.ndarray
     changes: np.ndarray
-    found: np.ndarray
+    sums: np.ndarray
     levels: np.ndarray | None
 
 
@@ -77,13 +73,13 @@ class DirectTangents:
     tangential = True
     takes_velocities = True
 
-    def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1):
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1) -> None:
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
-        self._memory = Reused()
+        self._workspace = Workspace()
         count = int(np.prod(drift.shape))
         self._members = [drift.member(r) for r in range(count)]
         if drift.exponent is None:
-            self._kernels = [Kernel(member, self.names) for member in self._members]
+            self._kernels = [KernelSeries(member, self.names) for member in self._members]
         else:
             self._by_beta = np.array([self._exponent_by(name) for name in self.names])
             self._by_beta = self._by_beta.reshape(len(self.names), count)
@@ -106,14 +102,14 @@ class DirectTangents:
         masses: np.ndarray,
         dx: np.ndarray,
         dm: np.ndarray,
-        known: np.ndarray | None = None,
-        beside: None = None,
+        velocities: np.ndarray | None = None,
+        _modes: None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
 
-        `known` are the velocities, where they are: those of `DirectSums`, with nothing beside.
+        `velocities` are those of `DirectSums`, where they are known.
         """
-        with self._sums(x, masses, dx, dm, known) as sums:
+        with self._sums(x, masses, dx, dm, velocities) as sums:
             return self._vectors(sums, dx, whole=False)
 
     def attention(
@@ -127,7 +123,7 @@ class DirectTangents:
     def _vectors(s: Sums, dx: np.ndarray, *, whole: bool) -> tuple[np.ndarray, np.ndarray]:
         vectors = np.empty((1 + len(dx), *dx.shape[1:]))
         levels = np.empty((0, 0, 0)) if s.levels is None else s.levels
-        _divide(s.columns, s.changes, s.found, levels, whole, vectors)
+        _divide(s.columns, s.changes, s.sums, levels, whole, vectors)
         return vectors[0], vectors[1:]
 
     def potential(
@@ -135,96 +131,109 @@ class DirectTangents:
     ) -> tuple[np.ndarray, np.ndarray]:
         """sum_j m_j W(t_ij), (R, n), and its changes, (p, R, n)."""
         columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
-        found, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
+        potential, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
         for r in range(len(x)):
             member = self._members[r % len(self._members)]
-            _potentials(member, self.names, columns[r], changes[:, r], found[r], changed[:, r])
-        return found, changed
+            _potentials(member, self.names, columns[r], changes[:, r], potential[r], changed[:, r])
+        return potential, changed
 
     # Sums over pairs -----------------------------------------------------------------------
 
     @contextmanager
-    def _sums(self, x, masses, dx, dm, known=None) -> Iterator[Sums]:
-        """Sums in memory that is lent."""
+    def _sums(
+        self,
+        x: np.ndarray,
+        masses: np.ndarray,
+        dx: np.ndarray,
+        dm: np.ndarray,
+        velocities: np.ndarray | None = None,
+    ) -> Iterator[Sums]:
+        """Sums in the memory of the workspace."""
         replicas, n, d = x.shape
         shape, count = (replicas, max(d, 3) + 1, n), len(dx)
-        with self._memory.lent(shape, (count, *shape), (1 + count, *shape)) as (own, other, found):
-            columns, changes = columns_of(x, masses, own), changes_of(x, dx, dm, other)
-            yield Sums(columns, changes, found, self._summed(columns, changes, found, d, known))
+        with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
+            columns, changes = columns_of(x, masses, u), changes_of(x, dx, dm, du)
+            yield Sums(columns, changes, sums, self._summed(columns, changes, sums, d, velocities))
 
-    def _summed(self, columns, changes, found, d, known) -> np.ndarray | None:
-        """Fill the sums; the levels."""
+    def _summed(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        sums: np.ndarray,
+        d: int,
+        velocities: np.ndarray | None,
+    ) -> np.ndarray | None:
+        """Fill the sums; return the levels."""
         if self.drift.exponent is None:
-            return self._by_blocks(columns, changes, found)
+            return self._by_blocks(columns, changes, sums)
         replicas, _, n = columns.shape
         betas = np.broadcast_to(self.drift.exponent, replicas).astype(float)
         rates = np.broadcast_to(self._by_beta, (len(self.names), replicas))
         if d > FEW_DIMENSIONS and n > FEW_TOKENS:
-            self._by_gram(columns, changes, betas, rates, found, known)
+            self._by_gram(columns, changes, betas, rates, sums, velocities)
         else:
-            self._by_pairs(columns, changes, betas, rates, found)
+            self._by_pairs(columns, changes, betas, rates, sums)
         if self.drift.normalised:  # a factor in common is divided out
-            return found[:, :, -1].copy()
+            return sums[:, :, -1].copy()
         if rates.any():
-            found[1:] += rates[..., None, None] * found[0]
-        found *= np.exp(np.abs(betas))[:, None, None]
+            sums[1:] += rates[..., None, None] * sums[0]
+        sums *= np.exp(np.abs(betas))[:, None, None]
         return None
 
-    def _by_pairs(self, columns, changes, betas, rates, found) -> None:
-        """With exponential kernels, exp(beta t - |beta|); without the factor that dbeta changes."""
-        n = columns.shape[2]
-        blocks = -(-n // BLOCK)
+    def _by_pairs(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        betas: np.ndarray,
+        rates: np.ndarray,
+        sums: np.ndarray,
+    ) -> None:
+        """Fill sums with the kernel exp(beta t - |beta|), without the change of exp(|beta|)."""
         for r, beta in enumerate(betas):
-            moved, by = changes[:, r].copy(), rates[:, r].copy()
-            if not len(moved):  # compiled loops take sums beside those of the first tangent
-                moved, by = np.zeros((1, *columns[r].shape)), np.zeros(1)
-            given = columns[r], moved, beta, by
-            target = np.zeros((1 + len(moved), *columns[r].shape))
-            self.threads.share(partial(tangents_in_blocks, *given, target), blocks)
-            for turn in range(rounds_of(blocks)):
-                work = partial(tangents_of_blocks, *given, target, turn)
-                self.threads.share(work, (blocks + 1) // 2)
+            system = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
+            total = np.zeros((len(sums), *columns[r].shape))
+            add_pairs(*system, total, self.threads)
             if self.drift.normalised:
-                self._renew_faint(given, target)
-            found[:, r] = target[: len(found)]
+                # tokens so far from all others that their weights underflow
+                faint = np.flatnonzero(total[0, -1] < LOWEST_LEVEL)
+                fresh = np.zeros((*total.shape[:2], faint.size))
+                single_sums(*system, faint, fresh, 0, faint.size)
+                total[:, :, faint] = fresh
+            sums[:, r] = total
 
-    def _by_gram(self, columns, changes, betas, rates, found, known) -> None:
-        """As `_by_pairs`, by blocks of Gram matrices, each for both its tokens."""
+    def _by_gram(
+        self,
+        columns: np.ndarray,
+        changes: np.ndarray,
+        betas: np.ndarray,
+        rates: np.ndarray,
+        sums: np.ndarray,
+        velocities: np.ndarray | None,
+    ) -> None:
+        """Fill the sums of `_by_pairs` by blocks of Gram matrices."""
 
-        def pulls(r, levels):
+        def pulls(velocity: np.ndarray, beta: float, levels: np.ndarray) -> np.ndarray:
             """Tangential parts of the pulls, from velocities."""
-            return known[r].T * (levels if self.drift.normalised else np.exp(-abs(betas[r])))
+            return velocity.T * (levels if self.drift.normalised else np.exp(-abs(beta)))
 
         with one_blas_thread():
             for r, beta in enumerate(betas):
-                given = columns[r], changes[:, r], beta, rates[:, r]
-                own = None if known is None else partial(pulls, r)
-                gram_tangents(*given, found[:, r], self.threads, self._memory, own)
+                weigh = partial(exponential_weights, beta, rates[:, r], columns[r, -1])
+                system = columns[r], changes[:, r], weigh, np.exp(beta - abs(beta)), sums[:, r]
+                before = None if velocities is None else partial(pulls, velocities[r], beta)
+                gram_sums(*system, self.threads, self._workspace, before)
 
-    @staticmethod
-    def _renew_faint(given, target) -> None:
-        """Sum again for tokens so far from all others that weights underflow, relative to theirs.
-
-        Their offset is the logarithm of the largest weight, by which sums are divided.
-        """
-        columns, _, beta, _ = given
-        faint = np.flatnonzero(target[0, -1] < LOWEST_LEVEL)
-        if not faint.size:
-            return
-        u, some = columns[:-1], columns[-1] > 0
-        squares = ((u[:, faint, None] - u[:, None, some]) ** 2).sum(axis=0)
-        nearest = (-0.5 * beta * squares).max(axis=1)
-        tangent_sums(*given, -nearest, faint, target)
-
-    def _by_blocks(self, columns, changes, found) -> np.ndarray | None:
-        """With kernels of any kind, by blocks of whole rows of Gram matrices; the levels."""
+    def _by_blocks(
+        self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray
+    ) -> np.ndarray | None:
+        """Fill sums of any kernel by whole rows of Gram matrices; return the levels."""
         levels = None
         if self.drift.normalised:
-            levels = np.empty((len(found), *columns[:, -1].shape))
+            levels = np.empty((len(sums), *columns[:, -1].shape))
         for r in range(len(columns)):
-            own = None if levels is None else levels[:, r]
+            level = None if levels is None else levels[:, r]
             kernel = self._kernels[r % len(self._kernels)].at
-            block_sums(columns[r], changes[:, r], kernel, found[:, r], own, self.threads)
+            block_sums(columns[r], changes[:, r], kernel, sums[:, r], level, self.threads)
         return levels
 
 
@@ -240,12 +249,12 @@ def changes_of(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _change(x, dx, dm, changes):
+def _change(x: np.ndarray, dx: np.ndarray, dm: np.ndarray, changes: np.ndarray) -> None:
     replicas, n, d = x.shape
-    lengths, along = np.empty(STRIP), np.empty(STRIP)
+    lengths, along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
-        for begin in range(0, n, STRIP):
-            tokens = range(begin, min(n, begin + STRIP))
+        for begin in range(0, n, DIVIDED_STRIP):
+            tokens = range(begin, min(n, begin + DIVIDED_STRIP))
             for i in tokens:
                 square = 0.0
                 for c in range(d):
@@ -265,31 +274,38 @@ def _change(x, dx, dm, changes):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _divide(columns, changes, found, levels, whole, vectors):
+def _divide(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    sums: np.ndarray,
+    levels: np.ndarray,
+    whole: bool,
+    vectors: np.ndarray,
+) -> None:
     """Fill vectors (1 + p, R, n, d): the output of attention, or its tangential part, and changes.
 
     Sums are divided by their levels, unless these are empty; `found` is overwritten.
     """
     count, replicas, n, d = vectors.shape
-    along, by_along = np.empty(STRIP), np.empty(STRIP)
+    along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
     for r in range(replicas):
-        for begin in range(0, n, STRIP):
-            end = min(n, begin + STRIP)
+        for begin in range(0, n, DIVIDED_STRIP):
+            end = min(n, begin + DIVIDED_STRIP)
             for a in range(count):
-                _divide_strip(columns, changes, found, levels, whole, r, a, begin, end)
+                _divide_strip(columns, changes, sums, levels, whole, r, a, begin, end)
                 along_of = along if a == 0 else by_along
                 along_of[:] = 0.0
                 for c in range(0 if whole else d):
-                    u, D = columns[r, c, begin:end], found[0, r, c, begin:end]
+                    u, D = columns[r, c, begin:end], sums[0, r, c, begin:end]
                     if a == 0:
                         for i in range(u.size):
                             along[i] += u[i] * D[i]
                     else:
-                        du, dD = changes[a - 1, r, c, begin:end], found[a, r, c, begin:end]
+                        du, dD = changes[a - 1, r, c, begin:end], sums[a, r, c, begin:end]
                         for i in range(u.size):
                             by_along[i] += du[i] * D[i] + u[i] * dD[i]
                 for c in range(d):
-                    u, part = columns[r, c, begin:end], found[a, r, c, begin:end]
+                    u, part = columns[r, c, begin:end], sums[a, r, c, begin:end]
                     target = vectors[a, r, begin:end, c]
                     if whole:
                         for i in range(part.size):
@@ -304,12 +320,15 @@ def _divide(columns, changes, found, levels, whole, vectors):
 
 
 @njit(**WITHIN, error_model="numpy")
-def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
+def _divide_strip(
+    columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
+    r: int, a: int, begin: int, end: int,
+) -> None:  # fmt: skip
     """Some tokens' sums, or changes of them, over their levels, whose change is a quotient's."""
     for c in range(columns.shape[1] - 1):
-        part, u = found[a, r, c, begin:end], columns[r, c, begin:end]
+        part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
         if whole:
-            S, dS = found[0, r, -1, begin:end], found[a, r, -1, begin:end]
+            S, dS = sums[0, r, -1, begin:end], sums[a, r, -1, begin:end]
             for i in range(part.size):
                 part[i] += u[i] * dS[i]
             if a > 0:
@@ -317,7 +336,7 @@ def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
                 for i in range(part.size):
                     part[i] += du[i] * S[i]
         if levels.size > 0:
-            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], found[0, r, c, begin:end]
+            L, dL, D = levels[0, r, begin:end], levels[a, r, begin:end], sums[0, r, c, begin:end]
             if a > 0:
                 for i in range(part.size):
                     part[i] -= D[i] * dL[i]
@@ -328,30 +347,37 @@ def _divide_strip(columns, changes, found, levels, whole, r, a, begin, end):
 # Any kernel, by blocks of rows of the Gram matrix ------------------------------------------------
 
 
-def block_sums(columns, changes, kernel: Callable, found, levels, threads: ThreadPool) -> None:
+def block_sums(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    kernel: Callable[..., Any],
+    sums: np.ndarray,
+    levels: np.ndarray | None,
+    threads: ThreadPool,
+) -> None:
     """Fill sums and their changes (1 + p, rows + 1, n), and levels (1 + p, n) unless None.
 
     `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
     changes of W' and Z with the parameter of each tangent, or None.
     """
-    sums, changed = found[0], found[1:]
+    total, changed = sums[0], sums[1:]
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
     pulling = np.concatenate([u * m, m[None]])
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)  # (p, rows + 1, n)
-    size = max(1, ENTRIES // n)
+    size = max(1, ROW_ENTRIES // n)
 
-    def work(first, last):
+    def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, n), size):
             rows = np.arange(begin, min(begin + size, n))
             here = slice(begin, rows[-1] + 1)
             t = np.clip(u[:, here].T @ u, -1.0, 1.0)
             w, w1, z, z1, wp, zp = kernel(t)
-            own = w[rows - begin, rows].copy()
+            itself = w[rows - begin, rows].copy()
             w[rows - begin, rows] = 0.0
             pulls = pulling @ w.T
-            sums[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
-            sums[-1, here] = pulls[-1] + own * m[here]
+            total[:-1, here] = pulls[:-1] - u[:, here] * pulls[-1]
+            total[-1, here] = pulls[-1] + itself * m[here]
             if levels is not None:
                 levels[0, here] = z @ m
             for a in range(len(changes)):
@@ -363,7 +389,7 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
                 dw[rows - begin, rows] = 0.0
                 by = pulling @ dw.T + moved[a] @ w.T
                 changed[a, :-1, here] = by[:-1] - u[:, here] * by[-1] - du[a][:, here] * pulls[-1]
-                changed[a, -1, here] = by[-1] + by_own * m[here] + own * dm[a, here]
+                changed[a, -1, here] = by[-1] + by_own * m[here] + itself * dm[a, here]
                 if levels is not None:
                     dz = z1 * dt
                     if zp[a] is not None:
@@ -374,181 +400,7 @@ def block_sums(columns, changes, kernel: Callable, found, levels, threads: Threa
         threads.share(work, -(-n // size))
 
 
-def gram_tangents(
-    columns, changes, beta, rates, found, threads: ThreadPool, memory: Reused, known=None
-) -> None:
-    """Fill sums (1 + p, rows + 1, n) with exponential weights, and changes, as `tangent_sums`.
-
-    Each block of inner products serves the tokens of its rows and of its columns. Between two
-    blocks a tangent takes nine products of matrices, where the sums alone take three; and seven
-    where the pulls (rows, n) are `known`, but for their parts along u: those follow from
-
-        <u_i, D_i> = sum_j m_j w_ij (t_ij - 1)
-    """
-    n, count, d = columns.shape[1], len(changes), len(columns) - 1
-    summands, both = (1 + count, *columns.shape), (count, 3 * d, n)
-    with memory.lent(summands, both) as given:
-        _sum_blocks(columns, changes, beta, rates, found, threads, memory, known, *given)
-
-
-def _sum_blocks(
-    columns, changes, beta, rates, found, threads, memory, known, summands, both
-) -> None:
-    u, m, n, count = columns[:-1], columns[-1], columns.shape[1], len(changes)
-    du, first, d = changes[:, :-1], 0 if known is None else 1, len(u)
-    _weigh_by_masses(columns, changes, summands)
-    pulling, together = summands[0], summands[first:].reshape(-1, n)
-    both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
-    left, right = both[:, : 2 * d], both[:, d:]
-    size, blocks = len(pulling), -(-n // BLOCK)
-    summed, levels = found[first:], np.zeros((2, n))
-    scratches = ((1 + count) * BLOCK**2,), (len(together) * BLOCK,)  # of one thread
-
-    def block(number):
-        return slice(number * BLOCK, min(n, (number + 1) * BLOCK))
-
-    def shaped(scratch, rows, others):
-        """Room for weights and their changes of a block of pairs."""
-        shape = 1 + count, rows.stop - rows.start, others.stop - others.start
-        return scratch[: math.prod(shape)].reshape(shape)
-
-    def add(target, others, place, scratch, *, transposed):
-        """Add to the sums of some tokens those with others."""
-        w, *by = (matrix.T if transposed else matrix for matrix in place)
-        width = target.stop - target.start
-        part = scratch[: len(together) * width].reshape(len(together), width)
-        np.matmul(together[:, others], w, out=part)
-        summed[..., target] += part.reshape(-1, size, width)
-        for a, dw in enumerate(by):
-            found[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[:size])
-
-    def within(first, last):
-        """Pairs within some blocks of tokens, whose matrices are symmetric."""
-        with memory.lent(*scratches) as (scratch, room):
-            for number in range(first, last):
-                inside = block(number)
-                place = shaped(scratch, inside, inside)
-                copy = u[:, inside].copy()  # for the same one numpy takes slower paths
-                np.matmul(u[:, inside].T, copy, out=place[0])
-                for a in range(count):
-                    _add_transposed(np.matmul(du[a][:, inside].T, copy, out=place[1 + a]))
-                _weigh(place, beta, rates, m, inside.start, inside.start, levels)
-                add(inside, inside, place, room, transposed=False)
-
-    def between(turn, first, last):
-        """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
-        with memory.lent(*scratches) as (scratch, room):
-            for number in range(first, last):
-                one, other = block_pair(blocks, turn, number)
-                if one >= 0:
-                    rows, others = block(one), block(other)
-                    place = shaped(scratch, rows, others)
-                    np.matmul(u[:, rows].T, u[:, others], out=place[0])
-                    for a in range(count):
-                        np.matmul(left[a][:, rows].T, right[a][:, others], out=place[1 + a])
-                    _weigh(place, beta, rates, m, rows.start, others.start, levels)
-                    add(rows, others, place, room, transposed=True)
-                    add(others, rows, place, room, transposed=False)
-
-    found[:] = 0.0
-    threads.share(within, blocks)
-    for turn in range(rounds_of(blocks)):
-        threads.share(partial(between, turn), (blocks + 1) // 2)
-    if known is not None:
-        found[0, -1] = levels[0]
-    _relative(columns, changes, np.exp(beta - abs(beta)), first, found)
-    if known is not None:
-        found[0, :-1] = known(found[0, -1])
-        found[0, :-1] += u * levels[1]
-
-
-@njit(cache=True, nogil=True)
-def _weigh_by_masses(columns, changes, summands):
-    """m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
-    m, n = columns[-1], columns.shape[1]
-    summands[0, -1] = m
-    for c in range(len(columns) - 1):
-        for j in range(n):
-            summands[0, c, j] = m[j] * columns[c, j]
-    for a in range(len(changes)):
-        dm = changes[a, -1]
-        summands[1 + a, -1] = dm
-        for c in range(len(columns) - 1):
-            for j in range(n):
-                summands[1 + a, c, j] = m[j] * changes[a, c, j] + dm[j] * columns[c, j]
-
-
-@njit(cache=True, nogil=True)
-def _relative(columns, changes, itself, first, found):
-    """Sums of w_ij u_j into those of w_ij (u_j - u_i), and the token itself into the levels.
-
-    From the `first` of found (1 + p, rows + 1, n) on; all levels are there.
-    """
-    n, S = columns.shape[1], found[0, -1]
-    for a in range(first, len(found)):
-        level = found[a, -1]
-        for c in range(len(columns) - 1):
-            for i in range(n):
-                found[a, c, i] -= columns[c, i] * level[i]
-            for i in range(n if a > 0 else 0):
-                found[a, c, i] -= changes[a - 1, c, i] * S[i]
-        for i in range(n if a > 0 else 0):
-            level[i] += itself * changes[a - 1, -1, i]
-    for i in range(n):
-        S[i] += itself * columns[-1, i]
-
-
-@njit(cache=True, nogil=True)
-def _add_transposed(matrix):
-    """A + A^T in place, by tiles, so that columns are read from near memory."""
-    size = len(matrix)
-    for first in range(0, size, TILE):
-        for second in range(first, size, TILE):
-            for i in range(first, min(first + TILE, size)):
-                for j in range(max(second, i), min(second + TILE, size)):
-                    total = matrix[i, j] + matrix[j, i]
-                    matrix[i, j], matrix[j, i] = total, total
-
-
-@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
-def _weigh(blocks, beta, rates, masses, first, second, levels):
-    """Inner products (1 + p, rows, columns), and changes, into exp(beta t - |beta|) and its own.
-
-    But for what the factor exp(|beta|) changes, as in `tangent_sums`. `first` and `second` are the
-    numbers of the first tokens of rows and columns; where they are the same, weights of tokens with
-    themselves become 0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
-    """
-    size, (rows, width) = abs(beta), blocks.shape[1:]
-    m, below = masses[second : second + width], np.empty(width)
-    S, R = levels[0, second : second + width], levels[1, second : second + width]
-    for i in range(rows):
-        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
-        for a in range(rates.size):
-            change, rate = blocks[1 + a, i], rates[a]
-            for j in range(width):
-                change[j] = beta * change[j] + rate * (weights[j] - 1)
-        for j in range(width):
-            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
-            weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
-            below[j] *= weights[j]
-        if first == second:
-            weights[i], below[i] = 0.0, 0.0
-        for a in range(rates.size):
-            change = blocks[1 + a, i]
-            for j in range(width):
-                change[j] *= weights[j]
-        for j in range(width):
-            level += weights[j] * m[j]
-            inwards += below[j] * m[j]
-        if first != second:
-            for j in range(width):
-                S[j] += weights[j] * mass
-                R[j] += below[j] * mass
-        levels[0, first + i] += level
-        levels[1, first + i] += inwards
-
-
-class Kernel:
+class KernelSeries:
     """W' and Z of a zonal drift, and their derivatives, as Chebyshev series in the inner product.
 
     Raises
@@ -557,7 +409,7 @@ class Kernel:
         If the series do not converge to 1e-12, or the drift is not smooth in a parameter.
     """
 
-    def __init__(self, drift: ZonalDrift, names: Sequence[str | None]):
+    def __init__(self, drift: ZonalDrift, names: Sequence[str | None]) -> None:
         self.normalised, self._names = drift.normalised, names
         asked = sorted({name for name in names if name is not None})
         count = 2 if self.normalised else 1
@@ -573,51 +425,53 @@ class Kernel:
 
         series = converged(values, count, drift)
         self._series = np.concatenate([series, derivatives_of(series[:, :count])], axis=1)
-        places = {name: count * (1 + i) for i, name in enumerate(asked)}
-        self._places = [places.get(name) if name is not None else None for name in names]
+        rows = {name: count * (1 + i) for i, name in enumerate(asked)}
+        self._rows = [rows.get(name) if name is not None else None for name in names]
 
-    def at(self, t: np.ndarray) -> tuple:
+    def at(self, t: np.ndarray) -> tuple[Any, ...]:
         """W', W'', Z, Z', and the changes of W' and Z by the parameter of each tangent."""
-        found = np.polynomial.chebyshev.chebval(t, self._series)
-        by: list[Any] = [None if at is None else found[at] for at in self._places]
+        values = np.polynomial.chebyshev.chebval(t, self._series)
+        by: list[Any] = [None if at is None else values[at] for at in self._rows]
         if not self.normalised:
-            return found[0], found[-1], None, None, by, by
-        by_weight: list[Any] = [None if at is None else found[at + 1] for at in self._places]
-        return found[0], found[-2], found[1], found[-1], by, by_weight
+            return values[0], values[-1], None, None, by, by
+        by_weight: list[Any] = [None if at is None else values[at + 1] for at in self._rows]
+        return values[0], values[-2], values[1], values[-1], by, by_weight
 
 
-def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable]:
-    """What `Kernel.at` gives, as functions of inner products, of every member of a drift.
+def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable[..., Any]]:
+    """`KernelSeries.at` of every member of a drift, or its exact form for exponential kernels.
 
-    W' and Z are exact for drifts with an exponent; W' and Z of normalised ones but for a factor.
+    W' and Z of normalised drifts with an exponent have a common factor.
     """
     members = [drift.member(r) for r in range(int(np.prod(drift.shape)))]
     if drift.exponent is None:
-        return [Kernel(member, names).at for member in members]
+        return [KernelSeries(member, names).at for member in members]
 
     def exponents(many: Any) -> np.ndarray:
         return np.broadcast_to(many.exponent, many.shape)
 
-    found: list[Callable] = []
+    functions: list[Callable[..., Any]] = []
     for one in members:
         rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
         exponent: Any = one.exponent
-        found.append(partial(_exponential, float(exponent), rates, one.normalised))
-    return found
+        functions.append(partial(_exponential, float(exponent), rates, one.normalised))
+    return functions
 
 
-def _exponential(beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray) -> tuple:
+def _exponential(
+    beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray
+) -> tuple[Any, ...]:
     shift = abs(beta) if normalised else 0.0
     w = np.exp(beta * t - shift)
     by: list[Any] = [rate * t * w if rate else None for rate in rates]
     return (w, beta * w, w, beta * w, by, by) if normalised else (w, beta * w, None, None, by, by)
 
 
-def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.ndarray:
+def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift) -> np.ndarray:
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct
 
-    places = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
+    points = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
     coarser = None
     for size in INTERPOLANT_SIZES:
         nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)
@@ -627,7 +481,7 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
         series = series[: max(2, int(np.nonzero(kept.any(axis=1))[0].max(initial=0)) + 1)]
         slopes = derivatives_of(series[:, :differentiated])
         finer = np.polynomial.chebyshev.chebval(
-            places, np.concatenate([series[:, differentiated:], slopes], axis=1)
+            points, np.concatenate([series[:, differentiated:], slopes], axis=1)
         )
         if coarser is not None:
             scale = np.abs(finer).max(axis=1, keepdims=True)
@@ -642,29 +496,36 @@ def converged(values: Callable, differentiated: int, drift: ZonalDrift) -> np.nd
 
 
 def derivatives_of(series: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients of derivatives, as many as are given, (terms, k)."""
-    found = np.zeros_like(series)
-    found[:-1] = np.polynomial.chebyshev.chebder(series)
-    return found
+    """Chebyshev coefficients of derivatives, of the same number, (terms, k)."""
+    slopes = np.zeros_like(series)
+    slopes[:-1] = np.polynomial.chebyshev.chebder(series)
+    return slopes
 
 
-def _potentials(drift, names, columns, changes, found, changed) -> None:
+def _potentials(
+    drift: ZonalDrift,
+    names: Sequence[str | None],
+    columns: np.ndarray,
+    changes: np.ndarray,
+    potential: np.ndarray,
+    changed: np.ndarray,
+) -> None:
     """Fill potentials (n,) and their changes (p, n) of one system."""
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
     du, dm = changes[:, :-1], changes[:, -1]
-    size = max(1, ENTRIES // n)
+    size = max(1, ROW_ENTRIES // n)
     for begin in range(0, n, size):
         here = slice(begin, begin + size)
         t = np.clip(u[:, here].T @ u, -1.0, 1.0)
         W = drift.potential_at(t)
         slope = potential_slope(drift, t)
-        found[here] = W @ m
+        potential[here] = W @ m
         for a, name in enumerate(names):
             dt = du[a][:, here].T @ u + u[:, here].T @ du[a]
             change = slope * dt
             if name is not None:
 
-                def of(many, t=t):
+                def of(many: Any, t: Any = t) -> np.ndarray:
                     return many.potential_at(np.broadcast_to(t, (*many.shape, *t.shape)))
 
                 change = change + derivative_by(drift, name, of)

@@ -1,4 +1,4 @@
-"""What densities do to the points of their grid: velocities, outputs of attention, potentials.
+"""Densities act on the points of their grid: velocities, outputs of attention, potentials.
 
 A field belongs to one drift on one space. It is made by the drift's kind, see FIELDS; fields of
 sums of drifts are sums.
@@ -28,15 +28,15 @@ from .density_heads import (
     QuotientHead,
     Slope,
 )
-from .kernels import LARGEST, Kernels, kernels_of
+from .kernels import LARGEST_TABLE, Kernels, kernels_of
 
-COLUMNS = 32  # modes whose columns of tables are computed together
+TABLE_COLUMNS = 32  # modes whose columns of tables are computed together
 
 
 class DensityField(ABC):
-    """What a density exerts on the points of its grid under one drift, without ensembles."""
+    """The action of a density on the points of its grid under one drift, without ensembles."""
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
@@ -49,7 +49,7 @@ class DensityField(ABC):
         """The whole output of attention, (N, d)."""
 
     def velocity(self, t: float, density: GridDensity) -> np.ndarray:
-        """Its tangential part, in components (d - 1, N)."""
+        """The tangential part of the output of attention, in components (d - 1, N)."""
         return np.einsum("fnd,nd->fn", self.space.frame, self.attention(t, density))
 
     @abstractmethod
@@ -67,7 +67,7 @@ class DensityField(ABC):
         """
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
-        """Of the velocity on the circle, as a sum, and of its derivative by each parameter.
+        """Tables of the velocity on the circle, as a sum, and of its derivative by each parameter.
 
         None where it is no such sum.
         """
@@ -86,7 +86,7 @@ class ZonalField(DensityField):
 
     drift: ZonalDrift
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
         self._known: dict[str, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -119,7 +119,9 @@ class ZonalField(DensityField):
         least = -np.inf if below is None else NO_MASS
         return [Quotient(above, below, least, by, self._transposed)]
 
-    def _parts(self, attraction: np.ndarray, normaliser: Any, series: np.ndarray) -> tuple:
+    def _parts(
+        self, attraction: np.ndarray, normaliser: Any, series: np.ndarray
+    ) -> tuple[Any, ...]:
         """grad W * f and Z * f of functions by their coefficients, (d - 1, r, N) and (r, N)."""
         space = self.space
         above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
@@ -127,31 +129,31 @@ class ZonalField(DensityField):
 
     def _transposed(self, F: np.ndarray, s: np.ndarray | None) -> np.ndarray:
         attraction, normaliser = self._multipliers
-        found = attraction * self.space.minus_divergence(F)
-        return found if s is None else found + normaliser * self.space.to_coefficients(s)
+        series = attraction * self.space.minus_divergence(F)
+        return series if s is None else series + normaliser * self.space.to_coefficients(s)
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Derivatives of the multipliers by a parameter."""
         if name not in self._known:
             degree, dimension = self.space.degree, self.space.dimension
             rows = multiplier_changes(self.drift, name, degree, dimension)
-            found = [row[self.space.degrees] for row in rows]
-            self._known[name] = found[0], found[1] if len(found) > 1 else None
+            changes = [row[self.space.degrees] for row in rows]
+            self._known[name] = changes[0], changes[1] if len(changes) > 1 else None
         return self._known[name]
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         if self.space.dimension != 2:
             return None
-        found = [self._table(*self._multipliers, NEGLIGIBLE_COLUMN)]
-        found += [self._table(*self._changes(name), NEGLIGIBLE_CHANGE) for name in names]
-        return None if any(table is None for table in found) else [[table] for table in found]
+        tables = [self._table(*self._multipliers, NEGLIGIBLE_COLUMN)]
+        tables += [self._table(*self._changes(name), NEGLIGIBLE_CHANGE) for name in names]
+        return None if any(table is None for table in tables) else [[table] for table in tables]
 
     def _table(self, attraction: np.ndarray, normaliser: np.ndarray | None, share: float) -> Any:
         sizes = np.abs(attraction) * self.space.degrees
         sizes = sizes if normaliser is None else np.maximum(sizes, np.abs(normaliser))
         counted = np.flatnonzero(sizes > share * sizes.max())
         count = int(counted[-1]) + 1 if counted.size else 1
-        if count * self.space.weights.size > LARGEST:
+        if count * self.space.weights.size > LARGEST_TABLE:
             return None
         parts = unit_coefficients(self.space, 0, count)
         numerator = self.space.to_values(1j * self.space.degrees * attraction * parts)
@@ -193,7 +195,7 @@ class ZonalField(DensityField):
 class PointField(DensityField):
     """A function of points, which no density changes."""
 
-    def __init__(self, drift: Any, space: Any):
+    def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
         self._known: dict[str, np.ndarray] = {}
 
@@ -246,7 +248,7 @@ class AttentionField(DensityField):
 
     drift: Attention
 
-    def __init__(self, drift: Attention, space: Any):
+    def __init__(self, drift: Attention, space: Any) -> None:
         super().__init__(drift, space)
         self._kernels: list[Kernels] = []
         self._sums = AttentionSums(drift)
@@ -256,15 +258,15 @@ class AttentionField(DensityField):
         return max((kernels.bounded for kernels in self._kernels), default=0.0)
 
     def heads(
-        self, t: float, density: GridDensity, kind: Any = DensityHead, **own: Any
+        self, t: float, density: GridDensity, kind: Any = DensityHead, **options: Any
     ) -> "list[Any]":
         """One for each head, with matrices at the time t."""
-        found = self.drift.on(t, self.space.dimension)
-        while len(self._kernels) < len(found):
+        matrices = self.drift.on(t, self.space.dimension)
+        while len(self._kernels) < len(matrices):
             self._kernels.append(kernels_of(self.space))
         return [
-            kind(density, *head, kernels, **own)
-            for head, kernels in zip(found, self._kernels, strict=False)
+            kind(density, *head, kernels, **options)
+            for head, kernels in zip(matrices, self._kernels, strict=False)
         ]
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
@@ -281,20 +283,20 @@ class AttentionField(DensityField):
         rows = rows if "beta" in names else 0
         heads = self.heads(0.0, functions, QuotientHead, rows=rows)
         try:
-            found: Any = [self.drift.attend(head) for head in heads]
+            answers: Any = [self.drift.attend(head) for head in heads]
         except TypeError:  # weights that calculate with answers; those of heads have no arithmetic
             raise NotSmooth from None
-        if not all(isinstance(answer, Quotient) for answer in found):
+        if not all(isinstance(answer, Quotient) for answer in answers):
             raise NotSmooth
-        return found
+        return answers
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
         space = self.space
         if not (self.drift.constant and space.dimension == 2):
             return None
-        found: list[list[list[VelocityTable]]] = []
-        for first in range(0, space.degrees.size, COLUMNS):
-            parts = unit_coefficients(space, first, COLUMNS)
+        blocks: list[list[list[VelocityTable]]] = []
+        for first in range(0, space.degrees.size, TABLE_COLUMNS):
+            parts = unit_coefficients(space, first, TABLE_COLUMNS)
             functions = GridDensity(space, parts, space.to_values(parts))
             try:
                 quotients = self.quotients(functions, names, len(parts))
@@ -302,19 +304,20 @@ class AttentionField(DensityField):
                 return None
             answers = [[_table(one.above, one.below, one.least) for one in quotients]]
             answers += [[_table(*one.by[name]) for one in quotients] for name in names]
-            found.append(answers)
+            blocks.append(answers)
             shares = [NEGLIGIBLE_COLUMN, *[NEGLIGIBLE_CHANGE] * len(names)]
             if all(
                 table.negligible_to(first_one, share)
-                for mine, others, share in zip(answers, found[0], shares, strict=True)
-                for table, first_one in zip(mine, others, strict=True)
+                for tables, others, share in zip(answers, blocks[0], shares, strict=True)
+                for table, first_one in zip(tables, others, strict=True)
             ):
                 break
-            if sum(table.size for rows in found for tables in rows for table in tables) > LARGEST:
+            sizes = (table.size for rows in blocks for tables in rows for table in tables)
+            if sum(sizes) > LARGEST_TABLE:
                 return None
         return [
-            [VelocityTable.joined(columns) for columns in zip(*blocks, strict=True)]
-            for blocks in zip(*found, strict=True)
+            [VelocityTable.joined(columns) for columns in zip(*rows, strict=True)]
+            for rows in zip(*blocks, strict=True)
         ]
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
@@ -324,7 +327,7 @@ class AttentionField(DensityField):
         c, A, beta = slope
         weights = self.drift.weights
 
-        def energy(x, y):
+        def energy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return weights.potential(x @ A.T @ y.T, beta)
 
         kernels = self.heads(t, density)[0].kernels
@@ -345,11 +348,11 @@ def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
 
 
 def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> VelocityTable:
-    """That of a velocity on the circle, from its values for all of these functions."""
+    """The table of a velocity on the circle, from its values for all of these functions."""
     return VelocityTable(above[0], below, max(0.0, float(np.max(least))))
 
 
-# Which field a drift has -----------------------------------------------------------------------
+# Fields of drifts ------------------------------------------------------------------------------
 
 FIELDS: dict[Any, type[DensityField]] = {
     ZonalDrift: ZonalField,
@@ -366,7 +369,7 @@ def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
     MeanfieldError
         For a drift of another kind than those of FIELDS.
     """
-    found = []
+    fields = []
     for factor, part in drift.terms:
         kind = ancestor(type(part), FIELDS)
         if kind is None:
@@ -375,5 +378,5 @@ def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
                 f"Densities know no field of {type(part).__name__}; they know those of {names} and "
                 "of classes derived from them. Solve for Tokens."
             )
-        found.append((factor, FIELDS[kind](part, space)))
-    return found
+        fields.append((factor, FIELDS[kind](part, space)))
+    return fields

@@ -11,21 +11,21 @@ from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..models.zonal import kernel_degree
 from ..spaces.contract import dimension_of_harmonics
-from .contract import Engine, ThreadPool
+from .contract import ThreadPool, ZonalEngine
 from .direct import DirectSums
 
-ROUNDING = 4e-15  # error of the sums over harmonics, relative to the maximum of the kernel
-FINEST = 1e-14  # accuracy asked of transforms where it decides
-PART = 131072  # tokens whose sums are computed at a time; a multiple of the blocks of all engines
+HARMONIC_ROUNDING = 4e-15  # of sums over harmonics, relative to the maximum of the kernel
+FINEST_ACCURACY = 1e-14  # accuracy asked of transforms where it decides
+PART_SIZE = 131072  # tokens that are summed at a time: a multiple of the blocks of all engines
 
 
 @njit(cache=True, nogil=True)
-def parts_of(x):
-    """Into how many parts a system of x (R, n, d) is cut: sums of parts have a fixed order."""
-    return -(-x.shape[1] // PART)
+def parts_of(x: np.ndarray) -> int:
+    """The number of parts of a system of x (R, n, d), whose sums have a fixed order."""
+    return -(-x.shape[1] // PART_SIZE)
 
 
-class Transforms(ABC):
+class PointTransforms(ABC):
     """Harmonics up to a degree of measures on scattered points, and their series at such points.
 
     Parameters
@@ -37,38 +37,38 @@ class Transforms(ABC):
         They share out parts of 131072 tokens, and systems; results do not depend on them.
     """
 
-    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         self.degree, self.accuracy, self.threads = degree, accuracy, threads
 
     def each_part(self, x: np.ndarray, work: Callable[[int, int, slice], None]) -> None:
         """Call work(system, part, tokens) for every part of every system of x (R, n, ...)."""
         parts = parts_of(x)
 
-        def some(first, last):
+        def some(first: int, last: int) -> None:
             for task in range(first, last):
                 r, part = divmod(task, parts)
-                work(r, part, slice(part * PART, (part + 1) * PART))
+                work(r, part, slice(part * PART_SIZE, (part + 1) * PART_SIZE))
 
         self.threads.share(some, len(x) * parts)
 
     @abstractmethod
-    def places(self, x: np.ndarray) -> np.ndarray:
-        """Points (R, n, d) in the coordinates that the transforms take; the array may be reused."""
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """Coordinates of points (R, n, d) for the transforms; the array may be used again."""
 
     @abstractmethod
-    def moments(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Coefficients of the measures, (R, modes), in the normalisation of the transforms."""
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients of the measures, (R, modes), normalised as the transforms."""
 
-    def coefficients(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Those of the measures as densities have them, (R, modes)."""
-        return self.moments(places, masses)
+    def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        """Coefficients of the measures, (R, modes), in the normalisation of densities."""
+        return self.moments(coordinates, masses)
 
     @abstractmethod
-    def values(self, places: np.ndarray, series: np.ndarray) -> np.ndarray:
-        """Series (R, r, modes), as densities have them, at the points: (R, r, n)."""
+    def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
+        """Values (R, r, n) at the points of series (R, r, modes), normalised as densities."""
 
 
-class HarmonicEngine(Engine):
+class HarmonicEngine(ZonalEngine):
     """Velocities by the harmonics of the tokens' measure, in O(n) operations.
 
     Parameters
@@ -96,12 +96,12 @@ class HarmonicEngine(Engine):
     """
 
     dimension: ClassVar[int]
-    transforms_of: ClassVar[type[Transforms]]
+    transforms_of: ClassVar[type[PointTransforms]]
     transform: ClassVar[tuple[float, float, float]]  # microseconds: fixed, a token, degree^2
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
-        super().__init__(drift)
-        self.tolerance, self._threads = tolerance, ThreadPool(threads)
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
+        super().__init__(drift, threads)
+        self.tolerance = tolerance
         d = self.dimension
         kernel_degree(drift, 2)  # refuses rough potentials seconds earlier than for d = 3
         self.degree = kernel_degree(drift, d)
@@ -111,15 +111,16 @@ class HarmonicEngine(Engine):
         else:
             harmonics = [dimension_of_harmonics(l, d) for l in range(self.degree + 1)]
             self._pairs = DirectSums(drift, threads)
-            self._lowest = ROUNDING / tolerance * (np.abs(self.normaliser) @ harmonics)
+            self._lowest = HARMONIC_ROUNDING / tolerance * (np.abs(self.normaliser) @ harmonics)
         self.attraction = drift.attraction(self.degree, d)
-        self.accuracy = max(tolerance / 30, FINEST) if self.normaliser is None else FINEST
-        self.scattered = self.transforms_of(self.degree, self.accuracy, self._threads)
+        coarsest = tolerance / 30 if self.normaliser is None else 0.0
+        self.accuracy = max(coarsest, FINEST_ACCURACY)
+        self.scattered = self.transforms_of(self.degree, self.accuracy, self.threads)
 
     def of_members(self, members: np.ndarray) -> Self:
         if not self.drift.shape:
             return self
-        return type(self)(self.drift.member(members), self.tolerance, self._threads.threads)
+        return type(self)(self.drift.member(members), self.tolerance, self.threads.threads)
 
     def undivided(self) -> Self:
         """The engine of the numerators alone, as if Z were 1, in the same harmonics."""
@@ -127,18 +128,18 @@ class HarmonicEngine(Engine):
         part.normaliser = None
         return part
 
-    def levels(self, places: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    def levels(self, coordinates: np.ndarray, modes: np.ndarray) -> np.ndarray:
         """The denominators Z * mu at the tokens, (R, n)."""
         series = self.series_of(modes, self.normaliser)
-        return self.scattered.values(places, series[:, None])[:, 0]
+        return self.scattered.values(coordinates, series[:, None])[:, 0]
 
     @abstractmethod
     def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
-        """The series (R, modes), as densities have them, that multipliers make of modes."""
+        """The series (R, modes) of modes times multipliers, in the normalisation of densities."""
 
     @property
     def transforms(self) -> int:
-        """How many velocities take."""
+        """The number of transforms that velocities take."""
         return 2 if self.normaliser is None else 3
 
     def cost(self, n: int) -> float:
@@ -146,17 +147,17 @@ class HarmonicEngine(Engine):
         fixed, token, square = self.transform
         return self.transforms * (fixed + token * n + square * self.degree**2)
 
-    def places(self, x: np.ndarray) -> np.ndarray:
-        """The tokens in the coordinates that the transforms take."""
-        return self.scattered.places(x)
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
+        """Coordinates of the tokens for the transforms."""
+        return self.scattered.coordinates(x)
 
-    def modes(self, places: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def modes(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients of the measures, (R, modes)."""
-        return self.scattered.moments(places, masses)
+        return self.scattered.moments(coordinates, masses)
 
     @abstractmethod
     def fields(
-        self, x: np.ndarray, places: np.ndarray, modes: np.ndarray
+        self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
 
@@ -169,9 +170,9 @@ class HarmonicEngine(Engine):
         return coefficients
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        places = self.places(x)
-        self.beside = modes = self.modes(places, masses)
-        velocity, levels = self.fields(x, places, modes)
+        coordinates = self.coordinates(x)
+        self.beside = modes = self.modes(coordinates, masses)
+        velocity, levels = self.fields(x, coordinates, modes)
         if levels is not None:
             lowest = np.broadcast_to(self._lowest, len(x))
             for r in np.flatnonzero(levels.min(axis=1) < lowest):
@@ -183,6 +184,7 @@ class HarmonicEngine(Engine):
         weights = self.drift.interaction(self.degree, self.dimension)
         weights = np.broadcast_to(weights, (len(x), self.degree + 1))
         finite = np.isfinite(weights[:, 0])
-        powers = np.where(finite[:, None], self.powers(self.modes(self.places(x), masses)), 0.0)
+        modes = self.modes(self.coordinates(x), masses)
+        powers = np.where(finite[:, None], self.powers(modes), 0.0)
         energies = 0.5 * np.einsum("rl,rl->r", np.where(finite[:, None], weights, 0.0), powers)
         return np.where(finite, energies, weights[:, 0])

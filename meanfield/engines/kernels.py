@@ -5,7 +5,7 @@ smooth: they have few harmonics in y, and on S^2 in x too.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Self
 
@@ -21,21 +21,21 @@ from ..spaces.circle import Circle
 from ..spaces.kernels import exponential_multipliers
 from ..spaces.sphere import Sphere
 
-NEGLIGIBLE = 1e-17  # of the largest coefficient of a kernel
-OF_FFT = 3e-16  # of those by FFT, which are rounding below
-RESOLVED = 1e-14
-OF_A_SLOPE = 10 * RESOLVED  # that of kernels by beta
-LARGEST = 1 << 23  # entries of a table
-FEWEST = 4  # degree with which the expansion of a kernel on S^2 begins, at least
-FINEST = 64  # degree to which kernels on S^2 are expanded
-MOST_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
-KEPT = 8  # kernels of one name: those of the stages of a step under matrices that change with time
-FITTED = 800  # points, about, at which the size of a kernel is looked at
-EQUAL = 1e-15  # singular values, relative
-SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # of a quadratic form that kernels on S^2 may contain
-FEW_LOST = 3.0  # as UNEVEN, of kernels with the fewest harmonics
-UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
-SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])  # of (x, y, z)
+NEGLIGIBLE_MODE = 1e-17  # of the largest coefficient of a kernel
+FFT_ROUNDING = 3e-16  # of coefficients by FFT, relative to the largest
+RESOLVED_KERNEL = 1e-14
+RESOLVED_SLOPE = 10 * RESOLVED_KERNEL  # that of kernels by beta
+LARGEST_TABLE = 1 << 23  # entries of a table
+FIRST_DEGREE = 4  # degree with which the expansion of a kernel on S^2 begins, at least
+FINEST_DEGREE = 64  # degree to which kernels on S^2 are expanded
+MOST_KERNEL_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
+KEPT_KERNELS = 8  # of one name: those of the stages of a step where matrices change with time
+FITTED_POINTS = 800  # points, about, at which the size of a kernel is looked at
+EQUAL_SINGULAR_VALUES = 1e-15  # singular values, relative
+FORM_SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # of a quadratic form that kernels on S^2 may contain
+FEW_LOST_DIGITS = 3.0  # as MOST_UNEVEN, of kernels with the fewest harmonics
+MOST_UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
+COORDINATE_SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])
 
 
 class Kernel(ABC):
@@ -54,11 +54,11 @@ class Kernel(ABC):
         """Sums (r, N) for functions with values (r, N)."""
 
     def parts(self, functions: np.ndarray) -> np.ndarray:
-        """What `of_parts` takes, (r, ...), of functions with values (r, N): themselves."""
+        """Functions with values (r, N) as `of_parts` takes them, (r, ...)."""
         return functions
 
     def of_parts(self, parts: np.ndarray) -> np.ndarray:
-        """The sums of the functions that `parts` was given."""
+        """Sums (r, N) of functions in the form of `parts`."""
         return self(parts)
 
     def slope(self, A: np.ndarray, dA: np.ndarray) -> "Kernel | None":
@@ -101,7 +101,7 @@ class Expansion(ABC):
 class CircleKernel(Kernel):
     """A table of conjugate Fourier coefficients of k(x_j, .), (N, modes)."""
 
-    def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None):
+    def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None) -> None:
         weights = np.where(np.arange(coefficients.shape[1]) == 0, 1.0, 2.0)
         table = np.empty((coefficients.shape[1], 2, len(coefficients)))
         table[:, 0] = (weights * coefficients.real).T
@@ -124,12 +124,12 @@ class CircleKernel(Kernel):
 class CircleExpansion(Expansion):
     """From the values of a kernel on a grid of both angles, (x, y)."""
 
-    def __init__(self, values: np.ndarray, scale: np.ndarray):
+    def __init__(self, values: np.ndarray, scale: np.ndarray) -> None:
         n = len(values)
         table = np.fft.fft2(values, norm="forward")
         sizes, half = np.abs(table), (n - 1) // 2
         self.scale, self.largest = scale, float(np.abs(values).max())
-        kept = sizes > OF_FFT * sizes.max()
+        kept = sizes > FFT_ROUNDING * sizes.max()
         degree = np.abs(np.fft.fftfreq(n, 1 / n))
         K, L = (int(degree[kept.any(axis=axis)].max(initial=0)) for axis in (1, 0))
         self.degrees = min(max(K, 1), half), min(max(L, 1), half)
@@ -137,7 +137,7 @@ class CircleExpansion(Expansion):
         l = np.arange(self.degrees[1] + 1)
         self._tables = rows[:, l].T, np.where(l == 0, 0.0, rows[:, -l]).T  # times conj m, and m
         tails = [sizes[degree > half - n // 16].max(), sizes[:, degree > half - n // 16].max()]
-        self.resolved = max(tails) <= RESOLVED * sizes.max()
+        self.resolved = max(tails) <= RESOLVED_KERNEL * sizes.max()
 
     def series(self, moments: np.ndarray) -> np.ndarray:
         return moments.conj() @ self._tables[0] + moments @ self._tables[1]
@@ -153,7 +153,7 @@ class SphereKernel(Kernel, Expansion):
         R and S, orthogonal.
     degrees : (int, int)
         Of the harmonics in x and in y.
-    blocks : list of (rows, columns, matrix)
+    blocks : list[Any] of (rows, columns, matrix)
         Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
     scale, rest : ndarray, (3, 3)
         See `Expansion`.
@@ -161,15 +161,9 @@ class SphereKernel(Kernel, Expansion):
     """
 
     def __init__(
-        self,
-        space: Sphere,
-        frames: Any,
-        degrees: Any,
-        blocks: list,
-        scale: np.ndarray,
-        largest: float,
-        rest: np.ndarray | None = None,
-    ):
+        self, space: Sphere, frames: Any, degrees: Any, blocks: list[Any], scale: np.ndarray,
+        largest: float, rest: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         self._rings, self.degrees, self._blocks = space.rings, degrees, blocks
         self._space, self._frames = space, frames
         self.scale, self.largest, self.rest = scale, largest, rest
@@ -183,14 +177,14 @@ class SphereKernel(Kernel, Expansion):
     def resolved(
         cls,
         space: Sphere,
-        function: Callable,
+        function: Callable[..., Any],
         frames: Any,
         degrees: tuple[int, int],
         scale: np.ndarray,
         rest: np.ndarray | None,
         tolerance: float,
     ) -> tuple[Self | None, float]:
-        """That of a function (x, y) -> h (n, m), and the size of its last harmonics.
+        """The kernel of a function (x, y) -> h (n, m), and the size of its last harmonics.
 
         None where these are above a share `tolerance` of the largest.
         """
@@ -198,7 +192,7 @@ class SphereKernel(Kernel, Expansion):
         degree, inner = degrees
         grid = _octant(degree)
 
-        def framed(x, y):
+        def framed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return function(x @ R, y @ S)
 
         blocks = grid.blocks(framed)
@@ -231,11 +225,11 @@ class SphereKernel(Kernel, Expansion):
         if self.rest is not None:
             return None
 
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return (x @ dA.T @ y.T) * exponential_weights(A, self.scale)(x, y)
 
-        given = self._space, weights, self._frames, self.degrees, self.scale, None
-        return self.resolved(*given, OF_A_SLOPE)[0]
+        about = self._space, weights, self._frames, self.degrees, self.scale, None
+        return self.resolved(*about, RESOLVED_SLOPE)[0]
 
     def series(self, moments: np.ndarray) -> np.ndarray:
         return self._series(self._framed(moments))
@@ -244,10 +238,10 @@ class SphereKernel(Kernel, Expansion):
         return np.array([self._into(one) for one in moments]).view(float)
 
     def _series(self, parts: np.ndarray) -> np.ndarray:
-        found = np.zeros((len(parts), self._size))
+        series = np.zeros((len(parts), self._size))
         for rows, columns, matrix in self._blocks:
-            found[:, columns] = parts[:, rows] @ matrix
-        return np.array([self._back(one) for one in found.view(complex)])
+            series[:, columns] = parts[:, rows] @ matrix
+        return np.array([self._back(one) for one in series.view(complex)])
 
     def transposed(self, functions: np.ndarray) -> np.ndarray:
         K, L = self.degrees
@@ -255,12 +249,12 @@ class SphereKernel(Kernel, Expansion):
         turned = sphere_points.rotation(K, self._frames[0])
         sums = self._rings.analysis(functions, K)
         parts = np.array([turned(one) for one in sums]).view(float) * above
-        found = np.zeros((len(parts), below.size))
+        moments = np.zeros((len(parts), below.size))
         for rows, columns, matrix in self._blocks:
-            found[:, rows] += parts[:, columns] @ matrix.T
-        found /= below
+            moments[:, rows] += parts[:, columns] @ matrix.T
+        moments /= below
         into = sphere_points.rotation(L, self._frames[1].T)
-        series = np.array([into(one) for one in found.view(complex)])
+        series = np.array([into(one) for one in moments.view(complex)])
         return self._factor * self._rings.synthesis(series, L)
 
 
@@ -272,9 +266,9 @@ def _parseval(degree: int) -> np.ndarray:
 class TurnedKernel(Kernel, Expansion):
     """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
 
-    def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int):
+    def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int) -> None:
         sizes = exponential_multipliers(c, degree, 3)
-        degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), 1)
+        degree = max(int(np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes[0])[-1]), 1)
         self._rings, self.degrees = space.rings, (degree, degree)
         self._back = sphere_points.rotation(degree, R.T)
         self._forth = sphere_points.rotation(degree, R)
@@ -297,7 +291,7 @@ class TurnedKernel(Kernel, Expansion):
 class LinearKernel(Kernel):
     """k(x, y) = <A x, y>."""
 
-    def __init__(self, space: Any, A: np.ndarray):
+    def __init__(self, space: Any, A: np.ndarray) -> None:
         self._points, self._weights, self._A = space.points, space.weights, A
 
     def __call__(self, functions: np.ndarray) -> np.ndarray:
@@ -309,7 +303,7 @@ class LinearKernel(Kernel):
         return (first @ self._A.T @ self._points.T).reshape(functions.shape)
 
 
-# What makes them -------------------------------------------------------------------------------
+# Makers of kernels -------------------------------------------------------------------------------
 
 
 class Kernels(ABC):
@@ -321,19 +315,19 @@ class Kernels(ABC):
         See `DensityField.bounded`.
     """
 
-    def __init__(self, space: Any):
+    def __init__(self, space: Any) -> None:
         self.space, self.bounded = space, 0.0
         self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
-        """What `build` gives, kept while its key is one of the last KEPT of its first entry."""
+        """build(), kept while its key is one of the last KEPT_KERNELS with its first entry."""
         numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
-        known = self._known.setdefault(key[0], {})
-        found = known.pop(numbers) if numbers in known else build()
-        known[numbers] = found  # the last one used is the last one in the table
-        if len(known) > KEPT:
-            del known[next(iter(known))]
-        return found
+        kept = self._known.setdefault(key[0], {})
+        kernel = kept.pop(numbers) if numbers in kept else build()
+        kept[numbers] = kernel  # the last one used is the last one in the table
+        if len(kept) > KEPT_KERNELS:
+            del kept[next(iter(kept))]
+        return kernel
 
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
@@ -345,7 +339,7 @@ class Kernels(ABC):
 
     @abstractmethod
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
         """function(x, y) -> (n, m), of points (n, d) and (m, d); None as for `exponential`.
 
@@ -358,8 +352,8 @@ class Kernels(ABC):
         """e^(<A x, y> + <y, form y>) by harmonics; None where these are too many."""
 
     @abstractmethod
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
-        """As `smooth`, by harmonics."""
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
+        """function(x, y) by harmonics; None where these are too many."""
 
 
 class CircleKernels(Kernels):
@@ -373,7 +367,7 @@ class CircleKernels(Kernels):
         w = self.space.points @ A.T
         radius, angle = np.hypot(w[:, 0], w[:, 1]), np.arctan2(w[:, 1], w[:, 0])
         largest = exponential_multipliers(radius.max(), self.most, 2)
-        count = int(np.flatnonzero(largest >= NEGLIGIBLE * largest[0])[-1]) + 1
+        count = int(np.flatnonzero(largest >= NEGLIGIBLE_MODE * largest[0])[-1]) + 1
         check_memory(f"a kernel with {count} modes", (2, radius.size, count), "degree or beta")
         k = np.arange(count)
         return CircleKernel(ive(k, radius[:, None]) * np.exp(1j * k * angle[:, None]), radius)
@@ -384,14 +378,14 @@ class CircleKernels(Kernels):
         return (len(self.space.points) - 1) // 2
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             logits = x @ A.T @ y.T + np.einsum("na,ab,nb->n", y, form, y)
             return np.exp(logits - logits.max(axis=1, keepdims=True))
 
         return self.smooth(A, weights)
 
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
         x, n = self.space.points, len(self.space.points)
         size = n
@@ -401,35 +395,35 @@ class CircleKernels(Kernels):
             sizes = np.abs(table).max(axis=0)
             if sizes[-(size // 16) - 1 :].max() <= resolved * sizes.max():
                 break
-            if 2 * size * n > LARGEST:
+            if 2 * size * n > LARGEST_TABLE:
                 return None
             size = good_length(2 * size)
-        kept = np.flatnonzero(sizes >= NEGLIGIBLE * sizes.max())
+        kept = np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes.max())
         count = min(int(kept[-1]) + 1 if kept.size else 1, self.most + 1)
         return CircleKernel(table[:, :count])
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
-        own = np.zeros((2, 2)) if form is None else form
-        scale = fitted_scale(A, own, Circle(FITTED).points)
+        quadratic_form = np.zeros((2, 2)) if form is None else form
+        scale = fitted_scale(A, quadratic_form, Circle(FITTED_POINTS).points)
         if scale is None:
             return None
 
-        def weights(x, y):
-            return np.exp(_logits(A, own, x, y) - quadratic(scale, x)[:, None])
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return np.exp(_logits(A, quadratic_form, x, y) - quadratic(scale, x)[:, None])
 
         return self._expanded(weights, scale)
 
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         return self._expanded(function, np.zeros((2, 2)))
 
     @staticmethod
-    def _expanded(function: Callable, scale: np.ndarray) -> Expansion | None:
+    def _expanded(function: Callable[..., Any], scale: np.ndarray) -> Expansion | None:
         size = 64
-        while size**2 <= LARGEST:
+        while size**2 <= LARGEST_TABLE:
             points = Circle.embed(2 * np.pi * np.arange(size) / size)
-            found = CircleExpansion(function(points, points), scale)
-            if found.resolved:
-                return found
+            expansion = CircleExpansion(function(points, points), scale)
+            if expansion.resolved:
+                return expansion
             size *= 2
         return None
 
@@ -444,7 +438,7 @@ class SphereKernels(Kernels):
     space: Sphere
 
     def exponential(self, A: np.ndarray) -> SphereKernel | TurnedKernel | None:
-        """By the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
+        """The kernel by the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
 
         It varies less with x than e^<A x, y> does, since |A x| - <x, |A| x> lies between 0 and a
         fourth of the largest singular value. Where A is a multiple of an orthogonal matrix it is a
@@ -452,50 +446,51 @@ class SphereKernels(Kernels):
         """
         U, singular, Vt = np.linalg.svd(A)
         largest, least = singular[[0, -1]]
-        if largest - least <= EQUAL * largest:
+        if largest - least <= EQUAL_SINGULAR_VALUES * largest:
             R = np.eye(3) if _diagonal(A) and (np.diag(A) > 0).all() else U @ Vt
             return TurnedKernel(self.space, largest, R, self.most)
         size = (Vt.T * singular) @ Vt
         uneven = (largest - least) ** 2 / (4 * (largest + least) or 1.0)
-        if uneven > UNEVEN:
+        if uneven > MOST_UNEVEN:
             return None
-        sizes = exponential_multipliers(largest, FINEST + 1, 3)
-        first = max(int(np.flatnonzero(sizes >= NEGLIGIBLE * sizes[0])[-1]), FEWEST)
+        sizes = exponential_multipliers(largest, FINEST_DEGREE + 1, 3)
+        first = max(int(np.flatnonzero(sizes >= NEGLIGIBLE_MODE * sizes[0])[-1]), FIRST_DEGREE)
         scale = size + uneven * np.eye(3)
 
         weights = exponential_weights(A, scale)
-        return self._first(A, weights, range(first, FINEST + 1, 8), scale)
+        return self._first(A, weights, range(first, FINEST_DEGREE + 1, 8), scale)
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
-        """By the harmonics of e^(<A x, y> + <y, own y> - <x, scale x>), where form = own + rest.
+        """The kernel by harmonics of e^(<A x, y> + <y, part y> - <x, scale x>), form = part + rest.
 
-        `own` is a multiple of the part of the form that is diagonal in the frame of y in which A
-        is, and `scale` is diagonal in that of x: all parities keep their blocks. The smaller the
-        multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y> may lose: it
-        is the first one of SHARES that loses few. <x, scale x> is fitted to the largest logits of
-        points x. Where any loses too many, all of the form is in the kernel.
+        `part` is a multiple of the component of the form that is diagonal in the frame of y in
+        which A is, and `scale` is diagonal in that of x: all parities keep their blocks. The
+        smaller the multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y>
+        may lose: it is the first one of FORM_SHARES that loses few. <x, scale x> is fitted to the
+        largest logits of points x. Where all lose too many, the kernel has the whole form.
         """
         singular = np.linalg.svd(A, compute_uv=False)
-        if np.ptp(singular) <= EQUAL * singular[0] and np.ptp(np.linalg.eigvalsh(form)) <= UNEVEN:
+        orthogonal = np.ptp(singular) <= EQUAL_SINGULAR_VALUES * singular[0]
+        if orthogonal and np.ptp(np.linalg.eigvalsh(form)) <= MOST_UNEVEN:
             return None  # a convolution is faster
 
         R, S = _frames(A)
         diagonal = (S.T * np.diag(S @ form @ S.T)) @ S
-        some = self.space.points[:: 1 + len(self.space.points) // FITTED]
+        some = self.space.points[:: 1 + len(self.space.points) // FITTED_POINTS]
         largest = _logits(A, form, some, some).max(axis=1)
-        found = []
-        for share in SHARES:
+        tried = []
+        for share in FORM_SHARES:
             rest = form - share * diagonal
             rest -= np.linalg.eigvalsh(rest)[-1] * np.eye(3)
             scale = fitted_scale(A, form - rest, some, R)
             if scale is not None:
                 lost = (quadratic(scale, some) - largest).max()
-                if lost <= FEW_LOST:
+                if lost <= FEW_LOST_DIGITS:
                     return self._gaussian(A, form - rest, scale, rest)
-                found.append((lost, scale, rest))
-        if found:
-            lost, scale, rest = min(found, key=lambda each: each[0])
-            if lost <= UNEVEN:
+                tried.append((lost, scale, rest))
+        if tried:
+            lost, scale, rest = min(tried, key=lambda each: each[0])
+            if lost <= MOST_UNEVEN:
                 return self._gaussian(A, form - rest, scale, rest)
         scale = fitted_scale(A, form, some)
         return None if scale is None else self._gaussian(A, form, scale, None)
@@ -503,46 +498,40 @@ class SphereKernels(Kernels):
     def _gaussian(
         self, A: np.ndarray, form: np.ndarray, scale: np.ndarray, rest: np.ndarray | None
     ) -> SphereKernel | None:
-        def weights(x, y):
+        def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             return np.exp(_logits(A, form, x, y) - quadratic(scale, x)[:, None])
 
         return self._first(A, weights, (32, 40, 44, 48, 54, 60), scale, rest=rest, analytic=True)
 
     def smooth(
-        self, A: np.ndarray, function: Callable, resolved: float = RESOLVED
+        self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> SphereKernel | None:
-        degrees, scale = (16, 32, 48, 60, FINEST), np.zeros((3, 3))
+        degrees, scale = (16, 32, 48, 60, FINEST_DEGREE), np.zeros((3, 3))
         return self._first(A, function, degrees, scale, resolved=resolved)
 
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
         return self.exponential(A) if form is None else self.gaussian(A, form)
 
-    def expanded_function(self, A: np.ndarray, function: Callable) -> Expansion | None:
+    def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
         return self.smooth(A, function)
 
     def _first(
-        self,
-        A,
-        function,
-        degrees,
-        scale: np.ndarray,
-        *,
-        rest=None,
-        analytic: bool = False,
-        resolved: float = RESOLVED,
-    ) -> SphereKernel | None:
-        """By the first of these degrees that resolves the function; None if none can.
+        self, A: np.ndarray, function: Callable[..., Any], degrees: Iterable[int],
+        scale: np.ndarray, *, rest: np.ndarray | None = None, analytic: bool = False,
+        resolved: float = RESOLVED_KERNEL,
+    ) -> SphereKernel | None:  # fmt: skip
+        """The kernel to the first of these degrees that resolves the function; None if none does.
 
         A function that is not known to be `analytic` is given up where its harmonics decay slowly.
         """
         frames = _frames(A)
         for degree in degrees:
             pair = degree, min(degree, self.most)  # functions on the grid have no more
-            given = self.space, function, frames, pair, scale, rest, resolved
-            found, tail = SphereKernel.resolved(*given)
-            if found is not None:
-                return found
-            if not (analytic or tail <= resolved ** (degree / FINEST)):
+            about = self.space, function, frames, pair, scale, rest, resolved
+            kernel, tail = SphereKernel.resolved(*about)
+            if kernel is not None:
+                return kernel
+            if not (analytic or tail <= resolved ** (degree / FINEST_DEGREE)):
                 break
         return None
 
@@ -552,10 +541,12 @@ class SphereKernels(Kernels):
         return (self.space.longitudes.size - 1) // 2
 
 
-def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Callable:
+def of_points(
+    kernel: Callable[..., Any], Q: np.ndarray, K: np.ndarray, beta: Any
+) -> Callable[..., Any]:
     """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
 
-    def weights(x, y):
+    def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         squares = [beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, Q), (y, K))]
         logits = (x @ (beta * K.T @ Q).T @ y.T)[None]
         return kernel(logits, (squares[0][None, :, None], squares[1][None, None]))[0]
@@ -563,7 +554,7 @@ def of_points(kernel: Callable, Q: np.ndarray, K: np.ndarray, beta: Any) -> Call
     return weights
 
 
-def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable:
+def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable[..., Any]:
     """(x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), (n, m)."""
     return lambda x, y: np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
 
@@ -579,7 +570,7 @@ def fitted_scale(
     """The quadratic form that is nearest to the largest logits of points x, and not below them.
 
     In a frame it is the nearest one that is diagonal there. None if it is above some by more than
-    UNEVEN: digits would be lost there.
+    MOST_UNEVEN: digits would be lost there.
     """
     largest = _logits(A, form, points, points).max(axis=1)
     d = points.shape[1]
@@ -590,7 +581,7 @@ def fitted_scale(
         fitted = np.linalg.lstsq((points @ frame.T) ** 2, largest, rcond=None)[0]
         scale = (frame.T * fitted) @ frame
     above = quadratic(scale, points) - largest
-    if np.ptp(above) > UNEVEN:
+    if np.ptp(above) > MOST_UNEVEN:
         return None
     return scale - above.min() * np.eye(d)
 
@@ -614,7 +605,7 @@ def _frames(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4)
 def _octant(degree: int) -> "_Octant":
-    """That of a degree, kept: its harmonics take longer than a kernel."""
+    """The quadrature for a degree, kept: its harmonics take longer than a kernel."""
     return _Octant(degree)
 
 
@@ -625,7 +616,7 @@ class _Octant:
     coefficients c_lm, m >= 0: f = sum_lm part * harmonic.
     """
 
-    def __init__(self, degree: int):
+    def __init__(self, degree: int) -> None:
         from ..lowlevel.legendre import gauss
 
         self.degree = degree
@@ -653,22 +644,22 @@ class _Octant:
         return np.conj(values).view(float)
 
     def characters(self, signs: np.ndarray) -> np.ndarray:
-        """By which sign each harmonic changes where coordinates change theirs, (signs, 2 modes)."""
+        """Changes of the sign of each harmonic with the signs of coordinates, (signs, 2 modes)."""
         l, m = self.degrees, self._orders
         sine = np.tile([0, 1], l.size // 2)
         odd = np.stack([(m + sine) % 2, sine, (l - m) % 2])  # in x, y, z
         return np.where((signs < 0) @ odd % 2, -1.0, 1.0)
 
-    def symmetries(self, function: Callable) -> np.ndarray:
-        """Those of SIGNS that change no value of a function where x and y take them."""
+    def symmetries(self, function: Callable[..., Any]) -> np.ndarray:
+        """The COORDINATE_SIGNS that, applied to x and y, change no value of a function."""
         some = self.points[:: max(1, len(self.points) // 7)]
-        every = np.concatenate([some * sign for sign in SIGNS])
-        values = [function(every * sign, every[::-1] * sign) for sign in SIGNS]
+        every = np.concatenate([some * sign for sign in COORDINATE_SIGNS])
+        values = [function(every * sign, every[::-1] * sign) for sign in COORDINATE_SIGNS]
         largest = np.abs(values[0]).max()
         same = [np.abs(value - values[0]).max() <= 1e-13 * largest for value in values]
-        return SIGNS[same]
+        return COORDINATE_SIGNS[same]
 
-    def blocks(self, function: Callable) -> list | None:
+    def blocks(self, function: Callable[..., Any]) -> list[Any] | None:
         """(indices, matrix): sums of parts at these indices times the matrix are those of h.
 
         One block for each way in which harmonics follow the symmetries of the function; None where
@@ -676,11 +667,11 @@ class _Octant:
         """
         group = self.symmetries(function)
         apart: list[np.ndarray] = []  # one of each class of signs that the group makes equal
-        for sign in SIGNS:
+        for sign in COORDINATE_SIGNS:
             if not any((sign == other * g).all() for other in apart for g in group):
                 apart.append(sign)
         size = len(self.points) * len(apart)
-        if len(group) * size**2 > MOST_VALUES:
+        if len(group) * size**2 > MOST_KERNEL_VALUES:
             return None
         x = np.concatenate([self.points * sign for sign in apart])
         weighted = (
@@ -692,26 +683,26 @@ class _Octant:
         twice = np.where(self._orders > 0, 2.0, 1.0)
         live = (self._orders > 0) | (np.arange(twice.size) % 2 == 0)  # of order 0 the real parts
         ways = self.characters(group)
-        found = []
+        matrices = []
         for way in np.unique(ways, axis=1).T:
             where = np.flatnonzero(live & (ways == way[:, None]).all(axis=0))
             if where.size:
-                own = weighted[:, where]
-                matrix = len(group) * (own.T @ np.tensordot(way, values, axes=1) @ own)
-                found.append((where, (matrix * twice[where]).T))
-        return found
+                factors = weighted[:, where]
+                matrix = len(group) * (factors.T @ np.tensordot(way, values, axes=1) @ factors)
+                matrices.append((where, (matrix * twice[where]).T))
+        return matrices
 
 
-KERNELS: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
+KERNELS_BY_SPACE: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: SphereKernels}
 
 
 def kernels_of(space: Any) -> Kernels:
-    """Those of one head of attention on a space; MeanfieldError for a space of another kind."""
-    kind = ancestor(type(space), KERNELS)
+    """The kernels of one head of attention on a space; MeanfieldError for other kinds of spaces."""
+    kind = ancestor(type(space), KERNELS_BY_SPACE)
     if kind is None:
-        names = " and ".join(each.__name__ for each in KERNELS)
+        names = " and ".join(each.__name__ for each in KERNELS_BY_SPACE)
         raise MeanfieldError(
             f"Attention moves densities on {names}; got {space!r}. Use one of these spaces, or "
             "solve for Tokens."
         )
-    return KERNELS[kind](space)
+    return KERNELS_BY_SPACE[kind](space)

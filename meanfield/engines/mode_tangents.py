@@ -34,18 +34,18 @@ class ModeTangents(ABC):
     tangential = True
     takes_velocities = True
 
-    def __init__(self, engine: Any, names: Sequence[str | None]):
+    def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         self._engine, self._names = engine, tuple(names)
-        self._direct = DirectTangents(engine.drift, names, engine._threads.threads)
+        self._direct = DirectTangents(engine.drift, names, engine.threads.threads)
         drift, of = engine.drift, (engine.degree, engine.dimension)
         count = int(np.prod(drift.shape))
         self._changes = []
         for r in range(count):
-            member, own = drift.member(r), []
+            member, rows = drift.member(r), []
             nothing = [np.zeros(engine.degree + 1)] * (1 if engine.normaliser is None else 2)
             for name in self._names:
-                own.append(nothing if name is None else multiplier_changes(member, name, *of))
-            self._changes.append(own)
+                rows.append(nothing if name is None else multiplier_changes(member, name, *of))
+            self._changes.append(rows)
 
     def velocity(
         self,
@@ -75,8 +75,8 @@ class ModeTangents(ABC):
                 v[r], dv[:, r] = found[0], change[:, 0]
         return v, dv
 
-    def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list]:
-        """Those of W and of Z of a system, and how they change along each tangent."""
+    def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list[Any]]:
+        """Multipliers of W and of Z of a system, and their changes along each tangent."""
         engine = self._engine
         attraction, normaliser = (
             m if m is None or m.ndim == 1 else m[r] for m in (engine.attraction, engine.normaliser)
@@ -85,8 +85,9 @@ class ModeTangents(ABC):
 
     @abstractmethod
     def of_system(
-        self, r: int, x, masses, dx, dm, known, modes
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
 
         `known` are the velocities, or None, and `modes` those of the measure.
@@ -102,15 +103,18 @@ class ModeTangents(ABC):
 
 
 class SphereTangents(ModeTangents):
-    """On S^2, as characteristics have them."""
+    """Tangents on S^2, by the sums that characteristics use."""
 
-    def __init__(self, engine: Any, names: Sequence[str | None]):
+    def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         from ..spaces.sphere import Sphere
 
         super().__init__(engine, names)
         self._chart: Any = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
 
-    def of_system(self, r, x, masses, dx, dm, known, modes):
+    def of_system(
+        self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
         attraction, normaliser, changes = self.multipliers(r)
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
         accuracy = max(TRANSFORM_ACCURACY, self._engine.accuracy)

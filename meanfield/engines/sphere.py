@@ -9,20 +9,20 @@ from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
 from ..spaces.sphere_points import degrees_of, factors
 from .contract import ThreadPool
-from .harmonics import HarmonicEngine, Transforms, parts_of
+from .harmonics import HarmonicEngine, PointTransforms, parts_of
 
-TINY = 1e-150  # squares of smaller numbers underflow
+SMALLEST_RADIUS = 1e-150  # squares of smaller numbers underflow
 
 
-class SphereTransforms(Transforms):
-    """By ducc0, in its harmonics; series have those of densities."""
+class SpherePointTransforms(PointTransforms):
+    """Transforms on S^2 by ducc0, in its harmonics; series are normalised as densities."""
 
-    def __init__(self, degree: int, accuracy: float, threads: ThreadPool):
+    def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
         self.options = {"lmax": degree, "epsilon": accuracy, "nthreads": 1}
         self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
 
-    def places(self, x):
+    def coordinates(self, x: np.ndarray) -> np.ndarray:
         """Colatitudes and longitudes (R, n, 2)."""
         if self._angles.shape[:-1] != x.shape[:-1]:
             self._angles = np.empty((*x.shape[:-1], 2))
@@ -30,38 +30,38 @@ class SphereTransforms(Transforms):
         self.each_part(x, lambda r, _part, tokens: _write_angles(x[r, tokens], angles[r, tokens]))
         return angles
 
-    def moments(self, places, masses):
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         from ducc0.sht import adjoint_synthesis_general
 
         size = (self.degree + 1) * (self.degree + 2) // 2
-        modes = np.empty((len(places), parts_of(places), size), dtype=complex)
+        modes = np.empty((len(coordinates), parts_of(coordinates), size), dtype=complex)
 
-        def work(r, part, tokens):
-            values, place = masses[None, r, tokens], places[r, tokens]
+        def work(r: int, part: int, tokens: slice) -> None:
+            values, angles = masses[None, r, tokens], coordinates[r, tokens]
             modes[r, part] = adjoint_synthesis_general(
-                map=values, loc=place, spin=0, **self.options
+                map=values, loc=angles, spin=0, **self.options
             )[0]
 
-        self.each_part(places, work)
+        self.each_part(coordinates, work)
         return modes.sum(axis=1)
 
-    def coefficients(self, places, masses):
-        return self.moments(places, masses) * factors(self.degree)
+    def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        return self.moments(coordinates, masses) * factors(self.degree)
 
-    def values(self, places, series):
-        found, series = (
-            np.empty((*series.shape[:2], places.shape[1])),
+    def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
+        values, series = (
+            np.empty((*series.shape[:2], coordinates.shape[1])),
             series * factors(self.degree),
         )
 
-        def work(r, _part, tokens):
+        def work(r: int, _part: int, tokens: slice) -> None:
             for c, alm in enumerate(series[r]):
-                found[r, c, tokens] = self.synthesis(alm, places[r, tokens], 0)[0]
+                values[r, c, tokens] = self.synthesis(alm, coordinates[r, tokens], 0)[0]
 
-        self.each_part(places, work)
-        return found
+        self.each_part(coordinates, work)
+        return values
 
-    def synthesis(self, modes, angles, spin):
+    def synthesis(self, modes: np.ndarray, angles: np.ndarray, spin: int) -> np.ndarray:
         """The values of a series, or for spin = 1 its derivatives along and across meridians."""
         from ducc0.sht import synthesis_general
 
@@ -79,19 +79,21 @@ class SphereModes(HarmonicEngine):
 
     name = "sphere"
     dimension = 3
-    transforms_of = SphereTransforms
-    scattered: SphereTransforms
+    transforms_of = SpherePointTransforms
+    scattered: SpherePointTransforms
     transform = 50.0, 50e-3, 0.05
 
-    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1):
+    def __init__(self, drift: ZonalDrift, tolerance: float = 1e-10, threads: int = 1) -> None:
         super().__init__(drift, tolerance, threads)
         self._degrees = degrees_of(self.degree)
         self._levels = np.empty((0, 0))
 
-    def series_of(self, modes, multipliers):
+    def series_of(self, modes: np.ndarray, multipliers: np.ndarray) -> np.ndarray:
         return multipliers[self._degrees] * modes * factors(self.degree)
 
-    def fields(self, x, places, modes):
+    def fields(
+        self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         modes = modes * 4 * np.pi  # the harmonics of ducc0 have norm 1 on an area of 4 pi
         velocity, levels = np.empty(x.shape), None
         if self.normaliser is not None:
@@ -99,15 +101,15 @@ class SphereModes(HarmonicEngine):
                 self._levels = np.empty(x.shape[:2])
             levels = self._levels
 
-        def work(r, _part, tokens):
-            place, multipliers = places[r, tokens], self._spread(self.attraction, r)
-            slope, turn = self.scattered.synthesis(modes[r] * multipliers, place, 1)
+        def work(r: int, _part: int, tokens: slice) -> None:
+            angles, multipliers = coordinates[r, tokens], self._spread(self.attraction, r)
+            slope, turn = self.scattered.synthesis(modes[r] * multipliers, angles, 1)
             if levels is not None:
                 multipliers = self._spread(self.normaliser, r)
-                level = self.scattered.synthesis(modes[r] * multipliers, place, 0)[0]
+                level = self.scattered.synthesis(modes[r] * multipliers, angles, 0)[0]
                 levels[r, tokens] = level
                 slope, turn = slope / level, turn / level
-            _embed(x[r, tokens], place, slope, turn, velocity[r, tokens])
+            _embed(x[r, tokens], angles, slope, turn, velocity[r, tokens])
 
         self.scattered.each_part(x, work)
         return velocity, levels
@@ -117,20 +119,20 @@ class SphereModes(HarmonicEngine):
 
         return SphereTangents(self, names)
 
-    def powers(self, modes):
+    def powers(self, modes: np.ndarray) -> np.ndarray:
         orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
         squares = 4 * np.pi * orders * np.abs(modes) ** 2
         return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
 
-    def _spread(self, multipliers, r):
+    def _spread(self, multipliers: np.ndarray, r: int) -> np.ndarray:
         """The multipliers of system r for every coefficient."""
         return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
 
-    def of_density(self, coefficients):
+    def of_density(self, coefficients: np.ndarray) -> np.ndarray:
         return coefficients / factors(self.degree)
 
 
-def _write_angles(x, angles):
+def _write_angles(x: np.ndarray, angles: np.ndarray) -> None:
     """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
     longitudes = np.arctan2(x[:, 1], x[:, 0])
     angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])
@@ -138,12 +140,14 @@ def _write_angles(x, angles):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _embed(x, angles, slope, turn, velocity):
+def _embed(
+    x: np.ndarray, angles: np.ndarray, slope: np.ndarray, turn: np.ndarray, velocity: np.ndarray
+) -> None:
     """Vectors (n, 3) of components along the meridian, southwards, and to the east."""
     for i in range(len(x)):
         radius = np.sqrt(x[i, 0] ** 2 + x[i, 1] ** 2)
         length = np.sqrt(radius**2 + x[i, 2] ** 2)
-        if radius > TINY:
+        if radius > SMALLEST_RADIUS:
             cosine, sine = x[i, 0] / radius, x[i, 1] / radius
         else:
             cosine, sine = np.cos(angles[i, 1]), np.sin(angles[i, 1])

@@ -1,4 +1,4 @@
-"""How many threads BLAS uses."""
+"""The number of threads of BLAS."""
 
 import sys
 import threading
@@ -10,7 +10,7 @@ from .compilation import hold_at_fork
 
 @cache
 def _libraries(_with_scipy: bool):
-    """Those that are loaded; scipy has one of its own."""
+    """The BLAS libraries that are loaded; scipy has a separate one."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()  # looks for them, which takes milliseconds
@@ -43,7 +43,7 @@ _one_thread = _OneThread()
 def one_blas_thread() -> _OneThread:
     """A context in which BLAS uses one thread, in the whole process.
 
-    For where threads of our own share the work, and for small matrices, for which it is slower with
-    more. Blocks may overlap, in one thread or in several.
+    For work that is shared among threads by the package, and for small matrices, for which BLAS is
+    slower with more. Blocks may overlap, in one thread or in several.
     """
     return _one_thread

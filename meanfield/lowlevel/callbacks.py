@@ -18,12 +18,12 @@ from numba.extending import intrinsic
 from .compilation import COMPILING, njit
 from .records import array_value
 
-_WORD = ir.IntType(64)
+ADDRESS_TYPE = ir.IntType(64)
 
 
 def _codegen(context, builder, _signature, arguments):
     """Call the function at the first argument, an address, with the others, all int64."""
-    kind = ir.FunctionType(ir.VoidType(), [_WORD] * (len(arguments) - 1)).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [ADDRESS_TYPE] * (len(arguments) - 1)).as_pointer()
     builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
     return context.get_dummy_value()
 
@@ -45,7 +45,7 @@ def _array_of(dtype: types.Type):
 
     @intrinsic
     def array(_typing, address, shape):
-        found = types.Array(dtype, len(shape), "C")
+        kind = types.Array(dtype, len(shape), "C")
 
         def codegen(context, builder, signature, arguments):
             lengths = [
@@ -54,9 +54,9 @@ def _array_of(dtype: types.Type):
                     cgutils.unpack_tuple(builder, arguments[1], len(shape)), shape, strict=True
                 )
             ]
-            return array_value(context, builder, found, arguments[0], lengths)
+            return array_value(context, builder, kind, arguments[0], lengths)
 
-        return found(types.int64, shape), codegen
+        return kind(types.int64, shape), codegen
 
     return array
 
@@ -95,7 +95,7 @@ class CompiledFunction:
 
     @property
     def address(self) -> int:
-        """Where the compiled function begins, for `evaluate`."""
+        """The address of the compiled function, for `evaluate`."""
         with COMPILING:
             result = self._compiled.get_compile_result(types.void(*[types.int64] * 4))
             return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
@@ -107,7 +107,7 @@ class CompiledFunction:
 class PythonFunction:
     """A function of Python that compiled code calls by address, as it calls a `CompiledFunction`.
 
-    What it raises is kept: compiled code goes on, with the nan that is written for its values.
+    An exception of it is kept: compiled code goes on, with nan for its values.
 
     Parameters
     ----------
@@ -117,17 +117,21 @@ class PythonFunction:
         Their length.
     dtype : numpy dtype
         complex128 or float64.
-    found : int, optional
+    target_size : int, optional
         The length of the second one, where it is another.
     """
 
     _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 
     def __init__(
-        self, function: Callable, size: int, dtype: Any = np.complex128, found: int | None = None
+        self,
+        function: Callable,
+        size: int,
+        dtype: Any = np.complex128,
+        target_size: int | None = None,
     ):
         self._function, self._dtype = function, np.dtype(dtype)
-        self._given, self._found = size, size if found is None else found
+        self._size, self._target_size = size, size if target_size is None else target_size
         self._error: BaseException | None = None
         self._callback = self._prototype(self._called)
         self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
@@ -143,15 +147,15 @@ class PythonFunction:
             raise error
 
     def _called(self, _context: int, member: int, source: int, target: int) -> None:
-        found = self._array(target, self._found)
+        values = self._array(target, self._target_size)
         if self._error is not None:
-            found[:] = np.nan
+            values[:] = np.nan
             return
         try:
-            self._function(member, self._array(source, self._given), found)
+            self._function(member, self._array(source, self._size), values)
         except BaseException as error:  # also an interruption: it must not be lost in compiled code
             self._error = error
-            found[:] = np.nan
+            values[:] = np.nan
 
     def _array(self, address: int, size: int) -> np.ndarray:
         memory = (ctypes.c_char * (size * self._dtype.itemsize)).from_address(address)

@@ -39,16 +39,16 @@ NO_FOLDER = (
     "compiles what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder "
     "that can be written."
 )
-VARIANTS = 24  # entries of one function that are kept: its signatures, in several versions
-PATIENCE = 120.0  # seconds to wait for a process that compiles the same function
-PACKAGE = Path(__file__).parents[1]
+KEPT_ENTRIES = 24  # entries of one function that are kept: its signatures, in several versions
+COMPILATION_WAIT = 120.0  # seconds to wait for a process that compiles the same function
+PACKAGE_FOLDER = Path(__file__).parents[1]
 
 
 class CodeCache(caching.NullCache):
     """The compiled code of one function on disk: a sealed file for every signature and processor.
 
     An entry depends on the signature, on the sources of the function and of the modules from which
-    it takes compiled functions, on the numbers that it finds around it, on the processor, and on
+    it takes compiled functions, on the numbers around it that it uses, on the processor, and on
     the versions and switches of numba and LLVM. A process that finds none waits while another one
     compiles it.
 
@@ -135,7 +135,7 @@ def _remove_oldest(folder: Path, function: str) -> None:
     """Keep the entries of a function that were written last."""
     with suppress(OSError):
         entries = sorted(folder.glob(f"{function}-*.nbc"), key=lambda path: path.stat().st_mtime)
-        for entry in entries[:-VARIANTS]:
+        for entry in entries[:-KEPT_ENTRIES]:
             entry.unlink()
 
 
@@ -168,9 +168,9 @@ def _fields(types: Any) -> tuple:
 
 
 def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -> tuple:
-    """Numbers and text that a function finds around it, which are a part of its compiled code.
+    """Numbers and text from around a function, which are a part of its compiled code.
 
-    Those of its closure, of its module, and of the compiled functions that it calls.
+    They come from its closure, its module, and the compiled functions that it calls.
     """
     visited |= {function}
     around = inspect.getclosurevars(function)
@@ -178,8 +178,8 @@ def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -
     for name, value in sorted({**around.globals, **around.nonlocals}.items()):
         called = getattr(value, "py_func", None)
         if called is not None and called not in visited:
-            place = called.__module__, called.__qualname__, called.__code__.co_firstlineno
-            constants.append((name, place, _constants(called, visited)))
+            position = called.__module__, called.__qualname__, called.__code__.co_firstlineno
+            constants.append((name, position, _constants(called, visited)))
         elif _is_plain(value):
             constants.append((name, repr(value)))
         elif isinstance(value, np.ndarray):
@@ -188,7 +188,7 @@ def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the printed value tells it from others."""
+    """True if a printed value tells it from all others."""
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return isinstance(value, bool | int | float | complex | str | bytes | np.generic)
@@ -242,7 +242,7 @@ def _source(file: str) -> tuple[str, bool]:
         source = Path(file).read_bytes()
     except OSError:
         return "", False
-    is_library = "site-packages" in file and not Path(file).is_relative_to(PACKAGE)
+    is_library = "site-packages" in file and not Path(file).is_relative_to(PACKAGE_FOLDER)
     return hashlib.sha256(source).hexdigest(), b"njit" in source and not is_library
 
 
@@ -267,7 +267,7 @@ def folders(*, create: bool = False) -> Iterator[Path]:
     at_home = _user_caches()
     if at_home is not None:
         yield at_home / "meanfield"
-    yield PACKAGE / "__pycache__"
+    yield PACKAGE_FOLDER / "__pycache__"
     temporary = private_folder(create)
     if temporary is not None:
         yield temporary
@@ -312,7 +312,7 @@ def private_folder(create: bool) -> Path | None:
 class Turn:
     """The right to compile an entry, which one process has at a time.
 
-    A byte of the file `compiling.lock` is locked, at a place that the name decides: the system
+    A byte of the file `compiling.lock` is locked, at a position that the name decides: the system
     takes the lock back when a process ends, however that happens. Functions call each other without
     a circle, so processes that wait for each other's parts do not wait for ever; where locks do
     not work, or nothing has come for two minutes, everybody compiles.
@@ -326,28 +326,28 @@ class Turn:
     _file: int | None = None  # stays open: closing it would give back all locks of the process
 
     def __init__(self, name: str):
-        self._place = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
+        self._position = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
         self.waited = self._holds = False
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + COMPILATION_WAIT
         file = self._opened()
         while file is not None and not self._holds and time.monotonic() < end:
             try:
-                self._holds = _lock(file, self._place)
+                self._holds = _lock(file, self._position)
             except OSError:  # a file system without locks
                 return
             if not self._holds:
                 self.waited = True
                 time.sleep(0.02)
         if self._holds:
-            _HELD.append(self)
+            _TURNS.append(self)
 
     def end(self) -> None:
         """Let others have the turn."""
         if self._holds and self._file is not None:
             self._holds = False
-            _HELD.remove(self)
+            _TURNS.remove(self)
             with suppress(OSError):
-                _unlock(self._file, self._place)
+                _unlock(self._file, self._position)
 
     @classmethod
     def _opened(cls) -> int | None:
@@ -361,7 +361,7 @@ class Turn:
         return cls._file
 
 
-_HELD: list[Turn] = []
+_TURNS: list[Turn] = []
 
 
 class _FailedCompilations(event.Listener):
@@ -372,7 +372,7 @@ class _FailedCompilations(event.Listener):
 
     def on_end(self, ended):
         if ended._exc_details is not None:  # `is_failed` of numba says the opposite
-            for turn in list(_HELD):
+            for turn in list(_TURNS):
                 turn.end()
 
 
@@ -381,28 +381,28 @@ event.register("numba:compile", _FailedCompilations())
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(file: int, place: int) -> bool:
-        os.lseek(file, place, os.SEEK_SET)
+    def _lock(file: int, position: int) -> bool:
+        os.lseek(file, position, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except PermissionError:
             return False
         return True
 
-    def _unlock(file: int, place: int) -> None:
-        os.lseek(file, place, os.SEEK_SET)
+    def _unlock(file: int, position: int) -> None:
+        os.lseek(file, position, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(file: int, place: int) -> bool:
+    def _lock(file: int, position: int) -> bool:
         """Lock a byte, unless another process has; that does not wait."""
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
         except (BlockingIOError, PermissionError):
             return False
         return True
 
-    def _unlock(file: int, place: int) -> None:
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
+    def _unlock(file: int, position: int) -> None:
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, position)

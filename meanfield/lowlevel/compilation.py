@@ -1,4 +1,4 @@
-"""Compilation of functions by numba: options, locks, and listeners that hear of it."""
+"""Compilation of functions by numba: options, locks, and listeners."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -176,7 +176,7 @@ class _Listener(event.Listener):
             self._callback(getattr(dispatcher, "announced", dispatcher.py_func.__name__))
 
     def on_end(self, _ended):
-        if self._depth == 0:  # it began before anybody listened, in another thread
+        if self._depth == 0:  # it began before this listener, in another thread
             return
         self._depth -= 1
         if self._depth == 0:
@@ -185,7 +185,7 @@ class _Listener(event.Listener):
 
 @contextmanager
 def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
-    """A context in which `callback` hears of compilation, as it begins and ends.
+    """A context in which `callback` is called when a compilation begins, and when it ends.
 
     Parameters
     ----------

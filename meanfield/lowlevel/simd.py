@@ -24,10 +24,10 @@ LANES = 8
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _INDICES = ir.VectorType(ir.IntType(32), LANES)
 
-LOWEST = -708.0  # e^-708 is the last whole exponent before denormal numbers
+LOWEST_EXPONENT = -708.0  # e^-708 is the last whole exponent before denormal numbers
 PER_LOG_2 = 1.4426950408889634
 LOG_2, REST_OF_LOG_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUNDS = 6755399441055744.0  # 1.5 * 2^52: added, it leaves the nearest integer in the last bits
+ROUNDING_SHIFT = 6755399441055744.0  # 1.5 * 2^52: a sum has the nearest integer in its last bits
 
 
 def aligned(*shape: int) -> np.ndarray:
@@ -54,7 +54,7 @@ class _LanesModel(models.PrimitiveModel):
 
 @intrinsic
 def address_of(_typing, array):
-    """Where an array begins, as the integer that `load` and `store` take."""
+    """The address of an array, the integer that `load` and `store` take."""
 
     def codegen(context, builder, signature, arguments):
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -89,8 +89,8 @@ def _store_two_from(first):
     @intrinsic
     def operation(_typing, address, value):
         def codegen(context, builder, _signature, arguments):
-            pair, places = ir.VectorType(ir.DoubleType(), 2), ir.VectorType(ir.IntType(32), 2)
-            index = ir.Constant(places, [first, first + 1])
+            pair, two_indices = ir.VectorType(ir.DoubleType(), 2), ir.VectorType(ir.IntType(32), 2)
+            index = ir.Constant(two_indices, [first, first + 1])
             two = builder.shuffle_vector(arguments[1], arguments[1], index)
             builder.store(two, builder.inttoptr(arguments[0], pair.as_pointer()), align=8)
             return context.get_dummy_value()
@@ -124,7 +124,7 @@ def _spread(builder, number):
 
 @intrinsic
 def spread(_typing, number):
-    """A float in all eight places."""
+    """A float in all eight lanes."""
 
     def codegen(_context, builder, _signature, arguments):
         return _spread(builder, arguments[0])
@@ -137,7 +137,7 @@ def sums_of(_typing, a, b, c, d, e, f, g, h):
     """The sum of the eight floats of a, that of b, and so on."""
 
     def codegen(_context, builder, _signature, arguments):
-        for step in (1, 2, 4):  # numbers that are added lie so far apart
+        for step in (1, 2, 4):  # the distance of numbers that are added
             arguments = [
                 _add_neighbours(builder, *pair, step)
                 for pair in zip(arguments[::2], arguments[1::2], strict=True)
@@ -231,11 +231,11 @@ def exponential(y):
     0.5 ns in a loop over contiguous floats on AVX-512.
 
     It is a function of its own, not inlined by numba but later by LLVM, because a caller that
-    lets sums be reordered would let the shift by ROUNDS cancel.
+    lets sums be reordered would let the shift by ROUNDING_SHIFT cancel.
     """
-    bounded = LOWEST if y < LOWEST else y
-    shifted = bounded * PER_LOG_2 + ROUNDS
-    k = shifted - ROUNDS
+    bounded = LOWEST_EXPONENT if y < LOWEST_EXPONENT else y
+    shifted = bounded * PER_LOG_2 + ROUNDING_SHIFT
+    k = shifted - ROUNDING_SHIFT
     r = (bounded - k * LOG_2) - k * REST_OF_LOG_2
     p = 1.6059043836821613e-10
     p = p * r + 2.08767569878681e-09
@@ -252,4 +252,4 @@ def exponential(y):
     p = p * r + 1.0
     p = p * r + 1.0
     power = from_bits(as_bits(p) + (as_bits(shifted) << 52))
-    return 0.0 if y < LOWEST else power
+    return 0.0 if y < LOWEST_EXPONENT else power

@@ -8,5 +8,5 @@ from meanfield.engines import attention
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Four rows by three columns, or six replicas of one token."""
-    monkeypatch.setattr(attention, "ENTRIES", 12)
-    monkeypatch.setattr(attention, "COLUMNS", 3)
+    monkeypatch.setattr(attention, "LOGIT_ENTRIES", 12)
+    monkeypatch.setattr(attention, "LOGIT_COLUMNS", 3)

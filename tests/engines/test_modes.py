@@ -6,7 +6,7 @@ from token_systems import CONFIGURATIONS, error, tokens, unit
 
 import meanfield as mf
 from meanfield.engines import CircleModes, DirectSums, SphereModes, circle
-from meanfield.engines.harmonics import PART
+from meanfield.engines.harmonics import PART_SIZE
 
 ENGINES = {2: CircleModes, 3: SphereModes}
 BETAS = (0.1, 1.0, 5.0, 20.0, 50.0, 100.0)
@@ -69,8 +69,8 @@ def test_light_tokens_far_from_all_others(d):
     masses /= masses.sum()
     engine = ENGINES[d](mf.SA(100.0))
     expected = DirectSums(engine.drift).velocity(x, masses)
-    places = engine.places(x)
-    levels = engine.fields(x, places, engine.modes(places, masses))[1]
+    coordinates = engine.coordinates(x)
+    levels = engine.fields(x, coordinates, engine.modes(coordinates, masses))[1]
     assert np.flatnonzero(levels[0] < engine._lowest).tolist() == [0]
     assert np.linalg.norm(engine.velocity(x, masses) - expected, axis=2).max() < 1e-12
 
@@ -88,7 +88,7 @@ def test_powers_and_transforms_agree(monkeypatch, drift):
     x, masses = tokens("clustered", 1000, 2, replicas=2)
     engine = CircleModes(drift)
     velocity, energy = engine.velocity(x, masses), engine.energy(x, masses)
-    monkeypatch.setattr(circle, "POWERS", 0)
+    monkeypatch.setattr(circle, "HIGHEST_POWER", 0)
     assert error(engine.velocity(x, masses), velocity) < 1e-11
     np.testing.assert_allclose(engine.energy(x, masses), energy, rtol=1e-11)
 
@@ -98,11 +98,11 @@ def test_powers_and_transforms_agree(monkeypatch, drift):
 @pytest.mark.parametrize("drift", [mf.USA(5.0), mf.SA(5.0)], ids=repr)
 def test_many_tokens_in_parts_and_threads(d, drift):
     """Parts are summed in one order, so that threads change no bit."""
-    n = 2 * PART + 77
+    n = 2 * PART_SIZE + 77
     x, masses = tokens("clustered", n, d)
     velocity = ENGINES[d](drift).velocity(x, masses)
     np.testing.assert_array_equal(ENGINES[d](drift, threads=3).velocity(x, masses), velocity)
-    some = np.array([0, 1, PART - 1, PART, 2 * PART, n - 1])
+    some = np.array([0, 1, PART_SIZE - 1, PART_SIZE, 2 * PART_SIZE, n - 1])
     if isinstance(drift, mf.SA):
         expected = DirectSums(drift).single_velocities(x[0], masses[0], 0, some)
         assert error(velocity[0, some], expected) < 1e-12
@@ -111,9 +111,9 @@ def test_many_tokens_in_parts_and_threads(d, drift):
 @pytest.mark.bits
 @pytest.mark.parametrize("drift", [mf.USA(600.0), mf.SA(2000.0)], ids=repr)
 def test_threads_change_no_bit_of_transforms_on_the_circle_either(drift):
-    x, masses = tokens("clustered", 2 * PART + 77, 2)
+    x, masses = tokens("clustered", 2 * PART_SIZE + 77, 2)
     one, two = (CircleModes(drift, threads=threads) for threads in (1, 2))
-    assert one.degree > circle.POWERS
+    assert one.degree > circle.HIGHEST_POWER
     for method in ("velocity", "energy"):
         found, expected = (getattr(engine, method)(x, masses) for engine in (two, one))
         np.testing.assert_array_equal(found, expected)

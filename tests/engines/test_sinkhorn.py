@@ -45,7 +45,7 @@ def test_newton_and_the_plain_iteration_agree(monkeypatch):
     masses /= masses.sum(axis=1, keepdims=True)
     sums = AttentionSums(Attention(beta=8.0, weights=Sinkhorn(1e-13)))
     dense = sums.attention(0.0, x, masses)
-    monkeypatch.setattr(attention, "DENSE", 0)
+    monkeypatch.setattr(attention, "MOST_DENSE_TOKENS", 0)
     # The error of the potential is that of the marginal times the condition of the iteration.
     np.testing.assert_allclose(sums.attention(0.0, x, masses), dense, rtol=0, atol=1e-10)
 

@@ -138,7 +138,7 @@ def test_terms_are_made_block_by_block(monkeypatch):
             sizes.append(i.size * j.size)
             return 0.0 * (i - j)
 
-    monkeypatch.setattr(engine, "ENTRIES", 1 << 14)
+    monkeypatch.setattr(engine, "LOGIT_ENTRIES", 1 << 14)
     x = RNG.standard_normal((1, n, 2))
     own, plain = (mf.Attention(positions=positions) for positions in (Counted(), None))
     m = np.full((1, n), 1 / n)

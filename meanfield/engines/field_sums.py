@@ -1,0 +1,140 @@
+"""Sums over the points of densities: tokens that move in the field of `MeanField`."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.errors import MeanfieldError
+from ..core.kinds import ancestor
+from ..models import Attention, MeanField, Pointwise, ZonalDrift
+from .attention import AttentionSums
+from .attention_modes import AttentionModes, NoModes
+from .circle import CircleModes
+from .combined import PointValues
+from .contract import Engine
+from .direct import DirectSums
+from .harmonics import HarmonicEngine
+from .kernels import FINEST_DEGREE
+from .sphere import SphereModes
+
+MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
+    kind.dimension: kind for kind in (CircleModes, SphereModes)
+}
+FIELD_ACCURACY = 1e-12  # of velocities
+
+
+class FieldSums(Engine):
+    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+
+    Sums over the points of the grid, which has the masses, where `Attention` has no modes, and for
+    the whole output of zonal drifts.
+
+    Parameters
+    ----------
+    drift : MeanField
+    threads : int
+    whole : bool
+        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
+    """
+
+    name = "field"
+    tangential = False
+
+    def __init__(self, drift: MeanField, threads: int = 1, *, whole: bool = False) -> None:
+        self.drift = drift
+        source = drift.source.as_zonal() if drift.source.is_zonal else drift.source
+        parts: dict[Any, Any] = {
+            ZonalDrift: ZonalPoints if whole else zonal_field,
+            Attention: AttentionPoints,
+            Pointwise: FieldValues,
+        }
+        self._parts: list[Any] = [
+            (factor, parts[ancestor(type(part), parts)](part, drift.space, threads))
+            for factor, part in source.terms
+        ]
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        coefficients = self.drift.coefficients(t)
+        outputs = [factor * part(t, x, coefficients) for factor, part in self._parts]
+        return sum(outputs[1:], outputs[0])
+
+    def with_tangents(self, names: Any) -> Any:
+        """Raise MeanfieldError: derivatives in the field of densities are not known."""
+        raise MeanfieldError(
+            "Derivatives of tokens that move in the field of densities, MeanField, are not known. "
+            "Leave tangents out, or solve for interacting tokens."
+        )
+
+    def of_members(self, _members: np.ndarray) -> Self:
+        return self  # all are in one field
+
+
+class ZonalModes:
+    """Velocities at tokens under a zonal drift, from the coefficients of a density."""
+
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
+        self._space = space
+        self._sums = MODES_BY_DIMENSION[space.dimension](drift, FIELD_ACCURACY, threads)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        kept = self._space.resample(coefficients, self._sums.degree)
+        modes = self._sums.of_density(kept)
+        modes = np.broadcast_to(modes, (len(x), modes.size))
+        return self._sums.fields(x, self._sums.coordinates(x), modes)[0]
+
+
+class ZonalPoints:
+    """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
+
+    def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
+        self._space, self._sums = space, DirectSums(drift, threads)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        points, masses = masses_of(self._space, coefficients, len(x))
+        masses = np.concatenate([np.zeros(x.shape[:2]), masses], axis=1)
+        output = self._sums.attention(t, np.concatenate([x, points], axis=1), masses)
+        return output[:, : x.shape[1]]
+
+
+def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
+    """Velocities by modes; over the points of the grid for kernels that are not smooth."""
+    try:
+        return ZonalModes(drift, space, threads)
+    except MeanfieldError:
+        return ZonalPoints(drift, space, threads)
+
+
+class AttentionPoints:
+    """Attention at tokens in the field of a density, which the points of a grid stand for.
+
+    By the harmonics of a grid that integrates them, or by sums over the grid of the density.
+    """
+
+    def __init__(self, drift: Attention, space: Any, threads: int) -> None:
+        self._coarse, self._pairs = space, AttentionSums(drift, threads)
+        self._fine = space.with_degree(max(space.degree, FINEST_DEGREE))
+        self._sums = AttentionModes(drift, threads=threads, strict=True)
+
+    def __call__(self, t: float, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        fine = self._coarse.resample(coefficients, self._fine.degree)
+        try:
+            return self._sums.attention(t, *masses_of(self._fine, fine, 1), at=x)
+        except NoModes:
+            return self._pairs.attention(t, *masses_of(self._coarse, coefficients, len(x)), at=x)
+
+
+class FieldValues:
+    """A function of points, which no density changes."""
+
+    def __init__(self, drift: Pointwise, _space: Any, threads: int) -> None:
+        self._values = PointValues(drift)
+
+    def __call__(self, t: float, x: np.ndarray, _coefficients: np.ndarray) -> np.ndarray:
+        return self._values.attention(t, x, np.empty(0))
+
+
+def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
+    """The points of a grid and their masses under a density, so many times."""
+    masses = space.weights * space.to_values(coefficients)
+    points = np.broadcast_to(space.points, (replicas, *space.points.shape))
+    return points, np.broadcast_to(masses, (replicas, masses.size))

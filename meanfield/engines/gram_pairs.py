@@ -1,0 +1,275 @@
+"""Kernels and their derivatives summed over pairs of tokens, by blocks of their Gram matrix.
+
+Systems, changes along tangents and sums are arrays of columns, as in `pairs`. Each block of inner
+products serves the tokens of its rows and of its columns. With
+
+    D_i = sum_{j != i} m_j w_ij u_j - u_i sum_{j != i} m_j w_ij
+
+a token does not pull itself. The rounding of tokens at the same point, 1e-16 of their weight, hides
+forces that are smaller still.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from ..lowlevel.compilation import IN_ANY_ORDER, njit
+from ..lowlevel.simd import exponential
+from .contract import ThreadPool
+from .pairs import PAIR_BLOCK, block_pair, rounds_of
+
+TRANSPOSED_TILE = 16  # rows and columns that are transposed at a time
+
+Weigh = Callable[[np.ndarray, int, int, np.ndarray], object]
+
+
+class Workspace:
+    """Arrays of floats that are used again, each by one borrower at a time, in any thread.
+
+    Memory that a process asks for is cleared page by page when it is first touched. For arrays of a
+    megabyte that are let go and asked for again at every evaluation, that takes as long as a
+    product of matrices; whether it happens depends on what else the process has let go.
+    """
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[int, ...], list[np.ndarray]] = {}
+
+    @contextmanager
+    def lent(self, *shapes: tuple[int, ...]) -> Iterator[list[np.ndarray]]:
+        """Arrays of these shapes, with any numbers in them."""
+        arrays = []
+        for shape in shapes:
+            try:
+                arrays.append(self._free.setdefault(shape, []).pop())
+            except IndexError:
+                arrays.append(np.empty(shape))
+        try:
+            yield arrays
+        finally:
+            for array in arrays:
+                self._free[array.shape].append(array)
+
+
+def gram_sums(
+    columns: np.ndarray,
+    changes: np.ndarray,
+    weigh: Weigh,
+    itself: float,
+    sums: np.ndarray,
+    threads: ThreadPool,
+    workspace: Workspace,
+    tangential_pulls: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> None:
+    """Fill sums (1 + p, rows + 1, n) of one system and their changes (p, rows + 1, n).
+
+    Parameters
+    ----------
+    columns : (rows + 1, n); changes : (p, rows + 1, n)
+    weigh : callable
+        weigh(block, first, second, levels) turns inner products (1 + p, rows, columns) and their
+        changes into weights and theirs, in place: see `exponential_weights`.
+    itself : float
+        The weight of a token for itself, with which it counts in its level.
+    tangential_pulls : callable, optional
+        The parts of the pulls (rows, n) orthogonal to u, from levels (n,), where velocities are
+        known: a tangent then takes seven products of matrices between two blocks instead of nine.
+        The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
+    """
+    u, n, count = columns[:-1], columns.shape[1], len(changes)
+    du, first, d = changes[:, :-1], 0 if tangential_pulls is None else 1, len(u)
+    with workspace.lent((1 + count, *columns.shape), (count, 3 * d, n)) as (summands, both):
+        _weigh_by_masses(columns, changes, summands)
+        pulling, together = summands[0], summands[first:].reshape(-1, n)
+        both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
+        left, right = both[:, : 2 * d], both[:, d:]
+        blocks, summed, levels = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
+        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # of one thread
+
+        def block(number: int) -> slice:
+            return slice(number * PAIR_BLOCK, min(n, (number + 1) * PAIR_BLOCK))
+
+        def shaped(scratch: np.ndarray, rows: slice, others: slice) -> np.ndarray:
+            """Room for weights and their changes of a block of pairs."""
+            shape = 1 + count, rows.stop - rows.start, others.stop - others.start
+            return scratch[: prod(shape)].reshape(shape)
+
+        def add(target: slice, others: slice, weights: np.ndarray, scratch: np.ndarray) -> None:
+            """Add to the sums of some tokens the terms of others; weights (1 + p, others, some)."""
+            w, *by = weights
+            width = target.stop - target.start
+            part = scratch[: len(together) * width].reshape(len(together), width)
+            np.matmul(together[:, others], w, out=part)
+            summed[..., target] += part.reshape(-1, d + 1, width)
+            for a, dw in enumerate(by):
+                sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[: d + 1])
+
+        def within(begin: int, end: int) -> None:
+            """Pairs within some blocks of tokens, whose matrices are symmetric."""
+            with workspace.lent(*scratches) as (scratch, room):
+                for number in range(begin, end):
+                    inside = block(number)
+                    weights = shaped(scratch, inside, inside)
+                    copy = u[:, inside].copy()  # for one and the same numpy takes slower paths
+                    np.matmul(u[:, inside].T, copy, out=weights[0])
+                    for a in range(count):
+                        _add_transposed(np.matmul(du[a][:, inside].T, copy, out=weights[1 + a]))
+                    weigh(weights, inside.start, inside.start, levels)
+                    add(inside, inside, weights, room)
+
+        def between(turn: int, begin: int, end: int) -> None:
+            """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+            with workspace.lent(*scratches) as (scratch, room):
+                for number in range(begin, end):
+                    one, other = block_pair(blocks, turn, number)
+                    if one >= 0:
+                        rows, others = block(one), block(other)
+                        weights = shaped(scratch, rows, others)
+                        np.matmul(u[:, rows].T, u[:, others], out=weights[0])
+                        for a in range(count):
+                            products = left[a][:, rows].T, right[a][:, others]
+                            np.matmul(*products, out=weights[1 + a])
+                        weigh(weights, rows.start, others.start, levels)
+                        add(rows, others, weights.swapaxes(1, 2), room)
+                        add(others, rows, weights, room)
+
+        sums[:] = 0.0
+        threads.share(within, blocks)
+        for turn in range(rounds_of(blocks)):
+            threads.share(partial(between, turn), (blocks + 1) // 2)
+        if tangential_pulls is not None:
+            sums[0, -1] = levels[0]
+        _relative(columns, changes, itself, first, sums)
+        if tangential_pulls is not None:
+            sums[0, :-1] = tangential_pulls(sums[0, -1]) + u * levels[1]
+
+
+@njit(cache=True, nogil=True)
+def _weigh_by_masses(columns: np.ndarray, changes: np.ndarray, summands: np.ndarray) -> None:
+    """Fill m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
+    m, n = columns[-1], columns.shape[1]
+    summands[0, -1] = m
+    for c in range(len(columns) - 1):
+        for j in range(n):
+            summands[0, c, j] = m[j] * columns[c, j]
+    for a in range(len(changes)):
+        dm = changes[a, -1]
+        summands[1 + a, -1] = dm
+        for c in range(len(columns) - 1):
+            for j in range(n):
+                summands[1 + a, c, j] = m[j] * changes[a, c, j] + dm[j] * columns[c, j]
+
+
+@njit(cache=True, nogil=True)
+def _relative(
+    columns: np.ndarray, changes: np.ndarray, itself: float, first: int, sums: np.ndarray
+) -> None:
+    """Turn sums of w_ij u_j into sums of w_ij (u_j - u_i), and add the token itself to the levels.
+
+    From the `first` of the sums (1 + p, rows + 1, n) on; all levels are there.
+    """
+    n, S = columns.shape[1], sums[0, -1]
+    for a in range(first, len(sums)):
+        level = sums[a, -1]
+        for c in range(len(columns) - 1):
+            for i in range(n):
+                sums[a, c, i] -= columns[c, i] * level[i]
+            for i in range(n if a > 0 else 0):
+                sums[a, c, i] -= changes[a - 1, c, i] * S[i]
+        for i in range(n if a > 0 else 0):
+            level[i] += itself * changes[a - 1, -1, i]
+    for i in range(n):
+        S[i] += itself * columns[-1, i]
+
+
+@njit(cache=True, nogil=True)
+def _add_transposed(matrix: np.ndarray) -> None:
+    """A + A^T in place, by tiles, so that columns are read from near memory."""
+    size = len(matrix)
+    for first in range(0, size, TRANSPOSED_TILE):
+        for second in range(first, size, TRANSPOSED_TILE):
+            for i in range(first, min(first + TRANSPOSED_TILE, size)):
+                for j in range(max(second, i), min(second + TRANSPOSED_TILE, size)):
+                    total = matrix[i, j] + matrix[j, i]
+                    matrix[i, j], matrix[j, i] = total, total
+
+
+@njit(cache=True, nogil=True, fastmath=IN_ANY_ORDER)
+def exponential_weights(
+    beta: float,
+    rates: np.ndarray,
+    masses: np.ndarray,
+    blocks: np.ndarray,
+    first: int,
+    second: int,
+    levels: np.ndarray,
+) -> None:
+    """Turn inner products t (1 + p, rows, columns) and their changes into exp(beta t - |beta|).
+
+    The factor exp(|beta|) has no change, as in `pairs`. `first` and `second` are the numbers of the
+    first tokens of rows and columns; where they are equal, weights of tokens with themselves become
+    0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
+    """
+    size, (rows, width) = abs(beta), blocks.shape[1:]
+    m, below = masses[second : second + width], np.empty(width)
+    S, R = levels[0, second : second + width], levels[1, second : second + width]
+    for i in range(rows):
+        weights, mass, level, inwards = blocks[0, i], masses[first + i], 0.0, 0.0
+        for a in range(rates.size):
+            change, rate = blocks[1 + a, i], rates[a]
+            for j in range(width):
+                change[j] = beta * change[j] + rate * (weights[j] - 1)
+        for j in range(width):
+            exponent, below[j] = beta * weights[j] - size, weights[j] - 1
+            weights[j] = exponential(0.0 if exponent > 0.0 else exponent)
+            below[j] *= weights[j]
+        if first == second:
+            weights[i], below[i] = 0.0, 0.0
+        for a in range(rates.size):
+            change = blocks[1 + a, i]
+            for j in range(width):
+                change[j] *= weights[j]
+        for j in range(width):
+            level += weights[j] * m[j]
+            inwards += below[j] * m[j]
+        if first != second:
+            for j in range(width):
+                S[j] += weights[j] * mass
+                R[j] += below[j] * mass
+        levels[0, first + i] += level
+        levels[1, first + i] += inwards
+
+
+# Weights without changes -----------------------------------------------------------------------
+
+
+def weights_of(function: Callable[[np.ndarray], np.ndarray]) -> Weigh:
+    """`weigh` of `gram_sums` by a function of inner products, for no tangents."""
+
+    def weigh(blocks: np.ndarray, first: int, second: int, _levels: np.ndarray) -> None:
+        blocks[0] = function(within_one(blocks[0]))
+        if first == second:
+            np.fill_diagonal(blocks[0], 0.0)
+
+    return weigh
+
+
+def within_one(t: np.ndarray) -> np.ndarray:
+    """Set inner products that exceed +-1 by rounding to +-1, in place."""
+    return np.minimum(np.maximum(t, -1.0, out=t), 1.0, out=t)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def exponentials(
+    beta: float, blocks: np.ndarray, first: int, second: int, _levels: np.ndarray
+) -> None:
+    """`weigh` of `gram_sums` by exp(beta t - |beta|), for no tangents."""
+    size, numbers = abs(beta), blocks.ravel()
+    for j in range(numbers.size):
+        exponent = beta * numbers[j] - size
+        numbers[j] = exponential(0.0 if exponent > 0.0 else exponent)
+    if first == second:
+        for i in range(blocks.shape[1]):
+            blocks[0, i, i] = 0.0

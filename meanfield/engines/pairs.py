@@ -1,0 +1,423 @@
+"""Exponential kernels, and their derivatives, summed over pairs of tokens.
+
+With u = x / |x| the weight of a pair, and the two sums over the other tokens, are
+
+    w_ij = exp(beta <u_i, u_j> - |beta|) = exp(offset - (beta / 2) |u_i - u_j|^2)
+    D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij      (pull and level)
+
+so that P_i D_i = P_i sum_j m_j w_ij u_j. Neither a token nor others at the same point contribute to
+its pull, whose terms from distant tokens are therefore not lost in rounding.
+
+A tangent changes directions by du, which are tangential, masses by dm and beta by a rate. With
+
+    dw_ij = w_ij (-beta <u_j - u_i, du_j - du_i> - (1/2) rate |u_j - u_i|^2)
+
+pulls and levels change by the sums of
+
+    (dm_j w + m_j dw) (u_j - u_i) + m_j w (du_j - du_i),    dm_j w + m_j dw
+
+The factor exp(|beta|), which all weights have in common, is left to the caller, with its change.
+
+A system is an array of columns (rows + 1, n): the coordinates of u, and the masses. Its changes
+along p tangents are (p, rows + 1, n), its sums and their changes (1 + p, rows + 1, n). Up to d = 3
+there are three rows of coordinates, the last 0 on the circle, and the loops are unrolled.
+
+All functions here are compiled for the arguments that they get: without tangents where `changes`
+and `rates` are None, for three rows of coordinates where `more` is None, and for sums of one of the
+two tokens of a pair where `both` is None. numba leaves out the branches that are not taken.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, jitable, njit
+from ..lowlevel.simd import exponential
+from .contract import ThreadPool
+
+PAIR_BLOCK = 256
+FILL_STRIP = 32  # tokens whose components are transposed at a time
+SCRATCH_ROWS = 6  # rows of numbers of the tokens of a block
+
+
+def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None) -> np.ndarray:
+    """The columns (R, rows + 1, n) of tokens x (R, n, d)."""
+    replicas, n, d = x.shape
+    columns = np.empty((replicas, max(d, 3) + 1, n)) if into is None else into
+    columns[:, d:-1] = 0.0
+    _fill(x, masses, columns)
+    return columns
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill(x: np.ndarray, masses: np.ndarray, columns: np.ndarray) -> None:
+    replicas, n, d = x.shape
+    lengths = np.empty(FILL_STRIP)
+    for r in range(replicas):
+        for i in range(n):
+            columns[r, -1, i] = masses[r, i]
+        for begin in range(0, n, FILL_STRIP):
+            end = min(n, begin + FILL_STRIP)
+            for i in range(begin, end):
+                square = 0.0
+                for c in range(d):
+                    square += x[r, i, c] * x[r, i, c]
+                lengths[i - begin] = np.sqrt(square)
+            for c in range(d):
+                for i in range(begin, end):
+                    columns[r, c, i] = x[r, i, c] / lengths[i - begin]
+
+
+def more_than_three(columns: np.ndarray) -> bool | None:
+    """`more` for columns (..., rows + 1, n)."""
+    return None if columns.shape[-2] == 4 else True
+
+
+def add_pairs(
+    columns: np.ndarray,
+    changes: np.ndarray | None,
+    beta: float,
+    rates: np.ndarray | None,
+    sums: np.ndarray,
+    threads: ThreadPool,
+) -> None:
+    """Add all pairs of one system to its sums (1 + p, rows + 1, n)."""
+    system = columns, changes, beta, rates, sums, more_than_three(columns)
+    blocks = -(-columns.shape[1] // PAIR_BLOCK)
+    threads.share(partial(pairs_in_blocks, *system), blocks)
+    for turn in range(rounds_of(blocks)):
+        threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
+
+
+# Which pairs -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True, announced="sums over pairs of tokens, about 2 s")
+def sums_of(
+    columns: np.ndarray,
+    beta: np.ndarray,
+    sums: np.ndarray,
+    more: bool | None,
+    first: int,
+    last: int,
+) -> None:
+    """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
+    blocks = -(-columns.shape[2] // PAIR_BLOCK)
+    for r in range(first, last):
+        _add_inside(columns[r], None, beta[r], None, sums[r], more, 0, blocks)
+        for turn in range(rounds_of(blocks)):
+            half = (blocks + 1) // 2
+            _add_between(columns[r], None, beta[r], None, sums[r], more, turn, 0, half)
+
+
+@njit(cache=True, nogil=True)
+def pairs_in_blocks(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, first: int, last: int,
+) -> None:  # fmt: skip
+    """Add the pairs within a block, for some blocks of a system."""
+    _add_inside(columns, changes, beta, rates, sums, more, first, last)
+
+
+@njit(cache=True, nogil=True)
+def pairs_of_blocks(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, turn: int, first: int, last: int,
+) -> None:  # fmt: skip
+    """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+    _add_between(columns, changes, beta, rates, sums, more, turn, first, last)
+
+
+@njit(**WITHIN)
+def _add_inside(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, first: int, last: int,
+) -> None:  # fmt: skip
+    n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
+    for block in range(first, last):
+        begin, end = block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)
+        rows = begin, end
+        _add(columns, changes, beta, rates, offset, rows, begin, end, sums, 0, None, more, scratch)
+
+
+@njit(**WITHIN)
+def _add_between(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
+    more: bool | None, turn: int, first: int, last: int,
+) -> None:  # fmt: skip
+    n, scratch, offset = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
+    for number in range(first, last):
+        one, other = block_pair(-(-n // PAIR_BLOCK), turn, number)
+        if one >= 0:
+            rows, begin = (one * PAIR_BLOCK, (one + 1) * PAIR_BLOCK), other * PAIR_BLOCK
+            end = min(n, begin + PAIR_BLOCK)
+            _add(
+                columns, changes, beta, rates, offset, rows, begin, end, sums, 0, True, more,
+                scratch,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def earlier_sums(
+    columns: np.ndarray, beta: float, sums: np.ndarray, more: bool | None, first: int, last: int
+) -> None:
+    """Add the sums over the tokens j <= i, for some blocks of systems; beta is one number.
+
+    Blocks are numbered through all systems, from both ends of each in turn, as later ones take
+    longer: equal shares of them take equal times.
+    """
+    n, scratch, offset = columns.shape[2], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
+    blocks = -(-n // PAIR_BLOCK)
+    for task in range(first, last):
+        r, number = task // blocks, task % blocks
+        block = number // 2 if number % 2 == 0 else blocks - 1 - number // 2
+        for other in range(block + 1):
+            begin = other * PAIR_BLOCK
+            for i in range(block * PAIR_BLOCK, min(n, (block + 1) * PAIR_BLOCK)):
+                rows, end = (i, i + 1), min(begin + PAIR_BLOCK, i + 1)
+                _add(
+                    columns[r], None, beta, None, offset, rows, begin, end, sums[r], 0, None, more,
+                    scratch,
+                )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def single_sums(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, tokens: np.ndarray,
+    sums: np.ndarray, first: int, last: int,
+) -> None:  # fmt: skip
+    """Sums (1 + p, rows + 1, k) of some of k tokens of a system, over their largest weights.
+
+    The levels are then at least a mass, and do not underflow.
+    """
+    n, scratch = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK))
+    for k in range(first, last):
+        largest, i = -np.inf, tokens[k]
+        for begin in range(0, n, PAIR_BLOCK):
+            end = min(n, begin + PAIR_BLOCK)
+            _squares(columns, i, begin, end, scratch[0])
+            for j in range(end - begin):
+                if columns[-1, begin + j] > 0:
+                    largest = max(largest, -0.5 * beta * scratch[0, j])
+        for begin in range(0, n, PAIR_BLOCK):
+            end = min(n, begin + PAIR_BLOCK)
+            _add_of_any(
+                columns, changes, beta, rates, -largest, (i, i + 1), begin, end, sums, i - k, None,
+                scratch,
+            )  # fmt: skip
+
+
+# Pairs of one token ----------------------------------------------------------------------------
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    more: bool | None, scratch: np.ndarray,
+) -> None:  # fmt: skip
+    """Add the pairs of tokens i = rows[0], ..., rows[1] - 1 and j = begin, ..., end - 1.
+
+    To the sums of i, which are in the column i - shift, and with `both` to those of j.
+    """
+    if more is None:
+        _add_of_three(
+            columns, changes, beta, rates, offset, rows, begin, end, sums, shift, both, scratch
+        )
+    else:
+        _add_of_any(
+            columns, changes, beta, rates, offset, rows, begin, end, sums, shift, both, scratch
+        )
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_of_three(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    scratch: np.ndarray,
+) -> None:  # fmt: skip
+    """`_add` with three rows of coordinates."""
+    x, y, z = columns[0, begin:end], columns[1, begin:end], columns[2, begin:end]
+    masses, kernel, squares = columns[3, begin:end], scratch[0], scratch[1]
+    if both is not None:
+        back_x, back_y, back_z = sums[0, 0, begin:end], sums[0, 1, begin:end], sums[0, 2, begin:end]
+        levels = sums[0, 3, begin:end]
+    for i in range(rows[0], rows[1]):
+        k, mass = i - shift, columns[3, i]
+        own_x, own_y, own_z = columns[0, i], columns[1, i], columns[2, i]
+        dx, dy, dz, level = 0.0, 0.0, 0.0, 0.0
+        for j in range(x.size):
+            to_x, to_y, to_z = x[j] - own_x, y[j] - own_y, z[j] - own_z
+            square = to_x * to_x + to_y * to_y + to_z * to_z
+            w = exponential(offset - 0.5 * beta * square)
+            if changes is not None:
+                kernel[j], squares[j] = w, square
+            weight = w * masses[j]
+            dx, dy, dz = dx + weight * to_x, dy + weight * to_y, dz + weight * to_z
+            level += weight
+            if both is not None:
+                back = w * mass
+                back_x[j] -= back * to_x
+                back_y[j] -= back * to_y
+                back_z[j] -= back * to_z
+                levels[j] += back
+        sums[0, 0, k] += dx
+        sums[0, 1, k] += dy
+        sums[0, 2, k] += dz
+        sums[0, 3, k] += level
+        if changes is not None:
+            for a in range(changes.shape[0]):
+                by_x, by_y, by_z = (
+                    changes[a, 0, begin:end],
+                    changes[a, 1, begin:end],
+                    changes[a, 2, begin:end],
+                )
+                at_x, at_y, at_z = changes[a, 0, i], changes[a, 1, i], changes[a, 2, i]
+                by_masses, by_mass, half = (
+                    changes[a, 3, begin:end],
+                    changes[a, 3, i],
+                    0.5 * rates[a],
+                )
+                if both is not None:
+                    moved_x, moved_y, moved_z = (
+                        sums[1 + a, 0, begin:end],
+                        sums[1 + a, 1, begin:end],
+                        sums[1 + a, 2, begin:end],
+                    )
+                    by_levels = sums[1 + a, 3, begin:end]
+                dx, dy, dz, level = 0.0, 0.0, 0.0, 0.0
+                for j in range(x.size):
+                    to_x, to_y, to_z = x[j] - own_x, y[j] - own_y, z[j] - own_z
+                    move_x, move_y, move_z = by_x[j] - at_x, by_y[j] - at_y, by_z[j] - at_z
+                    along = half * squares[j] + beta * (
+                        to_x * move_x + to_y * move_y + to_z * move_z
+                    )
+                    weight = kernel[j] * masses[j]
+                    change = kernel[j] * by_masses[j] - weight * along
+                    dx += change * to_x + weight * move_x
+                    dy += change * to_y + weight * move_y
+                    dz += change * to_z + weight * move_z
+                    level += change
+                    if both is not None:
+                        back = kernel[j] * mass
+                        change = kernel[j] * by_mass - back * along
+                        moved_x[j] -= change * to_x + back * move_x
+                        moved_y[j] -= change * to_y + back * move_y
+                        moved_z[j] -= change * to_z + back * move_z
+                        by_levels[j] += change
+                sums[1 + a, 0, k] += dx
+                sums[1 + a, 1, k] += dy
+                sums[1 + a, 2, k] += dz
+                sums[1 + a, 3, k] += level
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _squares(columns: np.ndarray, i: int, begin: int, end: int, squares: np.ndarray) -> None:
+    """|u_i - u_j|^2 for j = begin, ..., end - 1."""
+    for j in range(end - begin):
+        squares[j] = 0.0
+    for c in range(columns.shape[0] - 1):
+        row, at = columns[c, begin:end], columns[c, i]
+        for j in range(row.size):
+            squares[j] += (row[j] - at) * (row[j] - at)
+
+
+@njit(**WITHIN, fastmath=IN_ANY_ORDER)
+def _add_of_any(
+    columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, offset: float,
+    rows: tuple[int, int], begin: int, end: int, sums: np.ndarray, shift: int, both: bool | None,
+    scratch: np.ndarray,
+) -> None:  # fmt: skip
+    """`_add` with any number of rows of coordinates."""
+    masses, d = columns[-1, begin:end], columns.shape[0] - 1
+    squares = kernel = weights = scratch[0]  # one after the other, unless they are used again
+    if both is not None:
+        levels, weights = sums[0, -1, begin:end], scratch[1]
+    if changes is not None:
+        kernel, weights = scratch[2], scratch[1]
+    for i in range(rows[0], rows[1]):
+        k, mass = i - shift, columns[-1, i]
+        _squares(columns, i, begin, end, squares)
+        level = 0.0
+        for j in range(masses.size):
+            exponent = offset - 0.5 * beta * squares[j]
+            w = exponential(0.0 if exponent > 0.0 else exponent)  # nearer ones have no mass
+            if both is not None or changes is not None:
+                kernel[j] = w
+            if both is None or changes is not None:
+                weights[j] = w * masses[j]
+            level += w * masses[j]
+            if both is not None:
+                levels[j] += w * mass
+        sums[0, -1, k] += level
+        for c in range(d):
+            row, at, pull = columns[c, begin:end], columns[c, i], 0.0
+            if both is not None:
+                back = sums[0, c, begin:end]
+            for j in range(row.size):
+                if both is None:
+                    pull += (row[j] - at) * weights[j]
+                else:
+                    step = (row[j] - at) * kernel[j]
+                    pull += step * masses[j]
+                    back[j] -= step * mass
+            sums[0, c, k] += pull
+        if changes is not None:
+            for a in range(changes.shape[0]):
+                along, change, to_other = scratch[3], scratch[4], scratch[5]
+                by_masses, by_mass = changes[a, -1, begin:end], changes[a, -1, i]
+                half, level = 0.5 * rates[a], 0.0
+                along[: masses.size] = 0.0
+                for c in range(d):
+                    row, at = columns[c, begin:end], columns[c, i]
+                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
+                    for j in range(row.size):
+                        along[j] += (row[j] - at) * (by_row[j] - by_at)
+                if both is not None:
+                    by_levels = sums[1 + a, -1, begin:end]
+                for j in range(masses.size):
+                    fall = half * squares[j] + beta * along[j]
+                    change[j] = kernel[j] * by_masses[j] - weights[j] * fall
+                    level += change[j]
+                    if both is not None:
+                        to_other[j] = kernel[j] * (by_mass - mass * fall)
+                        by_levels[j] += to_other[j]
+                sums[1 + a, -1, k] += level
+                for c in range(d):
+                    row, at, pull = columns[c, begin:end], columns[c, i], 0.0
+                    by_row, by_at = changes[a, c, begin:end], changes[a, c, i]
+                    if both is not None:
+                        moved = sums[1 + a, c, begin:end]
+                    for j in range(row.size):
+                        step, move = row[j] - at, by_row[j] - by_at
+                        pull += step * change[j] + move * weights[j]
+                        if both is not None:
+                            moved[j] -= step * to_other[j] + move * (kernel[j] * mass)
+                    sums[1 + a, c, k] += pull
+
+
+# Round-robin schedule: every block of tokens is paired once with every other. No block occurs
+# twice in a round, so the pairs of a round can be computed at the same time, and the sums of a
+# block are taken in the order of the rounds, whichever thread computes them.
+
+
+@jitable
+def rounds_of(blocks: int) -> int:
+    """The number of rounds for so many blocks; each has up to blocks/2 pairs."""
+    return blocks - 1 + blocks % 2
+
+
+@jitable
+def block_pair(blocks: int, turn: int, number: int) -> tuple[int, int]:
+    """The two blocks of a pair of a round, or (-1, -1) where a block is left over.
+
+    All but the last block sit in a circle that turns by one position every round.
+    """
+    circle = blocks - 1 + blocks % 2
+    first, second = (turn + number) % circle, (turn - number) % circle
+    if number == 0:
+        second = circle
+    if max(first, second) >= blocks:
+        return -1, -1
+    return min(first, second), max(first, second)
