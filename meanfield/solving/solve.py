@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
-from ..core.kinds import checked_call
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
