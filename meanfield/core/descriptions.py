@@ -134,7 +134,7 @@ class KindOf(Form):
 
     @property
     def in_files(self) -> list[str]:
-        """Those of the names that a file can give: they need no function."""
+        """The names that a file can give, of kinds that require no function."""
         found = {name: parameters_of(self.base.family.kinds[name]).values() for name in self.names}
         return [n for n, all_of in found.items() if not any(p.needs_function for p in all_of)]
 

@@ -1,4 +1,4 @@
-"""What a parameter may be: one check for Python and for files, and its JSON schema.
+"""Forms of parameters: one check for Python and for files, and its JSON schema.
 
 A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
 ``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
@@ -78,7 +78,7 @@ class Call(Reading):
 
 
 class Form:
-    """What a value may be; `expected` says so in words.
+    """The set of values that a parameter accepts; `expected` describes it.
 
     Attributes
     ----------

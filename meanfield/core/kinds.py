@@ -35,7 +35,7 @@ class Registry(dict[str, Any]):
     """The kinds of a family by their names, which say nothing of what one of them computes."""
 
     def identity(self) -> None:
-        """What `digest` reads of it."""
+        """The identity, which is empty: names do not matter."""
 
 
 class KindType(ABCMeta):
@@ -165,7 +165,7 @@ class Kind(metaclass=KindType):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of, not what it has computed: another thread may be at that."""
+        """The attributes without cached properties, which another thread may be computing."""
         held = vars(self).copy()
         return {name: value for name, value in held.items() if not is_cached(type(self), name)}
 
@@ -181,7 +181,7 @@ class Kind(metaclass=KindType):
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def replace(self, **changes: Any) -> Self:
-        """The same kind with other values of some parameters."""
+        """A copy with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
     def resolve(self, sizes: Any) -> Any:
@@ -211,7 +211,7 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
-        """What `digest` reads of it: the parameters, and what else tells what it computes."""
+        """The data that `digest` reads: the parameters, and attributes of classes defined elsewhere."""
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -270,7 +270,7 @@ def _fields(cls: type[Kind]) -> list[str]:
 
 
 def _hidden(cls: type[Kind], name: str) -> str:
-    """What else a parameter of this name would stand for; empty if nothing."""
+    """A description of the inherited name that a parameter would hide; empty if there is none."""
     if name in ("kind", "self"):
         return f"the word {name} of tables and methods"
     for base in cls.__mro__[1:]:
