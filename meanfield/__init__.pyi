@@ -124,7 +124,7 @@ from .models.positional import RelativeBias as RelativeBias
 from .models.positional import Rotary as Rotary
 from .models.transformer import Transformer as Transformer
 from .results.files import load as load
-from .results.last_state import LastState as LastState
+from .results.solution import LastState as LastState
 from .results.solution import Solution as Solution
 from .solving import solve as solve
 from .spaces import Circle as Circle

@@ -24,7 +24,6 @@ from ..dynamics.observables import measure
 from ..models import Drift
 from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
-from ..results import last_state as last_state  # a law that files may name
 from ..results.solution import SUCCESSFUL
 from ..spaces import Space
 from ..spaces.laws import DensityLaw

@@ -131,8 +131,8 @@ class Drift(Kind, family=True):
         """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
         if not self.shape:
             return self
-        found = {n: np.broadcast_to(v, shape).ravel() for n, v in self.parameters.items() if v.ndim}
-        return self._with(found)
+        values = self.parameters.items()
+        return self._with({n: np.broadcast_to(v, shape).ravel() for n, v in values if v.ndim})
 
     def member(self, index: Any) -> Self:
         """The drift of one member of the ensemble; itself if it is a single one.
@@ -141,8 +141,8 @@ class Drift(Kind, family=True):
         """
         if not self.shape:
             return self
-        found = self.parameters.items()
-        return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in found})
+        values = self.parameters.items()
+        return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in values})
 
     def along(self, rates: Mapping[str, Array]) -> Self:
         """The drift with `Dual` parameters of these names, which change at the rates (p,)."""

@@ -102,7 +102,7 @@ class Transformer(Kind, Shown, family=True):
     noise: Noise = Isotropic()
     common: CommonNoise | None = None
     reaction: float = 0.0
-    feedforward: FeedForward | Callable | None = None
+    feedforward: FeedForward | Callable[..., Any] | None = None
     causal: CausalOrWord | None = None
     coupling: Coupling | None = None
     frequency: FrequencyOfIndex | None = None
@@ -201,11 +201,11 @@ class Transformer(Kind, Shown, family=True):
 
     def breakpoints(self, start: float, end: float) -> list[float]:
         """Times strictly between `start` and `end` at which something jumps."""
-        found = [t for t in self.normalisation.breakpoints() if start < t < end]
-        found += self.drift.breakpoints(start, end).tolist()
+        times = [t for t in self.normalisation.breakpoints() if start < t < end]
+        times += self.drift.breakpoints(start, end).tolist()
         if self._pointwise is not None:
-            found += self._pointwise.breakpoints(start, end).tolist()
-        return found if self.steady_noise else found + self.kappa.breakpoints(start, end).tolist()
+            times += self._pointwise.breakpoints(start, end).tolist()
+        return times if self.steady_noise else times + self.kappa.breakpoints(start, end).tolist()
 
     def along(self, names: Sequence[str | None]) -> Self:
         """The model with `Dual` parameters: that of each tangent changes at the rate 1 along it."""
@@ -279,7 +279,7 @@ class Transformer(Kind, Shown, family=True):
         """The feed-forward map, if it is one that may change with time: a function does not."""
         return self.feedforward if isinstance(self.feedforward, Pointwise) else None
 
-    def feedforward_in(self, t: float) -> Callable:
+    def feedforward_in(self, t: float) -> Callable[..., Any]:
         """The feed-forward map at the time t, where there is one."""
         assert self.feedforward is not None
         return self.feedforward if self._pointwise is None else self._pointwise.at(t)
