@@ -11,7 +11,8 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.dual import Dual
 from ..core.identity import digest
-from ..core.kinds import Kind, signature_of
+from ..core.kinds import Kind
+from ..core.parameters import signature_of
 from ..core.provided import FIGURES, Rows, Shown
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from ..core.arrays import read_numbers
+from ..core.calls import with_hints
 from ..core.checks import (
     boolean,
     check_memory,
@@ -20,7 +21,6 @@ from ..core.checks import (
 )
 from ..core.errors import StorageError
 from ..core.forms import TEXT
-from ..core.kinds import with_hints
 from ..lowlevel.legendre import racah
 from .clusters import LINKED_ANGLE
 from .contract import State, StatePart
