@@ -72,17 +72,19 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-    leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
-    default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
-    of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
-    to_derive_from: ClassVar[str] = ""  # which classes, where one derives from an abstract class
-    kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
-    is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
-    by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
+    annotation_forms: ClassVar[
+        dict[Any, Form]
+    ] = {}  # annotations that mean something else in a family
+    default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
+    function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
+    derivation_advice: ClassVar[str] = ""  # names the classes to derive from
+    has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
+    is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
+    plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
-        "as_form by_hand default_kind described family identity in_file is_absent kept kinds "
-        "leaves of_functions resolve to_derive_from validate"
+        "annotation_forms as_form default_kind derivation_advice described family function_advice "
+        "has_table identity in_file is_absent kinds plain_class resolve validate"
     )
 
     def __init_subclass__(
@@ -142,7 +144,7 @@ class Kind(metaclass=KindType):
         return object.__new__, (type(self),), self.__getstate__()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not self.by_hand:
+        if not self.plain_class:
             cls = type(self)
             if name in parameters_of(cls):
                 advice = f"; use replace({name}=...)."
@@ -199,7 +201,7 @@ class Kind(metaclass=KindType):
         ValueError, StorageError
             Where there are no such numbers, or they do not fit together.
         """
-        if not self.kept:  # what it was made of may not be an attribute
+        if not self.has_table:  # what it was made of may not be an attribute
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
         found = {name: kind.resolve(sizes) for name, kind in kinds.items()}
@@ -211,7 +213,7 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
-        """The data that `digest` reads: the parameters, and attributes of classes defined elsewhere."""
+        """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -256,7 +258,7 @@ def _refuse_near_miss(cls: type[Kind]) -> None:
 
 def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
-    if cls.by_hand or "__init__" in cls.__dict__:
+    if cls.plain_class or "__init__" in cls.__dict__:
         return False
     if _fields(cls):
         return True
