@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given
-from ..core.dual import Dual
+from ..core.dual import Dual, contiguous
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
@@ -278,7 +278,9 @@ class MeanTangents(DualEngine):
         u, M = self._directions(x, masses)
         values = np.empty(x.shape)
         _project_means(x.value, M.value[:, 0], values)
-        return Dual(values, (M - (u * M).sum(axis=-1, keepdims=True) * u).changes)
+        along = (u.value * M.value).sum(axis=-1, keepdims=True)
+        changed = (u.changes * M.value + u.value * M.changes).sum(axis=-1, keepdims=True)
+        return Dual(values, M.changes - along * u.changes - changed * u.value)
 
     def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
         raise NotImplementedError("Means are summed for tangential velocities.")
@@ -290,9 +292,11 @@ class MeanTangents(DualEngine):
     @staticmethod
     def _directions(x: Dual, masses: Dual) -> tuple[Dual, Dual]:
         """u (R, n, d) and M (R, 1, d)."""
-        u: Any = x / np.linalg.norm(x, axis=-1, keepdims=True)
-        M: Any = (masses[..., None] * u).sum(axis=1, keepdims=True)
-        return u, Dual(_means(x.value, masses.value)[:, None], M.changes)
+        length = np.linalg.norm(x.value, axis=-1, keepdims=True)
+        u, m = x.value / length, contiguous(masses).value
+        du = (x.changes - (u * x.changes).sum(axis=-1, keepdims=True) * u) / length
+        dM = np.einsum("prn,rnd->prd", masses.changes, u) + np.einsum("rn,prnd->prd", m, du)
+        return Dual(u, du), Dual(_means(contiguous(x).value, m)[:, None], dM[:, :, None])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
