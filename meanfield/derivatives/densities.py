@@ -135,7 +135,7 @@ class DifferentiatedRun:
         *,
         fields: FieldsOn | None = None,
         turned: Callable[[Space], Turned] | None = None,
-        kept: dict | None = None,
+        kept: dict[Any, Any] | None = None,
     ):
         shape, drift = initial.shape, drift_of(model)
         number = int(np.ravel_multi_index(index, shape)) if shape else 0
@@ -150,7 +150,7 @@ class DifferentiatedRun:
         self.drift, self.parameters = drift, tuple(parameters)
         self.of_drift = [name for name in self.parameters if name in drift.parameters]
         self._pieces = [piece for stretch in journal.stretches for piece in self._split(stretch)]
-        self._schemes: dict[tuple, DifferentiatedScheme] = {}
+        self._schemes: dict[tuple[Any, ...], DifferentiatedScheme] = {}
         self._diffusions: dict[int, Diffusion] = {}
 
     # Of a run ------------------------------------------------------------------------------

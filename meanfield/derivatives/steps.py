@@ -32,6 +32,8 @@ from ..steppers.advance import EQUATION_ROW
 from ..steppers.attempt import (
     HIGHEST_PHI,
     IN_STEP,
+    Number,
+    Row,
     add_product,
     combine,
     copy,
@@ -160,6 +162,7 @@ LINEARISED = Layout(
         "sums": int,  # (2, modes) memory
     },
 )
+LinearisedRecord = Any  # that record, in compiled code
 _linearised_at = LINEARISED.at
 _row_at = EQUATION_ROW.at
 
@@ -342,14 +345,14 @@ def _parabolic_change(
 
 
 @njit(cache=True, error_model="numpy")
-def _slopes_of_phi(z, slopes):
+def _slopes_of_phi(z: Array, slopes: Array) -> None:
     for k in range(z.size):
         phi_functions(z[k], slopes[k])
         phi_slopes(z[k], slopes[k], 1.0)
 
 
 @njit(**IN_STEP)
-def _weigh(form, row, dt, strength, zero):
+def _weigh(form: LinearisedRecord, row: Row, dt: float, strength: float, zero: Number) -> None:
     """Let the weights be those of this step and this 1/kappa."""
     if row.weighed_step == dt and form.strength == strength:
         return
@@ -365,7 +368,7 @@ def _weigh(form, row, dt, strength, zero):
 
 
 @njit(**IN_STEP)
-def _changed(row, direction, source, target, zero):
+def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -> None:
     """Coordinates in the basis of sums (FORTH), or out of it; the same ones without a basis."""
     if row.change != 0 and row.added_rows == 0:
         evaluate(row.change, row.basis, direction, source, target)
@@ -374,7 +377,7 @@ def _changed(row, direction, source, target, zero):
 
 
 @njit(**IN_STEP)
-def _nonlinear_has_linear(form, row, excess, zero):
+def _nonlinear_has_linear(form: LinearisedRecord, row: Row, excess: float, zero: Number) -> bool:
     """Write the part of L that N has to `added`; returns whether it is not 0."""
     explicit = row.added_rows > 0
     total, rotates = form.strength + excess if explicit else excess, explicit and form.rotates != 0
@@ -390,7 +393,9 @@ def _nonlinear_has_linear(form, row, excess, zero):
 
 
 @njit(**IN_STEP)
-def _slope(form, row, u, slope, t, excess, zero):
+def _slope(
+    form: LinearisedRecord, row: Row, u: int, slope: int, t: float, excess: float, zero: Number
+) -> None:
     """N of the state and its tangents, and L u for an explicit scheme."""
     numbers_at(row.time, 0, 0.0)[0] = row.origin + t
     evaluate(row.nonlinear, row.context, 0, u, slope)
@@ -406,13 +411,13 @@ def _slope(form, row, u, slope, t, excess, zero):
 
 
 @njit(cache=True, error_model="numpy")
-def _slope_at(address, u, slope, t, excess, zero):
+def _slope_at(address: int, u: int, slope: int, t: float, excess: float, zero: Number) -> None:
     form = _linearised_at(address)
     _slope(form, _row_at(form.row), u, slope, t, excess, zero)
 
 
 @njit(**IN_STEP)
-def _keep_slopes(row, slope, stage, zero):
+def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
     """Take the slopes of all members as those of a stage, in the basis of sums."""
     for member in range(row.members):
         kept = row.slopes + (member * (row.last + 1) + stage) * row.size
@@ -420,7 +425,7 @@ def _keep_slopes(row, slope, stage, zero):
 
 
 @njit(cache=True, error_model="numpy")
-def _advance(address, zero):
+def _advance(address: int, zero: Number) -> None:
     """Steps from u, of which stages and slopes of the state are kept where that is asked for."""
     form = _linearised_at(address)
     row, derived = _row_at(form.row), _row_at(form.derived)
@@ -470,16 +475,22 @@ def _advance(address, zero):
 
 
 @njit(**IN_STEP)
-def _add_transposed(row, factors, first, a, target, zero):
+def _add_transposed(
+    row: Row, factors: int, first: float, a: int, target: int, zero: Number
+) -> None:
     """target += factors* a, with the factors from an index on: one, or as many as modes."""
     w, f, g = numbers_at(factors, first, zero), numbers_at(a, 0, zero), numbers_at(target, 0, zero)
-    shared = row.linear_modes < row.modes
-    for k in range(row.modes):
-        g[k] += np.conj(w[0 if shared else k]) * f[k]
+    if row.linear_modes < row.modes:
+        factor = np.conj(w[0])
+        for k in range(row.modes):
+            g[k] += factor * f[k]
+    else:
+        for k in range(row.modes):
+            g[k] += np.conj(w[k]) * f[k]
 
 
 @njit(**IN_STEP)
-def _add_pairings(form, row, a, b, zero):
+def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number) -> None:
     """Add <a, dL b> of real functions, by their numbers, to the gradient by each parameter."""
     moves, gradient = numbers_at(form.moves, 0, 0), numbers_at(form.gradient, 0, 0.0)
     f, g, weights = numbers_at(a, 0, zero), numbers_at(b, 0, zero), numbers_at(form.pairing, 0, 0.0)
@@ -492,7 +503,9 @@ def _add_pairings(form, row, a, b, zero):
 
 
 @njit(**IN_STEP)
-def _pull_back_stage(form, row, dual, stage, t, excess, zero):
+def _pull_back_stage(
+    form: LinearisedRecord, row: Row, dual: Row, stage: int, t: float, excess: float, zero: Number
+) -> None:
     """N* of `pair`, whose second entry is k, at a stage; its result, and the gradient."""
     k, gradient = form.pair + row.size, numbers_at(form.gradient, 0, 0.0)
     copy(row.modes, stage, form.pair, zero)
@@ -516,7 +529,7 @@ def _pull_back_stage(form, row, dual, stage, t, excess, zero):
 
 
 @njit(cache=True, error_model="numpy")
-def _pull_back(address, zero):
+def _pull_back(address: int, zero: Number) -> None:
     """`adjoint` from the end of the steps to their beginning, and the gradient by parameters."""
     form = _linearised_at(address)
     row, derived, dual = _row_at(form.row), _row_at(form.derived), _row_at(form.dual)

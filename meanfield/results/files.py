@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import path_of
+from ..core.descriptions import describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
-from ..core.kinds import Kind, describe
+from ..core.kinds import Kind
 from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
 from ..states.contract import Arrays
@@ -227,7 +228,13 @@ def _seal(text: bytes, arrays: Arrays, long: Mapping[str, np.ndarray]) -> str:
     return checksum.hexdigest()
 
 
-def _add(file, name: str, dims, values: np.ndarray, words: Mapping[str, Any] | None = None) -> None:
+def _add(
+    file: Any,
+    name: str,
+    dims: Sequence[str],
+    values: np.ndarray,
+    words: Mapping[str, Any] | None = None,
+) -> None:
     """A variable of a file, and its axes."""
     folder, _, last = name.rpartition("/")
     group = _group(file, folder)
@@ -253,7 +260,7 @@ def _for_others(value: Any) -> Any:
     return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
-def _group(file, name: str) -> Any:
+def _group(file: Any, name: str) -> Any:
     for part in filter(None, name.split("/")):
         file = file.groups[part] if part in file.groups else file.create_group(part)
     return file
@@ -295,7 +302,7 @@ def _read(path: Path) -> Contents:
     return Contents(header, arrays, long)
 
 
-def _values(file, name: str, form: str, shape: list[int]) -> np.ndarray:
+def _values(file: Any, name: str, form: str, shape: list[int]) -> np.ndarray:
     """A variable, which has this type and shape."""
     variable = file[name]
     if variable.shape != tuple(shape):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import boolean, path_of
+from ..core.calls import with_hints
+from ..core.checks import as_given, boolean, path_of
+from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
-from ..core.forms import Reading
-from ..core.kinds import build, describe, with_hints
+from ..core.forms import Reading, ResultFile
 from ..core.provided import FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..lowlevel.progress import Progress
@@ -24,12 +25,13 @@ from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
+from ..spaces.laws import DensityLaw
 from ..states import Equiangular, Gaussian, Gram, Start, Tokens
 from ..states import State as AnyState
 from ..states.contract import Arrays, member_dims
 from ..steppers import SCHEMES, SPLITTINGS
 from ..steppers.radau import Radau
-from .files import Contents, Result
+from .files import Contents, Result, load
 from .provenance import provenance
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class Solution(Result):
     stored: dict[str, Any] = field(default_factory=dict)
     """Observables and tangents that were computed during the run, or read from a file."""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.t.setflags(write=False)
         each = {n: np.array(v) for n, v in self.stats.items() if n in PER_MEMBER and np.ndim(v)}
         object.__setattr__(self, "stats", self.stats | each)
@@ -332,7 +334,7 @@ class Solution(Result):
             **{name: header[name] for name in PLAIN_FIELDS},
         )
 
-    def plot(self, kind: str = "overview", **options) -> "Figure":
+    def plot(self, kind: str = "overview", **options: Any) -> "Figure":
         """A figure of the run: "overview", "observables", or a kind that its states have.
 
         On the sphere "orthographic", "map"; of densities on the circle "spacetime", "snapshots",
@@ -349,7 +351,7 @@ class Solution(Result):
         """
         return FIGURES["plot"](self, kind=kind, **options)
 
-    def animate(self, path: str | Path, **options) -> Path:
+    def animate(self, path: str | Path, **options: Any) -> Path:
         """A film of the states, .mp4 or .gif: see `plotting.animate`."""
         return FIGURES["animate"](self, path_of("path", path), **options)
 
@@ -368,6 +370,41 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
         first = values.take([0], axis=axis)
         values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
     return values if values.size > 1 else values.reshape(())
+
+
+# The end of a run as an initial law ------------------------------------------------------------
+
+
+class LastState(DensityLaw):
+    """The density at the end of a run, from the file of its result.
+
+    It keeps its degree. [space] may be left out; if it is there it is of the same kind.
+
+    Parameters
+    ----------
+    file : str
+        *.nc, as `meanfield solve` and `Solution.save` write it; relative names start from the
+        folder of the configuration file.
+    """
+
+    method = "uniform"  # which all spaces have
+
+    file: ResultFile
+
+    def begin(self, space: Space | None) -> Density:
+        density = self.density(space)
+        if space is not None and type(space) is not type(density.space):
+            raise ValueError(f"file {self.file} has a density on {density.space!r}, not {space!r}.")
+        return density
+
+    def density(self, space: Any) -> Density:
+        final = getattr(load(self.file), "final", None)
+        if not isinstance(final, Density):
+            raise ValueError(
+                f"file must be the result of a run of a density; {self.file} ends with "
+                f"{as_given(final)}."
+            )
+        return final
 
 
 # Labelled arrays -----------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """The arguments of `solve`, checked before anything is computed."""
 
-import copy
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ..core.checks import as_given, check_memory, fitting, generator, real_array
 from ..core.forms import Natural, Positive, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
+from ..engines import Summation
 from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..spaces.density import Density
@@ -33,177 +35,217 @@ LONGEST_SPAN = 1e300  # a span, so that steps times weights of a scheme are numb
 MOST_LAYERS = 10**6
 SAME_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
 PROVENANCE_KEYS = {"model", "options", "versions", "machine", "written"}
-STATE_OPTIONS = ("min_degree", "max_degree", "engine", "merge", "rng")  # see `Motion.options`
 
 
+class Requested(NamedTuple):
+    """The scheme, the step and the degrees that a user asked for; None where they are chosen."""
+
+    scheme: Any
+    dt: float | None
+    min_degree: int | None
+    max_degree: int | None
+
+    def chosen(self, motion: Motion, start: float, end: float) -> dict[str, Any]:
+        """The scheme, the step and the degrees of a run; ValueError for those that do not fit."""
+        scheme, dt = motion.chosen_scheme(self.scheme, self.dt, start)
+        least = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
+        wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
+        fitting("dt", dt, wanted, dt is None or dt >= least)
+        degrees = _degrees(motion, (start, end), self.min_degree, self.max_degree)
+        return {"scheme": scheme, "dt": dt, "degrees": degrees}
+
+
+@dataclass(frozen=True)
 class Arguments:
-    """The arguments of `solve`, which fit together, and the motion that they make.
-
-    Parameters
-    ----------
-    given : mapping
-        The arguments by the names of the parameters, each as its annotation says.
+    """The arguments of a run, which fit together, and the motion that they make.
 
     Attributes
     ----------
+    start : float
     times : ndarray
         Of the outputs.
+    breaks : tuple of float
+        Times of the user that no step passes.
+    jumps : list of float
+        Times since the start that no step passes: `breaks`, and jumps of the model.
     scheme : Scheme or Splitting or None
         None is a choice as the run goes.
-    breaks : tuple of float
-        Times that no step passes, beside those at which the model is known to jump.
+    degrees : (int, int)
+        The least and the highest degree of a density; else zeros.
+    steady : float
+        The rate of change at which to end; 0 never.
     tangents : bool
         Whether derivatives of the run are asked for.
+    rng, common_rng : Generator, Streams or None
+        The sources of independent and of common noise.
+    seed : object
+        Plain data that tell the generator `rng` from others; both are None if none is read.
     apart : bool
         Whether it is an ensemble whose members move apart: see `members`. Under common noise they
         have steps of a given length, and share the degree.
-    steady : float
-        The rate of change at which to end; 0 never.
-    rng, common_rng : Generator, Streams or None
-        What draws independent and common noise.
-    seed : object
-        What tells the generator `rng` from others, as plain data; both are None if none is read.
-    degrees : (int, int)
-        The least and the highest degree of a density; else zeros.
-
-    Raises
-    ------
-    TypeError, ValueError, MeanfieldError
-        For what makes no sense, or does not fit together.
+    autonomous : bool
+        Whether nothing depends on time.
+    make_motion : callable
+        Makes `motion`.
     """
 
-    _ensemble: "Arguments"  # of a member
-    _number: int
+    model: Transformer
+    state: Any
+    start: float
+    times: np.ndarray
+    breaks: tuple[float, ...]
+    jumps: list[float]
+    rtol: float
+    requested: Requested
+    scheme: Any
+    dt: float | None
+    degrees: tuple[int, int]
+    steady: float
+    max_steps: int
+    events: tuple[Callable[[float, Any], float], ...]
+    callback: Callable[[float, Any], Any] | None
+    tangents: bool
+    engine: Summation | None
+    merge: float | None
+    rng: Any
+    common_rng: Any
+    seed: object
+    apart: bool
+    autonomous: bool
+    threads: int
+    progress: bool | None
+    keeper: Keeper
+    provenance: dict[str, Any]
+    make_motion: Callable[[], Any]
 
-    def __init__(self, given: Mapping[str, Any]):
-        model, state, scheme, dt = (given[name] for name in ("model", "state", "scheme", "dt"))
-        self.rtol, self.max_steps = given["rtol"], given["max_steps"]
-        if not 1e-13 <= self.rtol <= 1e-3:
-            raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {self.rtol!r}.")
+    @classmethod
+    def of(
+        cls,
+        model: Transformer,
+        state: Any,
+        t_span: Sequence[float],
+        t_eval: Any,
+        breaks: Sequence[float],
+        requested: Requested,
+        *,
+        rtol: float,
+        until: str | None,
+        steady_tolerance: float,
+        events: Any,
+        tangents: Any,
+        engine: Summation | None,
+        merge: float | None,
+        rng: Any,
+        threads: int,
+        keeper: Keeper,
+        provenance: Any,
+        **others: Any,
+    ) -> "Arguments":
+        """The arguments of `solve`, each as its annotation says; `others` are taken as they are.
+
+        Raises
+        ------
+        TypeError, ValueError, MeanfieldError
+            For what makes no sense, or does not fit together.
+        """
+        if not 1e-13 <= rtol <= 1e-3:
+            raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
+        scheme = requested.scheme
         if not isinstance(scheme, Scheme | Splitting | None):
             names, where = [one.name for one in (*SCHEMES, *SPLITTINGS)], "mf.steppers.{}"
             raise TypeError(
                 f"scheme must be one of the objects {', '.join(map(where.format, names))}; got "
                 f"scheme = {as_given(scheme)}{nearest(str(scheme), names, where) or '.'}"
             )
-        layer = dt if scheme is Layers else None
-        self.start, self.times = times_of(given["t_span"], given["t_eval"], layer)
-        self.breaks = breaks_of(given["breaks"], given["t_span"])
+        start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
+        user_breaks = breaks_of(breaks, t_span)
         if isinstance(state, State):
-            if not state.held:
+            if not state.parts:
                 state.check_arrays()
             model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)
         state = kind.prepared(model, state)
-        _check_outputs(len(self.times), state)
-        until, tolerance = given["until"], given["steady_tolerance"]
-        if until is None and tolerance != STEADY_TOLERANCE:
+        _check_outputs(len(times), state)
+        if until is None and steady_tolerance != STEADY_TOLERANCE:
             raise ValueError(
                 'steady_tolerance has an effect only with until="steady"; got steady_tolerance = '
-                f"{tolerance!r} and until = None."
+                f"{steady_tolerance!r} and until = None."
             )
-        self.steady = 0.0 if until is None else tolerance
-        events, self.callback = given["events"], given["callback"]
-        self.events = (events,) if callable(events) else events
-        self.tangents = isinstance(given["tangents"], Sized) and len(given["tangents"]) > 0
-        self.keeper = Keeper(given["checkpoint"], given["checkpoint_every"], given["resume"])
-        options = {name: given[name] for name in STATE_OPTIONS if given[name] is not None}
-        if self.steady and not (model.drift.constant and model.normalisation.constant):
+        if until and not (model.drift.constant and model.normalisation.constant):
             raise ValueError(
                 f'until="steady" is for models that do not change with time: under {model!r} '
                 "tokens may rest and move again. Look at observables over time instead."
             )
-        self.engine = options.get("engine")
-        self._given, self._options = given, options
-        motion = self._fit(kind, model, state)
-        for name, value in options.items():
-            if not motion.takes(name):
+        motion = kind(model, state, engine, scheme=scheme, rtol=rtol)
+        motion.breaks = user_breaks
+        degrees = {name: getattr(requested, name) for name in ("min_degree", "max_degree")}
+        for name, value in {**degrees, "engine": engine, "merge": merge, "rng": rng}.items():
+            if value is not None and not motion.takes(name):
                 raise ValueError(kind.refusal(name, value))
-        if self.steady and motion.random:
+        if until and motion.random:
             raise ValueError(
                 'until="steady" is for states that come to rest; what is moved by random numbers '
                 "does not. Look at observables over time instead."
             )
-        self._choose()
-        self.merge = checked_distance(options.get("merge"), motion)
-        rng, self.seed = _random(options.get("rng"), motion.random, self.keeper.path)
-        self.rng, self.common_rng = streams_of(
-            rng,
+        choice = requested.chosen(motion, start, float(times[-1]))
+        merge = checked_distance(merge, motion)
+        generator, seed = _random(rng, motion.random, keeper.path)
+        streams = streams_of(
+            generator,
             getattr(state, "shape", ()),
             each=motion.draws_by_member,
             common=model.common is not None,
         )
-        self.apart = motion.semilinear and state.shape != () and not motion.random
-        self.threads, alone = given["threads"], 1 if self.apart else given["threads"]
-        fitting("threads", self.threads, "1, as there is no ensemble of densities", alone == 1)
-        self.progress = given["progress"]
-        self.provenance = _plain_data(given["provenance"])
-
-    def _fit(self, kind: type[Motion], model: Transformer, state: Any) -> Motion:
-        """Take a model and a state, and make the motion; MeanfieldError if there is none."""
-        scheme = self._given["scheme"]
-        self.model, self.state = model, state
-        self.motion = kind(model, state, self.engine, scheme=scheme, rtol=self.rtol)
-        self.motion.breaks = self.breaks
-        return self.motion
-
-    def _choose(self) -> None:
-        """Choose the scheme, the step and the degrees; ValueError for those that do not fit."""
-        given, motion, last = self._given, self.motion, float(self.times[-1])
-        self.scheme: Any
-        self.scheme, self.dt = motion.chosen_scheme(given["scheme"], given["dt"], self.start)
-        _check_step(self.dt, self.start, last)
-        bounds = (self._options.get(name) for name in ("min_degree", "max_degree"))
-        self.degrees = _degrees(motion, (self.start, self.start + last), *bounds)
-
-    @cached_property
-    def jumps(self) -> list[float]:
-        """Times since the start that no step passes; one next to an output is that output."""
-        start, outputs = self.start, self.times - self.start
-        end, jumps = start + float(outputs[-1]), []
-        for t in self.motion.breakpoints(start, float(np.nextafter(end, np.inf))):
-            elapsed = min(t, end) - start
-            nearest = float(outputs[np.abs(outputs - elapsed).argmin()])
-            same = abs(nearest - elapsed) <= SAME_TIME * max(abs(start), abs(start + elapsed))
-            jumps.append(nearest if same else elapsed)
-        return jumps
-
-    @property
-    def alike(self) -> bool:
-        """Whether the members of an ensemble differ in numbers alone, so that they share much."""
-        return self.motion.alike
-
-    def members(self) -> Iterator["Arguments"]:
-        """Those of the members of an ensemble, each as if it were alone, in C order.
-
-        Where members are alike, they make a motion of their own only if it is asked for.
-        """
-        degrees: dict[int, tuple[int, int]] = {}
-        self.jumps  # noqa: B018  (those of all members)
-        for number, state in enumerate(self.state.members()):
-            one = copy.copy(self)
-            one.apart, one.state, one._ensemble, one._number = False, state, self, number
-            del one.motion
-            if not self.alike:
-                one.model = one.motion.model
-                one._choose()
-                yield one
-                continue
-            if state.space.degree not in degrees:
-                one._choose()
-                degrees[state.space.degree] = one.degrees
-            one.degrees = degrees[state.space.degree]
-            yield one
+        apart = motion.semilinear and state.shape != () and not motion.random
+        alone = 1 if apart else threads
+        fitting("threads", threads, "1, as there is no ensemble of densities", alone == 1)
+        return cls(
+            model=model,
+            state=state,
+            start=start,
+            times=times,
+            breaks=user_breaks,
+            jumps=_jumps(motion, start, times - start),
+            rtol=rtol,
+            requested=requested,
+            **choice,
+            steady=steady_tolerance if until else 0.0,
+            events=(events,) if callable(events) else tuple(events),
+            tangents=isinstance(tangents, Sized) and len(tangents) > 0,
+            engine=engine,
+            merge=merge,
+            rng=streams[0],
+            common_rng=streams[1],
+            seed=seed,
+            apart=apart,
+            autonomous=motion.autonomous,
+            threads=threads,
+            keeper=keeper,
+            provenance=_plain_data(provenance),
+            make_motion=lambda: motion,
+            **others,
+        )
 
     @cached_property
     def motion(self) -> Any:
-        """That of a member, made when it is asked for."""
-        return self._ensemble.motion.of_members(self._number)
+        """The motion of the state."""
+        return self.make_motion()
 
-    @property
-    def autonomous(self) -> bool:
-        """Whether nothing depends on time; for a member, which may have no motion yet, for all."""
-        return (self if "motion" in vars(self) else self._ensemble).motion.autonomous
+    def members(self) -> Iterator["Arguments"]:
+        """The arguments of each member of an ensemble, as those of a single run, in C order.
+
+        Members that differ in numbers alone share the choices for each degree, and make a motion
+        only if it is asked for.
+        """
+        end, choices = float(self.times[-1]), dict[int, dict[str, Any]]()
+        for number, state in enumerate(self.state.members()):
+            make = cache(partial(self.motion.of_members, number))
+            key = state.space.degree if self.motion.alike else number
+            if key not in choices:
+                choices[key] = self.requested.chosen(make(), self.start, end)
+            if not self.motion.alike:
+                choices[key] |= {"model": make().model, "autonomous": make().autonomous}
+            yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
     def described(self) -> dict[str, Any]:
         """What determines the result besides model and state, as plain data."""
@@ -229,7 +271,18 @@ class Arguments:
         }
 
 
-def times_of(t_span: Sequence[float], t_eval, layer: float | None) -> tuple[float, np.ndarray]:
+def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
+    """Times since the start that no step passes; one next to an output is that output."""
+    end, jumps = start + float(outputs[-1]), []
+    for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
+        elapsed = min(t, end) - start
+        nearest_output = float(outputs[np.abs(outputs - elapsed).argmin()])
+        same = abs(nearest_output - elapsed) <= SAME_TIME * max(abs(start), abs(start + elapsed))
+        jumps.append(nearest_output if same else elapsed)
+    return jumps
+
+
+def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple[float, np.ndarray]:
     """The start, and the times of outputs; of every layer of this depth where none are given."""
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
     fitting("t_span", t_span, "two times (start, end), start < end", increase)
@@ -269,13 +322,6 @@ def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, 
     return tuple(breaks)
 
 
-def _check_step(dt: float | None, start: float, end: float) -> None:
-    """Raise ValueError for steps that no time from `start` to `end` is moved by."""
-    least = np.spacing(max(abs(start), abs(end)))
-    wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
-    fitting("dt", dt, wanted, dt is None or dt >= least)
-
-
 def _check_outputs(outputs: int, state: Any) -> None:
     """Raise ValueError where memory cannot hold the states at all outputs."""
     if isinstance(state, Density):
@@ -286,7 +332,7 @@ def _check_outputs(outputs: int, state: Any) -> None:
     check_memory(what, (outputs, numbers), "the number of outputs, or the size of the state")
 
 
-def _plain_data(provenance) -> dict[str, Any]:
+def _plain_data(provenance: Any) -> dict[str, Any]:
     """`provenance`, or nothing for None; it must be a dict JSON can write, without our keys."""
     try:
         json.dumps(provenance, ensure_ascii=False).encode()
@@ -299,7 +345,9 @@ def _plain_data(provenance) -> dict[str, Any]:
     return provenance or {}
 
 
-def _degrees(motion: Any, span: tuple[float, float], min_degree, max_degree) -> tuple[int, int]:
+def _degrees(
+    motion: Any, span: tuple[float, float], min_degree: int | None, max_degree: int | None
+) -> tuple[int, int]:
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
@@ -316,7 +364,7 @@ def _degrees(motion: Any, span: tuple[float, float], min_degree, max_degree) -> 
     return max(min_degree, motion.least_degree(span, max_degree)), max_degree
 
 
-def _random(rng, read: bool, checkpoint: Path | None) -> tuple:
+def _random(rng: Any, read: bool, checkpoint: Path | None) -> tuple[Any, object]:
     """The generator, if it is read, and what tells it from others as plain data."""
     if not read:
         generator(rng)  # a valid one is not read
@@ -354,7 +402,7 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
     return start + dt * np.arange(round(layers) + 1)
 
 
-def check_layers(elapsed, dt: float | None, what: str) -> None:
+def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
     """Raise ValueError unless times since the start are whole numbers of layers."""
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
         layers = np.asarray(elapsed) / (dt or np.nan)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..spaces import Space
 from ..steppers import Scheme, Stepper
-from ..steppers.clock import started
+from ..steppers.clock import first_steps, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.rows import Rows
 from ..steppers.stepper import advance_rows
@@ -35,7 +35,7 @@ class DensityBatch:
     def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
         self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
         self._motion: Any = None  # that of all of them, where they can share it
-        if numbers is not None and arguments.alike:
+        if numbers is not None and arguments.motion.alike:
             self._motion = arguments.motion.of_members(numbers)
         self._evolutions: dict[tuple[int | None, int], Any] = {}
         self._rows: dict[tuple[int, str], Rows] = {}
@@ -75,35 +75,33 @@ class DensityBatch:
     def begin(self, runs: Sequence[Any]) -> None:
         """Let runs, which have steppers, begin at their first densities.
 
-        The first step changes the state by rtol^(1/4) / 20 in the norm of errors, at most. The rate
-        of change of a state that is almost at rest may grow: it has ten times as long to change as
-        much. Of a state that is at rest nothing but the length of the run is known.
+        The first step changes the state by rtol^(1/4) / 20 in the norm of errors, at most: see
+        `first_steps`.
         """
         part = FIRST_CHANGE * self._arguments.rtol**0.25
-        for rows, mine in _by_rows(runs):
-            which = np.array([run.row for run in mine])
-            states = [run.first.coefficients.reshape(run.members, -1) for run in mine]
+        for rows, together in _by_rows(runs):
+            which = np.array([run.row for run in together])
+            states = [run.first.coefficients.reshape(run.members, -1) for run in together]
             rows.begin(which, np.array(states), 0.0)
             rates = rows.rates_of_change(which, rows.metric)
             known, growths = (0 < rates) & (rates < np.inf), np.zeros(len(which))
             if known.any() and not self._arguments.dt:
                 growths[known] = rows.growths(which[known], part, 0.0)
-            growths[~np.isfinite(growths)] = 0.0
-            each = zip(mine, known.tolist(), rates.tolist(), growths.tolist(), strict=True)
-            for run, moves, rate, growth in each:
+            rates[~known] = 0.0
+            first = first_steps(part, rates, growths, runs[0].duration)
+            for run, step in zip(together, first.tolist(), strict=True):
                 run.stepper.check()
-                first = part / max(rate, 0.1 * growth) if moves else part * run.duration
-                run.clock = started(run.dt or first)
+                run.clock = started(run.dt or step)
 
     def advance(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> list[int]:
-        """What `Integration.advance` does, and returns, of each of the runs."""
+        """Advance each of the runs, as `Integration.advance` does, and return the codes."""
         limit = dict(zip(runs, limits, strict=True))
         moved = [run for run in runs if not run.within]
         tasks = {run: run.task(output, run.until_review(limit[run])) for run in moved}
         counts = {run: run.stepper.counts.tolist() for run in moved}
-        for _, mine in _by_rows(moved):
-            found = advance_rows([run.stepper for run in mine], [tasks[run] for run in mine])
-            for run, (code, clock) in zip(mine, found, strict=True):
+        for _, together in _by_rows(moved):
+            ends = advance_rows([run.stepper for run in together], [tasks[run] for run in together])
+            for run, (code, clock) in zip(together, ends, strict=True):
                 run.stepped(code, clock, counts[run])
         for run in moved:
             run.stepper.check()
@@ -112,7 +110,7 @@ class DensityBatch:
 
 def _by_rows(runs: Sequence[Any]) -> list[tuple[Rows, list[Any]]]:
     """Runs whose steppers have the same rows."""
-    found: defaultdict[Rows, list[Any]] = defaultdict(list)
+    by_rows: defaultdict[Rows, list[Any]] = defaultdict(list)
     for run in runs:
-        found[run.stepper.rows].append(run)
-    return list(found.items())
+        by_rows[run.stepper.rows].append(run)
+    return list(by_rows.items())

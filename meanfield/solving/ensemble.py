@@ -15,6 +15,7 @@ from ..steppers.advance import PAUSED, REACHED, STEADY
 from .arguments import Arguments
 from .batch import LARGEST_BATCH, DensityBatch
 from .integration import FAILURES, RESUMABLE, STALLED, Integration
+from .spectral_integration import SpectralIntegration
 from .watching import EventWatch
 
 ALL_ENDED = 104  # all members have ended before the output
@@ -22,19 +23,17 @@ BATCHES_PER_THREAD = 8  # for each of several threads, if there are members enou
 ADVANCE_SECONDS = 0.5  # after which threads wait for each other, and the driver goes on
 
 
-class Ensemble:
+class Ensemble(Integration):
     """The members of an ensemble, each moved as if it were alone: the results have the same bits.
 
     Between outputs the members are at different times, at an output all are at its time. A member
     that has ended, because it is steady, by a terminal event, or because it cannot go on, keeps
-    its last state, and the others go on. The driver sees an ensemble as it sees an `Integration`.
+    its last state, and the others go on.
 
     Parameters
     ----------
     arguments : Arguments
         Those of the ensemble.
-    kind : type
-        How a member is moved, an `Integration`.
 
     Attributes
     ----------
@@ -50,17 +49,14 @@ class Ensemble:
         For each event function, and each member, the times of its events.
     """
 
-    within = False  # an output is always an end of what `advance` does
-    pause = 1
+    state: Any = None
 
-    def __init__(self, arguments: Arguments, kind: type[Integration]):
-        self._arguments, self._shape = arguments, arguments.state.shape
-        self.start = arguments.start
-        self.outputs = arguments.times - arguments.start
-        self.duration = float(self.outputs[-1])
-        self.members: list[Any] = []
+    def __init__(self, arguments: Arguments):
+        super().__init__(arguments)
+        self._shape = arguments.state.shape
+        self.members: list[SpectralIntegration] = []
         self._batches: list[range] = []  # numbers of the members that one thread moves at a time
-        self._gather(arguments, kind)
+        self._gather(arguments)
         self.ends: list[str | None] = [None] * len(self.members)
         self._last: dict[int, tuple[float, Any]] = {}  # where an event has ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
@@ -70,7 +66,7 @@ class Ensemble:
             if arguments.steady and member.rate <= arguments.steady:
                 self.ends[i] = "steady"
 
-    def _gather(self, arguments: Arguments, kind: Any) -> None:
+    def _gather(self, arguments: Arguments) -> None:
         """Make the members, and let them begin."""
         count, size = math.prod(self._shape), LARGEST_BATCH
         if arguments.threads > 1:
@@ -79,7 +75,7 @@ class Ensemble:
         for start in range(0, count, size):
             numbers = range(start, min(start + size, count))
             batch = DensityBatch(arguments, np.array(numbers))
-            runs = [kind(next(members), batch, row) for row in range(len(numbers))]
+            runs = [SpectralIntegration(next(members), batch, row) for row in range(len(numbers))]
             batch.begin(runs)
             self.members += runs
             self._batches.append(numbers)
@@ -90,10 +86,6 @@ class Ensemble:
         self._watches = [EventWatch(functions, m) for m in self.members] if functions else []
 
     # The present ---------------------------------------------------------------------------
-
-    @property
-    def t(self) -> float:
-        return self.start + self.elapsed
 
     @property
     def rate(self) -> float:

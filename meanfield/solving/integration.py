@@ -2,7 +2,7 @@
 
 States with a velocity are moved by `FlowIntegration`, whose policies are merging, the detection of
 blow-ups and implicit steps. Expansions in modes are moved by
-`degree_adaptation.SpectralIntegration`, with policies for their degree and their scheme.
+`spectral_integration.SpectralIntegration`, with policies for their degree and their scheme.
 """
 
 import copy
@@ -18,7 +18,7 @@ from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.clock import Clock, restored, started
+from ..steppers.clock import Clock, first_steps, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, Flow, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
@@ -45,48 +45,118 @@ JUMP_MARGIN = (
 
 
 class Integration(ABC):
-    """A state on its way through time, as the driver asks for it.
+    """A state, or an ensemble of states, on its way through time, as the driver asks for it.
 
     The clock counts from the start: times far from zero lose no digits.
 
+    Attributes
+    ----------
+    start : float
+        The first time.
+    outputs : ndarray
+        Times of outputs since the start.
+    elapsed : float
+        The time since the start, of the state.
+    steady : float
+        The rate of change at which the run ends; 0 never.
+    within : bool
+        Whether the state is one within the last step.
+    pause : int
+        Steps after which the driver may look around without loss of speed.
+    continuous : bool
+        Whether a step can be taken again, shorter, as events need it: by `step_from`.
+    """
+
+    elapsed: float = 0.0
+    within: Any = False
+    pause: Any = 1
+    continuous: Any = False
+    journal: Any = None  # of accepted steps, for derivatives
+    t_events: Any = None  # times of events, where an integration looks for them itself
+    cause: Any = None  # of the end of an ensemble all of whose members have ended
+
+    def __init__(self, arguments: Arguments):
+        self._arguments = arguments
+        self.start, self.steady = arguments.start, arguments.steady
+        self.outputs = arguments.times - arguments.start
+        self.duration = float(self.outputs[-1])
+
+    @property
+    def t(self) -> float:
+        return self.start + self.elapsed
+
+    @property
+    @abstractmethod
+    def state(self) -> Any: ...
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """The rate of change that a steady state is known by."""
+
+    @property
+    @abstractmethod
+    def size(self) -> str:
+        """The size of the representation in words, for the progress bar."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> float:
+        """The part of the way that lies behind."""
+
+    @property
+    @abstractmethod
+    def attempts(self) -> int:
+        """Steps tried so far, accepted or rejected; the most of a member."""
+
+    @abstractmethod
+    def advance(self, output: float, limit: int) -> int:
+        """Move towards an output by at most `limit` attempts; return why it came back, a code."""
+
+    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
+        """The state one single step after another one, that at `elapsed` after the start."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
+        """The end with this state, as plain data: status, message, warning, and counts."""
+
+    @abstractmethod
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the future of the run depends on, and its counts, as arrays."""
+
+    @abstractmethod
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+
+
+class SteppedIntegration(Integration):
+    """One run, in steps that all parts of the state have in common.
+
     Steps do not depend on the outputs where the state within a step is known: they are planned to
     the end. The driver is taken through the outputs within a step, then to its end. Only there
-    policies follow, so that a run that is resumed within a step sees them at the same place.
+    policies follow, so that a run that is resumed within a step consults them at the same place.
 
     Attributes
     ----------
     motion : Motion
         Of the state as a whole.
-    start : float
-        The first time.
     clock : Clock
         The time since the start, at the end of the last step, and the plan of steps.
-    elapsed : float
-        The time since the start, of the state; it may be within the last step.
     tally : dict of ndarray
         For each scheme: steps accepted, steps rejected, evaluations.
     policies : dict of Policy
         They are consulted after every step, in this order.
-    continuous : bool
-        Whether a step can be taken again, shorter, as events need it.
-    pause : int
-        Steps after which the driver may look around without loss of speed.
     """
 
     clock: Clock
-    elapsed: float = 0.0
     policies: dict[str, Policy]
-    continuous: bool = True
-    pause: int = 1
+    continuous: Any = True
     stalled: bool = False
-    journal: Any = None  # of accepted steps, for derivatives
 
     def __init__(self, arguments: Arguments):
-        self._arguments = arguments
-        self.start, self.rtol, self.dt = arguments.start, arguments.rtol, arguments.dt
-        self.outputs = arguments.times - arguments.start
-        self.duration = float(self.outputs[-1])
-        self.steady = arguments.steady
+        super().__init__(arguments)
+        self.rtol, self.dt = arguments.rtol, arguments.dt
         self.tally: dict[str, np.ndarray] = {}
         self._code = PAUSED  # with which the last steps came back
         self.jumps = arguments.jumps  # which no step passes
@@ -97,47 +167,26 @@ class Integration(ABC):
         return self._arguments.motion
 
     @property
-    def t(self) -> float:
-        return self.start + self.elapsed
-
-    @property
     def progress(self) -> float:
-        """The part of the way that lies behind."""
         return self.elapsed / self.duration
 
     @property
     def within(self) -> bool:
-        """Whether the state is one within the last step."""
         return self.elapsed < self.clock.t
 
     @property
-    @abstractmethod
-    def state(self) -> Any: ...
-
-    @property
     def coordinates(self) -> np.ndarray:
-        """Those at the end of the last step."""
+        """Coordinates at the end of the last step."""
         return self.motion.coordinates(self.state)
-
-    @property
-    @abstractmethod
-    def rate(self) -> float:
-        """The rate of change that a steady state is known by."""
-
-    @property
-    @abstractmethod
-    def size(self) -> str:
-        """How fine the representation is, for the progress bar."""
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, output: float, limit: int) -> int:
-        """Towards the time of an output, at most `limit` attempts; why it came back."""
         if not self.within:
             self._code = self.take_steps(output, limit)
         return self.arrive(output)
 
     def arrive(self, output: float) -> int:
-        """Be at the output, or at the end of the steps, where policies follow; why it came back."""
+        """Go to the output, or to the end of the steps, where policies follow; return why."""
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -146,28 +195,24 @@ class Integration(ABC):
 
     @abstractmethod
     def take_steps(self, output: float, limit: int) -> int:
-        """Move the clock until it is at the output or beyond; why it stopped."""
+        """Move the clock until it is at the output or beyond; return why it stopped, a code."""
 
     @abstractmethod
     def follow(self, code: int) -> int | None:
-        """What comes after steps that came back with a code; why the run ends there, or None."""
-
-    @abstractmethod
-    def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        """The state one single step after another one, that at `elapsed` after the start."""
+        """React to steps that came back with a code; return why the run ends there, or None."""
 
     def goal(self, output: float, dense: bool) -> float:
-        """Where steps are planned to: the end, or an output; never past a jump."""
+        """The time to which steps are planned: the end, or an output; never past a jump."""
         goal = self.duration if dense else output
         return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
 
     @property
     def motions(self) -> list[Motion]:
-        """Those that velocities are asked of."""
+        """The motions that velocities are asked of."""
         return [self.motion]
 
     def enter_piece(self, elapsed: float) -> bool:
-        """Tell motions between which jumps a time is; whether they are other ones."""
+        """Tell motions between which jumps a time is; return whether these have changed."""
         if not self.jumps:
             return False
         edges = [0.0, *self.jumps, self.duration]
@@ -185,7 +230,7 @@ class Integration(ABC):
         return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
-        """Let policies follow a step that came back with a code; why the run ends, or None."""
+        """Let policies follow a step with this code; return why the run ends, or None."""
         for policy in self.policies.values():
             if policy.always or not always_only:
                 end = policy.after_step(self, code)
@@ -202,6 +247,36 @@ class Integration(ABC):
                 f"The velocities under {model!r} are not finite at the start: {reason}"
             )
 
+    def first_steps(self, y: np.ndarray, *, apart: bool = False) -> np.ndarray:
+        """The step, or those of replicas that move apart, in which y changes by rtol^(1/8) / 10.
+
+        Raises
+        ------
+        MeanfieldError
+            If the first velocities are not finite.
+        TypeError, ValueError
+            If they are not one real number for each coordinate.
+        """
+        motion, start, part = self.motion, self.start, 0.1 * self.rtol**0.125
+        axes = tuple(range(1 if apart else 0, y.ndim))
+
+        def errors(error: np.ndarray) -> np.ndarray:
+            return motion.relative_errors(error, y) if apart else motion.relative_error(error, y)
+
+        def along(values: np.ndarray) -> np.ndarray:
+            return np.reshape(values, (-1, *(1,) * (y.ndim - 1)))
+
+        with np.errstate(**NO_FLOAT_WARNINGS):
+            who = f"{type(motion).__name__}.velocity"
+            velocity = returned(who, motion.velocity(y, start), y.shape)
+            self.check_finite(velocity, y)
+            fastest = np.abs(velocity).max(axis=axes)
+            direction = velocity / along(np.where(fastest > 0, fastest, 1.0))
+            sizes = errors(direction)  # squares of velocities may overflow
+            moved = y + along(part / np.where(sizes > 0, sizes, 1.0)) * direction
+            growths = errors(motion.velocity(moved, start) - velocity) / part
+            return first_steps(part, sizes * fastest, growths, self.duration)
+
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
         """Add steps, and what they cost, to the tally."""
         self.tally[scheme] = self.tally.get(scheme, 0) + np.array([accepted, rejected, evaluations])
@@ -213,18 +288,17 @@ class Integration(ABC):
 
     @property
     def attempts(self) -> int:
-        """Steps tried so far, accepted or rejected."""
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
     def counts(self) -> dict[str, Any]:
-        """What its steps were, and what policies tell."""
+        """Numbers of steps, and the counts of the policies."""
         names = "steps", "rejected", "evaluations"
-        totals = [int(sum(counts)) for counts in zip(*self.tally.values(), strict=True)]
-        found: dict[str, Any] = dict(zip(names, totals, strict=True))
-        found["schemes"] = {scheme: int(counts[0]) for scheme, counts in self.tally.items()}
+        totals = [int(sum(column)) for column in zip(*self.tally.values(), strict=True)]
+        counts: dict[str, Any] = dict(zip(names, totals, strict=True))
+        counts["schemes"] = {scheme: int(steps[0]) for scheme, steps in self.tally.items()}
         for policy in self.policies.values():
-            found |= policy.stats(self.start)
-        return found
+            counts |= policy.stats(self.start)
+        return counts
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
@@ -232,12 +306,11 @@ class Integration(ABC):
         return self.counts() | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """Where the run is, for the words in which it ends."""
+        """The point that the run has reached, for the message of its end."""
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
-        """The end with this state, as plain data: status, message, what to warn of, and counts."""
         stats = self.stats(state, t)
         at = self.situation(stats)
         stuck = cause in FAILURES.values()
@@ -255,7 +328,7 @@ class Integration(ABC):
         }
 
     def plain_ending(self, cause: str) -> dict[str, Any]:
-        """That of a member of an ensemble, where there is no failure and no warning."""
+        """The end of a member of an ensemble, where there is no failure and no warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS_OF_CAUSE.get(cause, cause), "warning": None, "stats": stats}
 
@@ -273,7 +346,6 @@ class Integration(ABC):
         }[status]
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the future of the run depends on, and its counts, as arrays."""
         return {
             "clock": tuple(self.clock),
             "elapsed": self.elapsed,
@@ -287,15 +359,14 @@ class Integration(ABC):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
         self.clock, self.elapsed = restored(snapshot["clock"]), float(snapshot["elapsed"])
         self.tally = dict(zip(map(str, snapshot["schemes"]), snapshot["tally"], strict=True))
         for name, policy in self.policies.items():
-            own = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
-            policy.restore(own, self)
+            part = {k[len(name) + 1 :]: v for k, v in snapshot.items() if k.startswith(name + ".")}
+            policy.restore(part, self)
 
 
-class FlowIntegration(Integration):
+class FlowIntegration(SteppedIntegration):
     """Steps of a flow: adaptive, or of a given length by a splitting.
 
     Attributes
@@ -319,7 +390,7 @@ class FlowIntegration(Integration):
             check_layers(self.outputs, self.dt, "an output or the end")
             check_layers(self.jumps, self.dt, "a jump of the model, or one of breaks,")
         self.enter_piece(0.0)
-        first_step = self._first_step(y)
+        first_step = float(self.first_steps(y))
         motion.begin(y, self.start)
         self.flow: Any = self._steps(y)
         self.clock = started(self.dt or first_step)
@@ -350,7 +421,7 @@ class FlowIntegration(Integration):
 
     @property
     def flow_options(self) -> dict[str, float]:
-        """How steps of a flow are controlled."""
+        """Options of the flow that control its steps."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
             "smallest_change": self.motion.smallest_change,
@@ -399,7 +470,7 @@ class FlowIntegration(Integration):
         return self.flow.stalls.stalled
 
     @property
-    def continuous(self) -> bool:  # type: ignore[override]
+    def continuous(self) -> bool:
         return isinstance(self._scheme, Scheme)
 
     def take_steps(self, output: float, limit: int) -> int:
@@ -494,32 +565,3 @@ class FlowIntegration(Integration):
         if self.within:
             self.flow.repeat(step)
         self.flow.stalls.numbers[:] = snapshot["stalls"]
-
-    def _first_step(self, y: np.ndarray) -> float:
-        """A step in which the state changes by about rtol^(1/8) / 10, relative, at most.
-
-        The velocities of a state that is almost at rest may grow: they have ten times as long to
-        change as much, by their growth a short way along them. Of a state that is at rest nothing
-        but the length of the run is known.
-
-        Raises
-        ------
-        MeanfieldError
-            If the first velocities are not finite.
-        TypeError, ValueError
-            If they are not one real number for each coordinate.
-        """
-        with np.errstate(**NO_FLOAT_WARNINGS):
-            who = f"{type(self.motion).__name__}.velocity"
-            velocity = returned(who, self.motion.velocity(y, self.start), y.shape)
-            self.check_finite(velocity, y)
-            part, fastest = 0.1 * self.rtol**0.125, float(np.abs(velocity).max())
-            direction = velocity / (fastest or 1.0)  # squares of velocities may overflow
-            size = self.motion.relative_error(direction, y)
-            if not size > 0:
-                return part * self.duration
-            moved = y + part / size * direction
-            change = self.motion.velocity(moved, self.start) - velocity
-            growth = self.motion.relative_error(change, y) / part
-            rate = max(size * fastest, 0.1 * growth if np.isfinite(growth) else 0.0)
-        return part / rate

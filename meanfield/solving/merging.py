@@ -12,6 +12,9 @@ from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
 
+Lengths = Callable[[np.ndarray], np.ndarray]  # of gaps, after parts of a step
+Gaps = Callable[[np.ndarray, np.ndarray], Lengths]  # between pairs of rows
+
 MERGE_HALVINGS = 52
 SIMULTANEOUS = 1e-6  # of a step: times that differ by less are one
 FARTHEST_MERGED = 0.1  # tokens farther apart are not one
@@ -58,7 +61,7 @@ class MergingHint(Policy):
 
     memory = ()
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._steps, self._warned = 0, False
 
     def after_step(self, run: Any, code: int) -> None:
@@ -117,7 +120,7 @@ class Merging(Policy):
             run.go_on(motion, motion.coordinates(rows))
 
     def merge(
-        self, rows: Tokens, t: float, step: tuple[float, float, Callable] | None = None
+        self, rows: Tokens, t: float, step: tuple[float, float, Gaps] | None = None
     ) -> Tokens | None:
         """Merge rows that have come close at the time t; what is left, or None if none has.
 
@@ -143,7 +146,7 @@ class Merging(Policy):
             self.times.append((float(when), len(rows) - int(i) - 1))
         return left
 
-    def _parts(self, links: np.ndarray, gaps: Callable) -> np.ndarray:
+    def _parts(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
         """The parts of a step after which the gaps of links are closed, in order; by bisection."""
         gaps_at = gaps(*links.T)
         low, high = np.zeros(len(links)), np.ones(len(links))
@@ -181,11 +184,11 @@ class Merging(Policy):
             run.rows = run.motion.with_state(self.rows_of(run.first))
 
 
-def _gaps(interpolant: Any, motion: Any) -> Callable:
+def _gaps(interpolant: Any, motion: Any) -> Gaps:
     """Distances between rows, as a function of parts of the last step; see `Merging.merge`."""
     d = motion.dimension
 
-    def gaps(one: np.ndarray, two: np.ndarray) -> Callable:
+    def gaps(one: np.ndarray, two: np.ndarray) -> Lengths:
         apart = interpolant.of(lambda y: y[0, one, :d] - y[0, two, :d])
         if not motion.has_radii:
             return lambda s: np.linalg.norm(apart(s), axis=1)

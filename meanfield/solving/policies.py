@@ -78,7 +78,7 @@ class BlowUp(Policy):
 
     memory = ("alike", "close")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.elapsed: float | None = None
         self.power: float | None = None
         self.alike = (np.inf, np.inf, np.inf, 0.0)  # 1/r; p, 1/r and steps since they agree on it
@@ -134,7 +134,7 @@ class Stiffness(Policy):
 
     memory = ("implicit", "mark")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.implicit = False
         self.mark = np.zeros(2)  # steps and time of the last look at progress
 

@@ -15,7 +15,7 @@ from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
-from .integration import RESUMABLE, Integration
+from .integration import RESUMABLE, SteppedIntegration
 
 END_OF_CODE = {GIVES_UP: TOO_SMALL, LOST: NOT_FINITE}
 STATUS_OF_END = {
@@ -26,7 +26,7 @@ STATUS_OF_END = {
 }
 
 
-class ReplicaIntegration(Integration):
+class ReplicaIntegration(SteppedIntegration):
     """Steps of replicas by an explicit scheme, with error control or of a given length.
 
     Attributes
@@ -43,7 +43,7 @@ class ReplicaIntegration(Integration):
         self.enter_piece(0.0)
         steps = np.full(len(y), self.dt or 0.0)
         if not self.dt:
-            steps = self._first_steps(y)
+            steps = self.first_steps(y, apart=True)
         motion.begin(y, self.start)
         rtol = 0.0 if self.dt else self.rtol
         self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
@@ -233,28 +233,6 @@ class ReplicaIntegration(Integration):
         self.enter_piece(float(begins[moving].min() if moving.any() else self.elapsed))
         flow.repeat(np.flatnonzero(flow.t > self.elapsed))
         flow.restart(np.arange(len(flow.x)), np.array(snapshot["times"]))
-
-    def _first_steps(self, y: np.ndarray) -> np.ndarray:
-        """The first step of each replica: see `FlowIntegration`."""
-        motion, start = self.motion, self.start
-        with np.errstate(**NO_FLOAT_WARNINGS):
-            velocity = motion.velocity(y, start)
-            self.check_finite(velocity, y)
-            part, axes = 0.1 * self.rtol**0.125, tuple(range(1, y.ndim))
-            fastest = np.abs(velocity).max(axis=axes)
-            direction = velocity / _along(np.where(fastest > 0, fastest, 1.0), y)
-            size = motion.relative_errors(direction, y)
-            some = size > 0
-            moved = y + _along(part / np.where(some, size, 1.0), y) * direction
-            change = motion.velocity(moved, start) - velocity
-            growth = motion.relative_errors(change, y) / part
-            rate = np.maximum(size * fastest, np.where(np.isfinite(growth), 0.1 * growth, 0.0))
-            return np.where(some, part / np.where(some, rate, 1.0), part * self.duration)
-
-
-def _along(values: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Values (R,) with axes for all of the coordinates y (R, ...)."""
-    return values.reshape(-1, *(1,) * (y.ndim - 1))
 
 
 def has_own_steps(arguments: Arguments) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Index, Natural, NonNegative, Positive
-from ..core.kinds import checked, with_hints
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
@@ -23,18 +23,18 @@ from ..models.transformer import Transformer
 from ..results.solution import Solution, State
 from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
-from .arguments import STEADY_TOLERANCE, Arguments, Times
-from .degree_adaptation import SpectralIntegration
+from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
+from .checkpoint import Keeper
 from .ensemble import ALL_ENDED, Ensemble, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
-from .random_flow import RandomFlow
 from .replica_integration import ReplicaIntegration, has_own_steps
+from .spectral_integration import CommonNoiseIntegration, SpectralIntegration
 from .watching import EventWatch, asks_to_stop, checked_observables, observed
 
 CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".split()
 
 
-@with_hints
+@checked_call(*CHECKED_WHERE_USED)
 def solve(
     model: Transformer,
     state: State,
@@ -47,7 +47,7 @@ def solve(
     scheme: Scheme | Splitting | None = None,
     until: Literal["steady"] | None = None,
     steady_tolerance: Positive = STEADY_TOLERANCE,
-    events: Callable | Sequence[Callable] = (),
+    events: Callable[..., Any] | Sequence[Callable[..., Any]] = (),
     callback: Callable[[float, State], Any] | None = None,
     observe: Mapping[str, Callable[[State], Any]] | None = None,
     tangents: Sequence[Any] = (),
@@ -80,8 +80,9 @@ def solve(
         error control, which broadcast likewise; matrices of `Attention` may differ too. Densities
         under common noise share their steps and their degree.
         Characteristics and a Gaussian take a single model without noise.
-    state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
-        The initial state; or one of a class of your own that a `Motion` moves.
+    state : State
+        The initial state, of any kind that a `Motion` moves: those of the package, in
+        ``State.kinds``, or one of your own.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
@@ -207,11 +208,32 @@ def solve(
     ----------
     Krogstad, J. Comput. Phys. 203 (2005); Rigollet, arXiv:2512.01868, equation (9).
     """
-    arguments = Arguments(checked(solve, locals(), *CHECKED_WHERE_USED))
+    arguments = Arguments.of(
+        model,
+        state,
+        t_span,
+        t_eval,
+        breaks,
+        Requested(scheme, dt, min_degree, max_degree),
+        rtol=rtol,
+        until=until,
+        steady_tolerance=steady_tolerance,
+        events=events,
+        callback=callback,
+        tangents=tangents,
+        max_steps=max_steps,
+        progress=progress,
+        engine=engine,
+        merge=merge,
+        threads=threads,
+        rng=rng,
+        keeper=Keeper(checkpoint, checkpoint_every, resume),
+        provenance=provenance,
+    )
     observables = checked_observables(observe, _start(arguments))
     wanted = checked_tangents(tangents, arguments.model, arguments.state, arguments.motion)
     with arguments.keeper, Progress("solve", arguments.progress) as progress_bar:
-        one = _Run(arguments, progress_bar)
+        one = _SolvedRun(arguments, progress_bar)
         if wanted:
             known_steps(one.journal)  # before a run that is resumed goes on without them
         record = one.to_the_end()
@@ -223,13 +245,13 @@ def solve(
     return run
 
 
-class _Run:
-    """One call of `solve`: the integration, the record, events, callback and checkpoint."""
+class _SolvedRun:
+    """A call of `solve`: the integration, the record, events, callback and checkpoint."""
 
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
         self._arguments, self._began = arguments, time.perf_counter()
-        self._integration = _integrated(arguments)
+        self._integration = _integration_of(arguments)
         self._record = _Record([[] for _ in arguments.events])
         self._keeper, kept = arguments.keeper, arguments.keeper.opened(self._identity())
         self._resumed = bool(kept)
@@ -246,7 +268,7 @@ class _Run:
         return self._integration.journal
 
     def _identity(self) -> dict[str, Any]:
-        """What a checkpoint must agree with."""
+        """The arguments that a checkpoint must agree with."""
         arguments = self._arguments
         return {
             "model": arguments.model,
@@ -268,14 +290,14 @@ class _Run:
         return self._record
 
     def _at_once(self) -> str | None:
-        """Why the run ends where it begins, or where it is taken up; None if it does not."""
+        """The status of a run that ends where it begins, or where it is resumed; else None."""
         run, steady = self._integration, self._arguments.steady
         if self._resumed:
             return self._asked_to_stop()
         return "steady" if steady and run.rate <= steady else None
 
     def _through_the_outputs(self, interruption: Interruption) -> str | None:
-        """Go on to the last output; returns why the run ends before it, or None."""
+        """Go on to the last output; return the status of a run that ends before it, or None."""
         run = self._integration
         for time_of_output, elapsed in zip(self._arguments.times, run.outputs, strict=True):
             if elapsed < run.elapsed:
@@ -286,7 +308,7 @@ class _Run:
         return None
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
-        """Go on until this time since the start; returns why the run ends there, or None."""
+        """Go on until this time since the start; return the status of a run that ends before it."""
         run, arguments = self._integration, self._arguments
         looked_at = bool(arguments.callback or arguments.events)
         limit = 1 if looked_at else run.pause
@@ -371,11 +393,11 @@ class _Run:
         end: Any = record.end
         end["stats"]["unresolved_since"] = nested(known, shape)
         if end["warning"] is None:
-            warning = self._told(int(since.argmin()), float(since.min()))
+            warning = self._reason(int(since.argmin()), float(since.min()))
             end |= {"warning": warning, "message": f"{end['message']} {warning}"}
 
-    def _told(self, member: int, t: float) -> str:
-        """Why the state of a member is wrong at a time."""
+    def _reason(self, member: int, t: float) -> str:
+        """A sentence that says why the state of a member is wrong at a time."""
         record, arguments = self._record, self._arguments
         motion, state = arguments.motion, record.states[record.times.index(t)]
         at = Failure(
@@ -388,19 +410,19 @@ class _Run:
         return f"The density of member {index} at t = {t:g} {why}"
 
 
-def _integrated(arguments: Arguments) -> Any:
-    """What takes the steps: an `Integration`, or an `Ensemble` of them."""
-    kind: type[Integration] = FlowIntegration
-    if arguments.motion.semilinear:
-        kind = RandomFlow if arguments.motion.random else SpectralIntegration
-    elif has_own_steps(arguments):
-        kind = ReplicaIntegration
-    return Ensemble(arguments, kind) if arguments.apart else kind(arguments)
+def _integration_of(arguments: Arguments) -> Integration:
+    """The integration of a run, or of an ensemble of runs."""
+    if not arguments.motion.semilinear:
+        kind = ReplicaIntegration if has_own_steps(arguments) else FlowIntegration
+        return kind(arguments)
+    if arguments.motion.random:
+        return CommonNoiseIntegration(arguments)
+    return Ensemble(arguments) if arguments.apart else SpectralIntegration(arguments)
 
 
 @dataclass
 class _Record:
-    """States saved so far, events seen, wall time spent in earlier sessions; once over, the end."""
+    """Saved states, events, wall time spent in earlier sessions; once the run is over, its end."""
 
     t_events: list[list[Any]]
     times: list[float] = field(default_factory=list)
@@ -416,9 +438,10 @@ class _Record:
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
         """Everything as named arrays, which a checkpoint keeps."""
-        told = {"t_events": self.t_events, "times": self.times, "seconds": seconds, "end": self.end}
+        about = {"t_events": self.t_events, "times": self.times}
+        about |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
-        return {"record": np.array(json.dumps(told))} | {f"record.{i:09d}": y for i, y in states}
+        return {"record": np.array(json.dumps(about))} | {f"record.{i:09d}": y for i, y in states}
 
     @classmethod
     def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "_Record":
@@ -442,7 +465,7 @@ def _start(arguments: Arguments) -> Solution:
 
 
 def _solution(arguments: Arguments, record: _Record) -> Solution:
-    """What a run that has ended returns; it warns if there is need to."""
+    """The solution of a run that has ended, with a warning if its end has one."""
     end: Any = record.end
     if end["warning"]:
         warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)

@@ -12,6 +12,7 @@ from ..results.solution import DATASET_AXES, Solution, State, axes_of, observabl
 from ..states.contract import Arrays
 from .integration import Integration
 
+EventFunction = Callable[[float, Any], Any]
 Observables = dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]]
 
 
@@ -24,7 +25,7 @@ class EventWatch:
     < 0 falling ones.
     """
 
-    def __init__(self, functions: tuple[Callable, ...], run: Integration):
+    def __init__(self, functions: tuple[EventFunction, ...], run: Integration):
         self._functions, self._start = functions, run.t - run.elapsed
         self._before = run.elapsed, run.state
         self._values = [self._value(g, *self._before) for g in functions]
@@ -45,7 +46,7 @@ class EventWatch:
         self._before, self._values = (end, after), values
         return sorted(events, key=lambda event: event[1])
 
-    def _value(self, g: Callable, elapsed: float, state: State) -> float:
+    def _value(self, g: EventFunction, elapsed: float, state: State) -> float:
         t = self._start + elapsed
         value = real_array("The value of an event function", answer := g(t, state))
         if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
@@ -60,7 +61,15 @@ class EventWatch:
             )
         return float(value)
 
-    def _locate(self, g, run, start, before, end, after) -> tuple[float, State]:
+    def _locate(
+        self,
+        g: EventFunction,
+        run: Integration,
+        start: float,
+        before: State,
+        end: float,
+        after: State,
+    ) -> tuple[float, State]:
         if not run.continuous or end == start:
             return end, after
         from scipy.optimize import brentq
@@ -82,7 +91,7 @@ class EventWatch:
         return elapsed, at(elapsed)
 
 
-def asks_to_stop(answer) -> bool:
+def asks_to_stop(answer: Any) -> bool:
     """True if a callback's answer ends the run: True does, None and False do not."""
     if answer is None or isinstance(answer, bool | np.bool_):
         return bool(answer)

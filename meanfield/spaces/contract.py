@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .indexed import Indexed
     from .transforms import GridTransforms
 
-NEGLIGIBLE_MULTIPLIER = 2.0**-60
+NEGLIGIBLE_IN_BAND = 2.0**-60
 KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # made by `Space.with_degree`
 
 
@@ -123,7 +123,7 @@ def bands_of(attraction: np.ndarray) -> np.ndarray:
     """The highest degree that counts among the multipliers of each potential (n, degree + 1)."""
     size = np.abs(attraction)
     size[:, 0] = 0
-    counts = size > NEGLIGIBLE_MULTIPLIER * size.max(axis=1, keepdims=True)
+    counts = size > NEGLIGIBLE_IN_BAND * size.max(axis=1, keepdims=True)
     return np.where(counts, np.arange(size.shape[1]), 0).max(axis=1)
 
 

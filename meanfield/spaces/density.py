@@ -17,13 +17,13 @@ from ..core.checks import (
 )
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
-from ..states.contract import Arrays, Held, State, member_dims
+from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
 from .validity import (
+    DENSITY_TAIL,
     NEGATIVE_SHARE,
     UNIT_MASS,
-    UNRESOLVED_TAIL,
     check_coefficients,
     check_positive,
     tail_of,
@@ -67,7 +67,7 @@ class Density(State):
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
     )
     space: Any
-    coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
+    coefficients: Annotated[np.ndarray, StatePart("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
@@ -140,7 +140,7 @@ class Density(State):
     def dimension(self) -> int:
         return self.space.dimension
 
-    def told(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """Space and ensemble, and the least and the largest value."""
         ensemble = {"ensemble": str(self.shape)} if self.shape else {}
         ends = f"{self.values.min():.6g}, {self.values.max():.6g}"
@@ -382,9 +382,7 @@ class Density(State):
         check_positive(self, tolerance)
         return self
 
-    def warn_if_unresolved(
-        self, tolerance: float = UNRESOLVED_TAIL, *, missed: float = 0.0
-    ) -> Self:
+    def warn_if_unresolved(self, tolerance: float = DENSITY_TAIL, *, missed: float = 0.0) -> Self:
         """This density; warns if the spectral tail exceeds `tolerance`.
 
         `missed` is the root mean square of the part of a function that its series lacks, which may

@@ -193,6 +193,15 @@ class Positions(Index):
         weights = (1 - self.sink) * self._rule[1].ravel()
         return _read_only(np.concatenate([[self.sink], weights]) if self.sink else weights)
 
+    @property
+    def _first(self) -> int:
+        """The number of the first node on a piece; before it is the sink."""
+        return 1 if self.sink else 0
+
+    def _columns(self, piece: int) -> slice:
+        """The nodes of a piece."""
+        return slice(self._first + piece * self.order, self._first + (piece + 1) * self.order)
+
     @cached_property
     def _barycentric(self) -> np.ndarray:
         x, w = np.polynomial.legendre.leggauss(self.order)
@@ -211,13 +220,12 @@ class Positions(Index):
     def interpolation(self, s: np.ndarray) -> np.ndarray:
         """Weights (*s.shape, P): the polynomial of the piece that s is in, or at the end of."""
         s = _values_in(s, "positions between 0 and 1", lambda s: (s >= 0) & (s <= 1))
-        flat, first = s.ravel(), 1 if self.sink else 0
+        flat = s.ravel()
         weights = np.zeros((flat.size, len(self)))
         pieces = np.maximum(np.searchsorted(self.breaks, flat, side="left") - 1, 0)
         for piece in np.unique(pieces):
             inside = pieces == piece
-            own = slice(first + piece * self.order, first + (piece + 1) * self.order)
-            weights[inside, own] = self._lagrange(piece, flat[inside])
+            weights[inside, self._columns(piece)] = self._lagrange(piece, flat[inside])
         if self.sink:
             weights[flat == 0] = np.eye(len(self))[0]
         return weights.reshape(*s.shape, -1)
@@ -232,7 +240,7 @@ class Positions(Index):
         return np.where(level <= self.sink, 0.0, (level - self.sink) / (1 - self.sink))
 
     def blocks(self, count: int) -> np.ndarray:
-        weights, first = np.zeros((count, len(self))), 1 if self.sink else 0
+        weights = np.zeros((count, len(self)))
         ends = np.linspace(0.0, 1.0, count + 1)
         if self.sink:
             weights[:, 0] = np.diff(np.minimum(ends, self.sink))
@@ -243,9 +251,8 @@ class Positions(Index):
                 a, b = max(self.breaks[piece], begin), min(self.breaks[piece + 1], end)
                 if b - a > EDGE_ROUNDING:
                     s = a + (b - a) * (1 + x) / 2
-                    own = slice(first + piece * self.order, first + (piece + 1) * self.order)
                     w = (1 - self.sink) * (b - a) * gauss / 2
-                    weights[block, own] += w @ self._lagrange(piece, s)
+                    weights[block, self._columns(piece)] += w @ self._lagrange(piece, s)
         return weights / weights.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
@@ -253,12 +260,11 @@ class Positions(Index):
 
         Of the last two, or the last one of few: one alone may vanish by symmetry.
         """
-        first = 1 if self.sink else 0
         x, w = np.polynomial.legendre.leggauss(self.order)
         l = np.arange(self.order - (2 if self.order >= FEW_NODES else 1), self.order)
         p = np.polynomial.legendre.legvander(x, self.order - 1)[:, l]
         project = (l + 0.5)[:, None] * (p * w[:, None]).T
-        pieces = values[..., first:, :].reshape(
+        pieces = values[..., self._first :, :].reshape(
             *values.shape[:-2], -1, self.order, values.shape[-1]
         )
         return np.abs(project @ pieces).max(axis=(-3, -2, -1))
@@ -291,7 +297,7 @@ class Positions(Index):
 
         With a decay, which may be steep, on shorter and shorter pieces towards s.
         """
-        influence, first = np.zeros((len(self),) * 2), 1 if self.sink else 0
+        influence = np.zeros((len(self),) * 2)
         x, gauss = np.polynomial.legendre.leggauss(order)
         points, gauss = (1 + x) / 2, gauss / 2
         window = np.inf if causal.window is None else causal.window
@@ -312,9 +318,10 @@ class Positions(Index):
                     edges = np.unique(np.append(b - (b - a) * DYADIC_EDGES, b))
                 lengths = np.diff(edges)[:, None]
                 tau = (edges[:-1, None] + lengths * points).ravel()
-                own = slice(first + piece * self.order, first + (piece + 1) * self.order)
                 w = (lengths * gauss).ravel() * causal.weights(s - tau)
-                influence[i, own] += (1 - self.sink) * w @ self._lagrange(piece, tau)
+                influence[i, self._columns(piece)] += (
+                    (1 - self.sink) * w @ self._lagrange(piece, tau)
+                )
             if self.sink and (s <= window or causal.sink is not None):
                 influence[i, 0] = self.sink * causal.weights(np.array([s]))[0]
         return influence

@@ -27,6 +27,15 @@ PROPOSAL_ROUNDS = 1000  # of proposals until all tokens are drawn
 RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
 
 
+def _slicewise(name: str) -> Any:
+    """The method of this name of the space of slices, for the slices of its first argument."""
+
+    def method(self: "IndexedSpace", flat: np.ndarray, *rest: Any) -> np.ndarray:
+        return self.joined(getattr(self.slice_space, name)(self.split(flat), *rest))
+
+    return method
+
+
 class IndexedSpace(Space):
     """The product of an index and a sphere: functions f(s, x) by their harmonics in x at each node.
 
@@ -135,21 +144,14 @@ class IndexedSpace(Space):
     def _on(self, space: Space) -> "IndexedSpace":
         return IndexedSpace(space, self.index)
 
-    def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        return self.joined(self.slice_space.resample(self.split(coefficients), degree))
-
-    def to_values(self, coefficients: np.ndarray) -> np.ndarray:
-        return self.joined(self.slice_space.to_values(self.split(coefficients)))
-
-    def to_coefficients(self, values: np.ndarray) -> np.ndarray:
-        return self.joined(self.slice_space.to_coefficients(self.split(values)))
+    resample = _slicewise("resample")
+    to_values = _slicewise("to_values")
+    to_coefficients = _slicewise("to_coefficients")
+    rotate = _slicewise("rotate")
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """The moment of the marginal law of the points."""
         return self.slice_space.moment(self.split(coefficients), k) @ self.index.weights
-
-    def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
-        return self.joined(self.slice_space.rotate(self.split(coefficients), rotation))
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -410,8 +412,8 @@ class Indexed(Density):
         tails = f"{self.spectral_tail.max():.1e}, in the index {self.index_tail.max():.1e}"
         return f"Indexed({self.space!r}{ensemble}, spectral tail {tails})"
 
-    def told(self) -> dict[str, str]:
-        rows = super().told()
+    def facts(self) -> dict[str, str]:
+        rows = super().facts()
         return {**rows, self.index.label: f"{len(self.index)} nodes, {self.index!r}"}
 
     @property

@@ -59,26 +59,64 @@ def harmonics_at(point: np.ndarray, degree: int) -> np.ndarray:
 
 def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     """Values (members, n) of series (members, modes) at unit vectors (n, 3)."""
-    loc, values = _angles(points), np.empty((len(coefficients), len(points)))
-    for row, series in zip(values, coefficients, strict=True):
-        if len(points):
-            row[:] = _synthesis(series, degree, loc, spin=0)[0]
-    return values
+    if not len(points):
+        return np.empty((len(coefficients), 0))
+    transforms = AngleTransforms(_angles(points), degree)
+    return np.array([transforms.values(series) for series in coefficients])
 
 
 def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
     """Gradients (n, 3), tangent, of one series (modes,) at unit vectors (n, 3)."""
-    loc = _angles(points)
-    slope, turn = _synthesis(series, degree, loc, spin=1, mode="DERIV1")
-    cosine, sine = np.cos(loc[:, 1]), np.sin(loc[:, 1])
-    height, radius = np.cos(loc[:, 0]), np.sin(loc[:, 0])
+    angles = _angles(points)
+    slope, turn = AngleTransforms(angles, degree).gradient(series)
+    cosine, sine = np.cos(angles[:, 1]), np.sin(angles[:, 1])
+    height, radius = np.cos(angles[:, 0]), np.sin(angles[:, 0])
     along = slope * height
     return np.stack(
         [along * cosine - turn * sine, along * sine + turn * cosine, -slope * radius], 1
     )
 
 
-class ScatteredTransforms:
+def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+    """sum_i masses_i conj(Y_lm(x_i)), (modes,)."""
+    return AngleTransforms(_angles(points), degree).moments(masses)
+
+
+class AngleTransforms:
+    """Transforms between series of a degree and values at points with these angles (n, 2).
+
+    `accuracy` is relative to the norm.
+    """
+
+    def __init__(self, angles: np.ndarray, degree: int, accuracy: float = TRANSFORM_ACCURACY):
+        self._factors, self._degree = factors(degree), degree
+        self._options = {"loc": angles, "lmax": degree, "epsilon": accuracy, "nthreads": 1}
+
+    def moments(self, masses: np.ndarray) -> np.ndarray:
+        """sum_i masses_i conj(Y_lm(x_i)), (modes,)."""
+        return self._adjoint(masses[None], spin=0)
+
+    def values(self, series: np.ndarray) -> np.ndarray:
+        """Values (n,) of a series (modes,)."""
+        return self._synthesis(series, spin=0)[0]
+
+    def gradient(self, series: np.ndarray) -> np.ndarray:
+        """Gradients (2, n), their components to the south and to the east."""
+        return self._synthesis(series, spin=1, mode="DERIV1")
+
+    def _synthesis(self, series: np.ndarray, **kind: Any) -> np.ndarray:
+        from ducc0.sht import synthesis_general
+
+        return synthesis_general(alm=(series * self._factors)[None], **kind, **self._options)
+
+    def _adjoint(self, values: np.ndarray, **kind: Any) -> np.ndarray:
+        from ducc0.sht import adjoint_synthesis_general
+
+        values = np.ascontiguousarray(values, dtype=float)
+        return adjoint_synthesis_general(map=values, **kind, **self._options)[0] * self._factors
+
+
+class ScatteredTransforms(AngleTransforms):
     """Unit vectors with their meridians: transforms of many series at the same points.
 
     Vectors have components to the south and to the east.
@@ -104,24 +142,11 @@ class ScatteredTransforms:
         angles[:, 1] = np.arctan2(points[:, 1], points[:, 0])
         _write_frame(points, angles, self.frame)
         angles[:, 0] = np.arctan2(self.frame[3], self.frame[2])
-        self._factors, self._degree = factors(degree), degree
-        self._options = {"loc": angles, "lmax": degree, "epsilon": accuracy, "nthreads": 1}
-
-    def moments(self, masses: np.ndarray) -> np.ndarray:
-        """sum_i masses_i conj(Y_lm(x_i)), (modes,)."""
-        return self._adjoint(masses[None], spin=0)
+        super().__init__(angles, degree, accuracy)
 
     def moment_changes(self, vectors: np.ndarray) -> np.ndarray:
         """sum_i <vectors_i, grad conj(Y_lm)(x_i)>, (modes,), for tangent vectors (2, n)."""
         return self._adjoint(vectors, spin=1, mode="DERIV1")
-
-    def values(self, series: np.ndarray) -> np.ndarray:
-        """Values (n,) of a series (modes,)."""
-        return self._synthesis(series, spin=0)[0]
-
-    def gradient(self, series: np.ndarray) -> np.ndarray:
-        """Gradients (2, n)."""
-        return self._synthesis(series, spin=1, mode="DERIV1")
 
     def hessian(self, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Second covariant derivatives: their trace (n,), and parts (2, n) without a trace.
@@ -140,17 +165,6 @@ class ScatteredTransforms:
         parts = np.empty((len(vectors), 2, self.frame.shape[1]))
         _write_parts(self.frame, vectors, parts)
         return parts
-
-    def _synthesis(self, series: np.ndarray, **kind: Any) -> np.ndarray:
-        from ducc0.sht import synthesis_general
-
-        return synthesis_general(alm=(series * self._factors)[None], **kind, **self._options)
-
-    def _adjoint(self, values: np.ndarray, **kind: Any) -> np.ndarray:
-        from ducc0.sht import adjoint_synthesis_general
-
-        values = np.ascontiguousarray(values, dtype=float)
-        return adjoint_synthesis_general(map=values, **kind, **self._options)[0] * self._factors
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -226,33 +240,6 @@ def _embed(
     vector[0] = level * cosine - east * sine
     vector[1] = level * sine + east * cosine
     vector[2] = outwards * height - south * radius
-
-
-def _general(alm: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
-    from ducc0.sht import synthesis_general
-
-    return synthesis_general(
-        alm=alm, loc=loc, lmax=degree, epsilon=TRANSFORM_ACCURACY, nthreads=1, **kind
-    )
-
-
-def _synthesis(series: np.ndarray, degree: int, loc: np.ndarray, **kind: Any) -> np.ndarray:
-    return _general((series * factors(degree))[None], degree, loc, **kind)
-
-
-def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-    """sum_i masses_i conj(Y_lm(x_i)), (modes,)."""
-    from ducc0.sht import adjoint_synthesis_general
-
-    alm = adjoint_synthesis_general(
-        map=np.ascontiguousarray(masses, dtype=float)[None],
-        loc=_angles(points),
-        spin=0,
-        lmax=degree,
-        epsilon=TRANSFORM_ACCURACY,
-        nthreads=1,
-    )[0]
-    return alm * factors(degree)
 
 
 def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .contract import Space
     from .density import Density
 
-UNRESOLVED_TAIL = 1e-8  # last coefficients above it are warned of
+DENSITY_TAIL = 1e-8  # last coefficients above it are warned of
 UNIT_MASS = 1e-12  # how far a mass may be from 1
 REAL_ENOUGH = 1e-12  # imaginary parts of coefficients of order 0
 NEGATIVE_SHARE = 1e-4  # a solved density may be this negative, relative to its maximum

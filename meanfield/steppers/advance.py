@@ -6,6 +6,8 @@ It returns to Python with a code whenever something other than another step is d
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from ..lowlevel.compilation import njit
 from ..lowlevel.records import Layout, numbers_at
 from .attempt import (
@@ -14,13 +16,26 @@ from .attempt import (
     JOURNAL,
     MEMORY_FIELDS,
     SCHEME_FIELDS,
+    Number,
+    Row,
     add_product,
     attempt,
     norm,
     slope_of,
     weigh,
 )
-from .clock import NO_STEP, Clock, accepted, after, planned_to, rejected, replanned, shows
+from .clock import (
+    NO_STEP,
+    Clock,
+    accepted,
+    after,
+    clock_of,
+    keep,
+    planned_to,
+    rejected,
+    replanned,
+    shows,
+)
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
@@ -48,6 +63,21 @@ class Rules(NamedTuple):
     steady: float
 
 
+class Task(NamedTuple):
+    """The work of one call of the loop.
+
+    target : the time to step towards
+    output : come back once this time is reached or passed
+    limit : attempts
+    """
+
+    clock: Clock
+    rules: Rules
+    target: float
+    output: float
+    limit: int
+
+
 TASK_FIELDS = {
     "target": float,  # the time to step towards
     "output": float,  # come back once this time is reached or passed
@@ -64,16 +94,11 @@ EQUATION_ROW = Layout(
         **EQUATION_FIELDS,
         **SCHEME_FIELDS,
         **MEMORY_FIELDS,
-        **{f"before_{name}": float for name in Clock._fields},
-        **{f"clock_{name}": float for name in Clock._fields},
         **dict.fromkeys(Rules._fields, float),
         **TASK_FIELDS,
     },
 )
-"""The record of one equation and of its run for compiled code, with addresses of arrays.
-
-The clock `before` is that at the beginning of the last step.
-"""
+"""The record of one equation and of its run for compiled code, with addresses of arrays."""
 ROW_SIZE = EQUATION_ROW.dtype.itemsize
 _row_at = EQUATION_ROW.at
 
@@ -81,7 +106,7 @@ ADVANCE, SLOPES, RATES = range(3)
 
 
 @njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
-def run(records, which, task, zero):
+def run(records: int, which: np.ndarray, task: int, zero: Number) -> None:
     """Do something for some of the records from an address on, whose states have such numbers.
 
     ADVANCE steps towards `target`, at most `limit` attempts, until `output` is reached or passed;
@@ -108,53 +133,25 @@ def run(records, which, task, zero):
 
 
 @njit(**IN_STEP)
-def front_of(row, states):
+def front_of(row: Row, states: int) -> int:
     """The address of the present state or slope of the first member."""
     return states + row.front * row.members * row.size
 
 
 @njit(**IN_STEP)
-def _clock(row):
-    return Clock(
-        row.clock_t,
-        row.clock_start,
-        row.clock_step,
-        int(row.clock_planned),
-        int(row.clock_taken),
-        row.clock_proposal,
-        row.clock_previous_error,
-    )
-
-
-@njit(**IN_STEP)
-def _set_clock(row, clock):
-    row.clock_t, row.clock_start, row.clock_step = clock.t, clock.start, clock.step
-    row.clock_planned, row.clock_taken = clock.planned, clock.taken
-    row.clock_proposal, row.clock_previous_error = clock.proposal, clock.previous_error
-
-
-@njit(**IN_STEP)
-def _remember(row, clock):
-    """Let `clock` be that at the beginning of the last step."""
-    row.before_t, row.before_start, row.before_step = clock.t, clock.start, clock.step
-    row.before_planned, row.before_taken = clock.planned, clock.taken
-    row.before_proposal, row.before_previous_error = clock.proposal, clock.previous_error
-
-
-@njit(**IN_STEP)
-def _advance(row, zero):
+def _advance(row: Row, zero: Number) -> int:
     """Step until something else is due; the code says what."""
-    clock, verdict = _clock(row), PAUSED
-    _remember(row, clock)
+    clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
+    keep(clock, numbers_at(row.before, 0, 0.0))
     attempts = int(row.limit) if row.limit < JOURNAL else JOURNAL
     for _ in range(attempts):
         clock = planned_to(clock, row.target, not row.rtol > 0)
         if clock.step != row.weighed_step:
             weigh(row, clock.step, zero)
-        keep = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
+        kept = clock.t + OUTPUT_MARGIN * clock.step >= row.output and row.output < row.target
         end = after(clock, row.target)
         error, rate, tail, coarse_tail, tail_error = attempt(
-            row, clock.t, end, row.tail_degree, row.coarse_degree, keep, zero
+            row, clock.t, end, row.tail_degree, row.coarse_degree, kept, zero
         )
         if row.rtol > 0:
             excess = row.rtol * (rate * clock.step / row.stability) ** row.error_order
@@ -169,7 +166,7 @@ def _advance(row, zero):
             journal[0], journal[1] = clock.t, clock.step
             row.accepted += 1
             relative = error / row.rtol if row.rtol > 0 else -1.0
-            _remember(row, clock)
+            keep(clock, numbers_at(row.before, 0, 0.0))
             is_shown = shows(clock.t, clock.step)
             clock = accepted(clock, relative, row.error_order, row.target)
             verdict = _look_around(row, coarse_tail, clock.t == row.target, zero)
@@ -189,12 +186,12 @@ def _advance(row, zero):
                 verdict = TOO_SMALL if hopeless or clock.proposal < NO_STEP else PAUSED
         if verdict != PAUSED:
             break
-    _set_clock(row, clock)
+    keep(clock, numbers_at(row.clock, 0, 0.0))
     return verdict
 
 
 @njit(**IN_STEP)
-def _judge(row, error, tail):
+def _judge(row: Row, error: float, tail: float) -> int:
     if not math.isfinite(error):
         return NOT_FINITE if row.rtol == 0 else _REJECTED
     if row.rtol > 0 and error > row.rtol:
@@ -205,7 +202,7 @@ def _judge(row, error, tail):
 
 
 @njit(**IN_STEP)
-def _hopeless(row, step, rate):
+def _hopeless(row: Row, step: float, rate: float) -> bool:
     """After a step that was rejected: whether a shorter one would be too.
 
     It is if nothing moved but for rounding, or if the state has no rate of change.
@@ -224,7 +221,7 @@ def _hopeless(row, step, rate):
 
 
 @njit(**IN_STEP)
-def _look_around(row, coarse_tail, arrived, zero):
+def _look_around(row: Row, coarse_tail: float, arrived: bool, zero: Number) -> int:
     if row.steady > 0:
         u, slope = front_of(row, row.u), front_of(row, row.slope)
         if rate_of_change(row, u, slope, row.parseval, zero) <= row.steady:
@@ -237,7 +234,7 @@ def _look_around(row, coarse_tail, arrived, zero):
 
 
 @njit(**IN_STEP)
-def rate_of_change(row, u, slope, weights, zero):
+def rate_of_change(row: Row, u: int, slope: int, weights: int, zero: Number) -> float:
     """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten."""
     largest, total = 0.0, numbers_at(row.stage, 0, zero)
     for member in range(row.members):

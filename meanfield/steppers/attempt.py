@@ -1,14 +1,20 @@
 """One step of an exponential Runge-Kutta scheme, compiled, from its table of weights."""
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..lowlevel.callbacks import evaluate
-from ..lowlevel.compilation import INNER, njit
+from ..lowlevel.compilation import INNER, jitable, njit
 from ..lowlevel.records import numbers_at
 from ..lowlevel.simd import LANES, as_bits, from_bits, load, spread, sum_of
+from .clock import NO_STEP
 from .eigenbasis import BACK, FORTH
+
+Row = Any  # the record of an equation, in compiled code: see `advance.EQUATION_ROW`
+Number = Any  # float or complex, as the states
+Numbers = Any  # an array, or a pointer of `numbers_at`
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 IN_STEP = {**INNER, "error_model": "numpy"}
@@ -73,6 +79,8 @@ MEMORY_FIELDS = {
     "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
     "weighed_step": float,  # the step that the weights are for
     "journal": int,  # (JOURNAL, 2) beginning and length of accepted steps
+    "clock": int,  # (7,) the clock now
+    "before": int,  # (7,) and at the beginning of the last step
     "accepted": int,  # how many steps
     "rejected": int,
     "weighed": int,  # how often weights were computed
@@ -81,7 +89,7 @@ MEMORY_FIELDS = {
 
 
 @njit(**INNER, error_model="numpy")
-def phi_functions(z, values):
+def phi_functions(z: Number, values: Numbers) -> None:
     """Write phi_0(z), ..., phi_3(z) into `values`.
 
         phi_0(z) = e^z,    phi_{j+1}(z) = (phi_j(z) - 1/j!) / z,    phi_j(0) = 1/j!
@@ -109,7 +117,7 @@ def phi_functions(z, values):
 
 
 @njit(**INNER, error_model="numpy")
-def phi_slopes(z, values, factor):
+def phi_slopes(z: Number, values: Numbers, factor: float) -> None:
     """Replace phi_0(z), ..., phi_3(z) by factor * phi_j'(z), phi_j' = phi_j - j phi_(j+1).
 
     For |z| >= 4 by z phi_j' = phi_(j-1) - j phi_j, which is the same.
@@ -128,7 +136,7 @@ def phi_slopes(z, values, factor):
 
 
 @njit(**IN_STEP)
-def weigh(row, step, zero):
+def weigh(row: Row, step: float, zero: Number) -> None:
     """Compute the weights of the scheme for steps of this size, or their derivatives by L."""
     modes, rows, slots = row.linear_modes, row.rows, row.slots
     linear, phi = numbers_at(row.linear, 0, zero), numbers_at(row.phi, 0, zero)
@@ -168,7 +176,15 @@ def weigh(row, step, zero):
 
 
 @njit(**IN_STEP)
-def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
+def attempt(
+    row: Row,
+    elapsed: float,
+    end: float,
+    tail_degree: float,
+    coarse_degree: float,
+    keep: bool,
+    zero: Number,
+) -> tuple[float, float, float, float, float]:
     """Try one step with the present weights, from the front of u and slope to their back.
 
     The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
@@ -205,7 +221,9 @@ def attempt(row, elapsed, end, tail_degree, coarse_degree, keep, zero):
 
 
 @njit(**IN_STEP)
-def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
+def _attempt_member(
+    row: Row, member: int, slopes: int, elapsed: float, end: float, tail_degree: float, zero: Number
+) -> tuple[float, float]:
     """The step of one member: all its stages while its arrays are in the cache.
 
     Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
@@ -251,21 +269,29 @@ def _attempt_member(row, member, slopes, elapsed, end, tail_degree, zero):
         copy(modes, slopes + last * size, new_slope, zero)
     if row.joined:
         error = math.sqrt(error * error + second * second)
-    elif row.rows > last + 1 and error > 0:
-        error *= error / math.sqrt(error * error + 0.01 * second * second)
+    elif row.rows > last + 1:
+        error = embedded_error(error, second)
     before, after = norm(row, u, row.metric), norm(row, new, row.metric)
     return error / (after if after > before else before), tail
 
 
+@jitable
+def embedded_error(first: Any, second: Any) -> Any:
+    """The error of DOP853, E5^2 / sqrt(E5^2 + E3^2 / 100), of one step or of arrays of them."""
+    return first * (first / np.maximum(np.hypot(first, 0.1 * second), NO_STEP))
+
+
 @njit(**IN_STEP)
-def copy(count, source, target, zero):
+def copy(count: int, source: int, target: int, zero: Number) -> None:
     f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
     for k in range(count):
         g[k] = f[k]
 
 
 @njit(**IN_STEP)
-def combine(row, target, u, decay, weights, columns, slopes, zero):
+def combine(
+    row: Row, target: int, u: int, decay: int, weights: int, columns: int, slopes: int, zero: Number
+) -> None:
     """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
 
     Takes the index of the first factor, of the first weight and of the first column.
@@ -297,7 +323,7 @@ def combine(row, target, u, decay, weights, columns, slopes, zero):
 
 
 @njit(**IN_STEP)
-def slope_of(row, member, u, slope, zero):
+def slope_of(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
     """slope = N(u) for one member, and L u for an explicit scheme; both are addresses."""
     evaluate(row.nonlinear, row.context, row.first + member, u, slope)
     if row.added_rows > 0:
@@ -305,13 +331,13 @@ def slope_of(row, member, u, slope, zero):
 
 
 @njit(**IN_STEP)
-def _add_linear(row, member, u, slope, zero):
+def _add_linear(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
     """Add L u to the slope for an explicit scheme."""
     add_product(row, row.added, member if row.added_rows > 1 else 0, u, slope, zero)
 
 
 @njit(**IN_STEP)
-def add_product(row, linear, of_member, u, total, zero):
+def add_product(row: Row, linear: int, of_member: int, u: int, total: int, zero: Number) -> None:
     """Add L u to the numbers at `total`; L (rows, modes) is diagonal, perhaps in a basis."""
     modes, product = row.modes, row.modal + row.size
     rates, f = numbers_at(linear, of_member * modes, zero), numbers_at(total, 0, zero)
@@ -330,7 +356,7 @@ def add_product(row, linear, of_member, u, total, zero):
 
 
 @njit(**IN_STEP)
-def fastest_rate(row, speed, zero):
+def fastest_rate(row: Row, speed: float, zero: Number) -> float:
     """The rate that bounds a step, at the speed met last: see `attempt`."""
     largest, modes, per_number = 0, row.modes, row.floats // row.modes
     degrees = numbers_at(row.degrees, 0, 0)
@@ -354,7 +380,7 @@ def fastest_rate(row, speed, zero):
 
 
 @njit(**IN_STEP)
-def _largest_beyond(row, degree, f):
+def _largest_beyond(row: Row, degree: float, f: int) -> int:
     """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
     largest, values, degrees = 0, numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
     if row.width == 2:
@@ -370,7 +396,7 @@ def _largest_beyond(row, degree, f):
 
 
 @njit(**IN_STEP)
-def norm(row, f, weights):
+def norm(row: Row, f: int, weights: int) -> float:
     """sqrt(sum weights |f|^2), nan and inf included, with eight sums side by side."""
     values, factors, count = numbers_at(f, 0, 0.0), numbers_at(weights, 0, 0.0), row.floats
     whole, sums = count // LANES * LANES, spread(0.0)

@@ -8,7 +8,7 @@ Nothing but the clock is remembered, so where a run pauses has no influence on i
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,14 +39,37 @@ def started(proposal: float) -> Clock:
     return Clock(0.0, 0.0, 0.0, 0, 0, proposal, 1.0)
 
 
-def restored(values: np.ndarray) -> Clock:
+@jitable
+def clock_of(row: Any) -> Clock:
     """The clock with these numbers, in the order of its fields."""
-    t, start, step, planned, taken, proposal, previous = values.tolist()
-    return Clock(t, start, step, int(planned), int(taken), proposal, previous)
+    return Clock(row[0], row[1], row[2], int(row[3]), int(row[4]), row[5], row[6])
 
 
 @jitable
-def _steps_to(target, t, step, fixed):
+def keep(clock: Clock, row: Any) -> None:
+    """Write a clock to a row of numbers."""
+    row[0], row[1], row[2], row[3] = clock.t, clock.start, clock.step, clock.planned
+    row[4], row[5], row[6] = clock.taken, clock.proposal, clock.previous_error
+
+
+def restored(values: np.ndarray) -> Clock:
+    """The clock that an array holds."""
+    return clock_of(values.tolist())
+
+
+def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
+    """First steps in which states change by `part`, relative, at most.
+
+    A state that is almost at rest may change ever faster: it has ten times as long to change as
+    much by the growth of its rate, relative. Of a state that is at rest nothing but the length of
+    the run is known.
+    """
+    fastest = np.maximum(rates, np.where(np.isfinite(growths), 0.1 * growths, 0.0))
+    return np.where(rates > 0, part / np.where(rates > 0, fastest, 1.0), part * duration)
+
+
+@jitable
+def _steps_to(target: float, t: float, step: float, fixed: bool) -> int:
     """The number of equal steps, each at most `step` long, from t to the target.
 
     With error control MANY_STEPS, where they are more than LAST_STEPS.
@@ -58,7 +81,7 @@ def _steps_to(target, t, step, fixed):
 
 
 @jitable
-def planned_to(clock, target, fixed):
+def planned_to(clock: Clock, target: float, fixed: bool) -> Clock:
     """The clock with a plan: a new one if the old one is done. `fixed` without error control."""
     if clock.taken < clock.planned:
         return clock
@@ -68,19 +91,19 @@ def planned_to(clock, target, fixed):
 
 
 @jitable
-def replanned(clock, proposal):
+def replanned(clock: Clock, proposal: float) -> Clock:
     """The clock without a plan, about to make one with steps of the proposed size."""
     return Clock(clock.t, clock.t, clock.step, 0, 0, proposal, clock.previous_error)
 
 
 @jitable
-def shows(t, step):
+def shows(t: float, step: float) -> bool:
     """True if a step from t is at least half a unit in the last place of t."""
     return t + step / 2 > t
 
 
 @jitable
-def rejected(clock, relative, error_order):
+def rejected(clock: Clock, relative: float, error_order: float) -> Clock:
     """The clock after a rejected step with an error of `relative` bounds: a shorter step."""
     factor = 0.25
     if math.isfinite(relative):
@@ -90,14 +113,14 @@ def rejected(clock, relative, error_order):
 
 
 @jitable
-def after(clock, target):
+def after(clock: Clock, target: float) -> float:
     """The time that the clock shows after a step of its plan."""
     taken = clock.taken + 1
     return target if taken == clock.planned else clock.start + taken * clock.step
 
 
 @jitable
-def accepted(clock, relative, error_order, target):
+def accepted(clock: Clock, relative: float, error_order: float, target: float) -> Clock:
     """The clock after an accepted step; `relative` as in `rejected`, or < 0 for fixed steps.
 
     The plan changes only if its steps would.

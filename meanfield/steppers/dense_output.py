@@ -1,15 +1,18 @@
 """The state within a step: interpolants of explicit and of exponential schemes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..lowlevel.compilation import WITHIN, njit
-from .attempt import HIGHEST_PHI, phi_functions
-from .schemes import DenseOutput, ParabolicOutput
+from .attempt import HIGHEST_PHI, embedded_error, phi_functions
+from .schemes import DenseOutput, ParabolicOutput, Scheme
 
 SUM_BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
-NO_START = np.empty(0)
+ONE_ROW = np.zeros(1, dtype=np.int64)
+
+Velocity = Callable[[np.ndarray, Any], np.ndarray]
 
 
 class ParabolicInterpolant:
@@ -27,7 +30,15 @@ class ParabolicInterpolant:
     dt : float
     """
 
-    def __init__(self, table: ParabolicOutput, linear, u, new, slopes, dt: float):
+    def __init__(
+        self,
+        table: ParabolicOutput,
+        linear: np.ndarray,
+        u: np.ndarray,
+        new: np.ndarray,
+        slopes: np.ndarray,
+        dt: float,
+    ):
         self._linear, self._u, self._dt = linear, u, dt
         self._derivatives = np.empty((HIGHEST_PHI, *u.shape), dtype=u.dtype)
         first, last = slopes[:, 0], slopes[:, -1]
@@ -48,7 +59,14 @@ class ParabolicInterpolant:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _by_parabola(linear, u, derivatives, dt, s, state):
+def _by_parabola(
+    linear: np.ndarray,
+    u: np.ndarray,
+    derivatives: np.ndarray,
+    dt: float,
+    s: float,
+    state: np.ndarray,
+) -> None:
     """e(s) of `ParabolicOutput`, by the derivatives (3, members, modes) of P in s at s = 0."""
     phi, members, rows = np.empty(HIGHEST_PHI + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
     for row in range(rows):
@@ -86,24 +104,24 @@ class Interpolant:
     Hairer, Norsett and Wanner, Solving Ordinary Differential Equations I, section II.6, DOP853.
     """
 
-    def __init__(self, table: DenseOutput, velocity: Callable, x, new, slopes, t: float, dt: float):
+    def __init__(
+        self,
+        table: DenseOutput,
+        velocity: Velocity,
+        x: np.ndarray,
+        new: np.ndarray,
+        slopes: np.ndarray,
+        t: float,
+        dt: float,
+    ):
         self._x = x
-        known = np.concatenate([slopes, np.empty((len(table.stages), x.size))])
-        for i, (node, stage) in enumerate(
-            zip(table.nodes, table.stages, strict=True), start=len(slopes)
-        ):
-            place = combined(row_of(stage), known, dt, x)
-            known[i] = velocity(place, t + node * dt).ravel()
-        change = (new - x).ravel()
-        first, last = dt * slopes[0], dt * slopes[-1]
-        self._terms = [change, first - change, 2 * change - last - first]
-        self._terms += [combined(row_of(weights), known, dt) for weights in table.weights]
+        self._terms = interpolation_terms(table, velocity, x, new, slopes, t, dt)
 
     def __call__(self, s: float) -> np.ndarray:
         """The state after the part s of the step."""
         return self._x + polynomial(self._terms, s).reshape(self._x.shape)
 
-    def of(self, picked: Callable) -> Callable:
+    def of(self, picked: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
         """A linear function of the state, `picked`, as a function of the part s of the step.
 
         Differences of values that are close keep their digits.
@@ -114,7 +132,33 @@ class Interpolant:
         return lambda s: first + polynomial(terms, s)
 
 
-def polynomial(terms, s) -> np.ndarray:
+def interpolation_terms(
+    table: DenseOutput,
+    velocity: Velocity,
+    x: np.ndarray,
+    new: np.ndarray,
+    slopes: np.ndarray,
+    t: Any,
+    dt: Any,
+) -> list[np.ndarray]:
+    """Coefficients of `polynomial` for a step from x to `new`, with slopes (s, N) of its stages.
+
+    For R steps at once x is (R, ...), slopes (R, s, N), t and dt (R,).
+    """
+    rows = np.arange(len(slopes)) if slopes.ndim == 3 else None
+    more = np.empty((*slopes.shape[:-2], len(table.stages), slopes.shape[-1]))
+    all_slopes, flat = np.concatenate([slopes, more], axis=-2), slopes[..., 0, :].shape
+    stages = zip(table.nodes, table.stages, strict=True)
+    for i, (node, stage) in enumerate(stages, start=slopes.shape[-2]):
+        y = combined(row_of(stage), all_slopes, dt, x, rows)
+        all_slopes[..., i, :] = velocity(y, t + node * dt).reshape(flat)
+    change, step = (new - x).reshape(flat), dt if rows is None else dt[:, None]
+    first, last = step * slopes[..., 0, :], step * slopes[..., -1, :]
+    weighted = (combined(row_of(weights), all_slopes, dt, None, rows) for weights in table.weights)
+    return [change, first - change, 2 * change - last - first, *weighted]
+
+
+def polynomial(terms: Sequence[np.ndarray], s: Any) -> np.ndarray:
     """The change since the beginning, at the part s of the step, or at parts that broadcast."""
     total = np.zeros_like(terms[0])
     for i, term in enumerate(reversed(terms)):
@@ -129,25 +173,53 @@ def row_of(weights: dict[int, float]) -> np.ndarray:
 
 
 def combined(
-    weights: np.ndarray, slopes: np.ndarray, dt: float, x: np.ndarray | None = None
+    weights: np.ndarray,
+    slopes: np.ndarray,
+    dt: Any,
+    x: np.ndarray | None = None,
+    rows: np.ndarray | None = None,
 ) -> np.ndarray:
     """x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
 
-    Slopes (s, N) of weight 0 are not read, nor those beyond the weights.
+    Slopes (s, N) of weight 0 are not read, nor those beyond the weights. For some `rows` of slopes
+    (R, s, N) of many steps: x (R', ...) and dt (R',) of these, with the bits of each alone.
     """
-    result = np.empty(slopes.shape[1] if x is None else x.shape)
-    start = NO_START if x is None else np.require(x.ravel(), requirements="W")  # one type only
-    _combine(start, weights, slopes, dt, result.ravel())
+    shape = slopes.shape[1:] if rows is None else (len(rows), slopes.shape[2])
+    result = np.empty(shape if x is None else x.shape)
+    start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
+    _combine(start, weights, slopes, rows, steps, result.reshape(len(rows), -1))
     return result
 
 
+def _rows_of(
+    x: np.ndarray | None, slopes: np.ndarray, rows: np.ndarray | None, dt: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The arguments of `_combine`, of one step or of many; x may be left out."""
+    if rows is None:
+        slopes, rows, dt = slopes[None], ONE_ROW, np.array([dt])
+    start = np.empty((len(rows), 0)) if x is None else x.reshape(len(rows), -1)
+    if not (start.flags.writeable and start.flags.c_contiguous):  # one type only
+        start = start.copy()
+    return start, slopes, rows, dt
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _combine(x, weights, slopes, dt, result):
-    _add_up(x, weights, slopes, dt, result)
+def _combine(
+    x: np.ndarray,
+    weights: np.ndarray,
+    slopes: np.ndarray,
+    rows: np.ndarray,
+    dt: np.ndarray,
+    result: np.ndarray,
+) -> None:
+    for r in range(rows.size):
+        _add_up(x[r], weights, slopes[rows[r]], dt[r], result[r])
 
 
 @njit(**WITHIN, error_model="numpy", fastmath={"contract"})
-def _add_up(x, weights, slopes, dt, result):
+def _add_up(
+    x: np.ndarray, weights: np.ndarray, slopes: np.ndarray, dt: float, result: np.ndarray
+) -> None:
     for begin in range(0, result.size, SUM_BLOCK):
         part = result[begin : begin + SUM_BLOCK]
         for i in range(part.size):
@@ -165,25 +237,56 @@ def _add_up(x, weights, slopes, dt, result):
                 part[i] += x[begin + i]
 
 
-def combined_of_members(
-    weights: np.ndarray,
-    slopes: np.ndarray,
-    members: np.ndarray,
-    dt: np.ndarray,
-    x: np.ndarray | None = None,
-) -> np.ndarray:
-    """`combined` of some systems, with slopes (R, s, N) of all, and x (R', ...), dt (R',) of these.
+class ExplicitSteps:
+    """The stages and the error of steps of an explicit scheme: of one step, or of many at once.
 
-    The same bits as `combined` gives for each of them.
+    Slopes of stages are (s + 2, N), those of u, u_1, ..., u_s and u'; of many steps (R, s + 2, N),
+    of which some `rows` are taken, with x (R', ...), t and dt (R',) of these.
+
+    Parameters
+    ----------
+    scheme : Scheme
     """
-    shape = (len(members), slopes.shape[2])
-    start = np.empty((len(members), 0)) if x is None else np.ascontiguousarray(x).reshape(shape)
-    result = np.empty(shape)
-    _combine_each(np.require(start, requirements="W"), weights, slopes, members, dt, result)
-    return result if x is None else result.reshape(x.shape)
 
+    def __init__(self, scheme: Scheme):
+        self.nodes, self.dense = scheme.nodes, scheme.dense
+        self._weights = [
+            row_of({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
+            for weights in scheme.rows()
+        ]
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _combine_each(x, weights, slopes, members, dt, result):
-    for r in range(members.size):
-        _add_up(x[r], weights, slopes[members[r]], dt[r], result[r])
+    def end(
+        self,
+        x: np.ndarray,
+        slopes: np.ndarray,
+        velocity: Velocity,
+        t: Any,
+        dt: Any,
+        rows: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """u' from u = x; writes the slopes of all stages but the first and the last."""
+        at: Any = 0 if rows is None else rows
+        flat = slopes.shape[-1:] if rows is None else (len(rows), slopes.shape[-1])
+        start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)
+        for i, node in enumerate((*self.nodes, 1.0)):
+            y = np.empty(x.shape)
+            _combine(start, self._weights[i], slopes, rows, steps, y.reshape(len(rows), -1))
+            if i < len(self.nodes):
+                slopes[at, i + 1] = velocity(y, t + node * dt).reshape(flat)
+        return y
+
+    def error(
+        self,
+        relative_error: Callable[[np.ndarray, np.ndarray], Any],
+        new: np.ndarray,
+        slopes: np.ndarray,
+        dt: Any,
+        rows: np.ndarray | None = None,
+    ) -> Any:
+        """The relative error of a step to `new`, or those of many steps, (R',)."""
+        estimates = (
+            relative_error(combined(weights, slopes, dt, None, rows).reshape(new.shape), new)
+            for weights in self._weights[len(self.nodes) + 1 :]
+        )
+        error = next(estimates)
+        return embedded_error(error, next(estimates, 0.0))

@@ -78,7 +78,9 @@ def scratch(size: int, dtype: np.dtype) -> np.ndarray:
 
 
 @njit(cache=True, error_model="numpy")
-def _change_all(basis, columns, rows, result, part):
+def _change_all(
+    basis: Eigenbasis, columns: np.ndarray, rows: np.ndarray, result: np.ndarray, part: np.ndarray
+) -> None:
     for row in range(len(rows)):
         change(basis, columns, rows[row], result[row], part)
 
@@ -113,7 +115,7 @@ class CalledBasis:
 
 
 @CompiledFunction
-def _changed(context, direction, source, target):
+def _changed(context: int, direction: int, source: int, target: int) -> None:
     """Coordinates in the basis (FORTH) or out of it (BACK), of one state of floats."""
     record = _basis_at(context)
     size, blocks = record.size, record.blocks
@@ -135,7 +137,9 @@ def _changed(context, direction, source, target):
 
 
 @njit(**INNER, error_model="numpy")
-def change(basis, columns, u, result, part):
+def change(
+    basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, part: np.ndarray
+) -> None:
     """The matrix with these columns, `forth` or `back`, times u; `part` is `scratch`."""
     coordinates, sums = part[0], part[1]
     for block in range(basis.offsets.size):

@@ -9,7 +9,7 @@ import numpy as np
 from ..lowlevel.compilation import jitable
 from .advance import NOT_FINITE, PAUSED, REACHED, TOO_SMALL
 from .clock import NO_STEP, Clock, accepted, planned_to, rejected, shows
-from .dense_output import Interpolant, combined, row_of
+from .dense_output import ExplicitSteps, Interpolant
 from .schemes import DenseOutput, Scheme
 
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
@@ -121,7 +121,9 @@ class Flow(ABC):
         self.before: Step | None = None
 
     @abstractmethod
-    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: Any, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
 
     @np.errstate(**NO_FLOAT_WARNINGS)
@@ -165,7 +167,7 @@ class Flow(ABC):
         self.before = Step(self.x, self.t, elapsed, dt)
         self.x, self.velocity, self.t = new, velocity, self._start + elapsed + dt
 
-    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         new, velocity, _ = self.step(self.x, self.velocity, elapsed, dt)
         return new, velocity
 
@@ -187,19 +189,15 @@ class ExplicitFlow(Flow):
     """
 
     def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
-        self._weights = [
-            row_of({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
-            for weights in scheme.rows()
-        ]
-        self._nodes, self._dense = scheme.nodes, scheme.dense
-        self.dense = isinstance(scheme.dense, DenseOutput)
+        self._steps, self.dense = ExplicitSteps(scheme), isinstance(scheme.dense, DenseOutput)
         super().__init__(scheme, field, x, **options)
 
     def restart(self, x: np.ndarray, t: float, field: VelocityField | None = None) -> None:
         """Go on from other positions at the time t, or with another field."""
         super().restart(x, t, field)
         self._within: Interpolant | None = None
-        self._slopes, self._lent = np.empty((len(self._nodes) + 2, x.size)), False
+        stages = len(self.scheme.nodes) + 2
+        self._slopes, self._lent = np.empty((stages, x.size)), False
         self._beside: list[np.ndarray | None] = [None] * len(self._slopes)
 
     @property
@@ -208,42 +206,42 @@ class ExplicitFlow(Flow):
         self._lent = True
         return Stages(self._slopes, self._beside)
 
-    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
-        stages = len(self._nodes)
         new, new_velocity = self._stepped(x, velocity, elapsed, dt, self._field.velocity)
-
-        def error_of(estimate: int) -> float:
-            error = combined(self._weights[estimate], self._slopes, dt).reshape(x.shape)
-            return self._field.relative_error(error, new)
-
-        error = error_of(stages + 1)
-        if error > 0 and len(self._weights) > stages + 2:
-            error *= error / np.hypot(error, 0.1 * error_of(stages + 2))
+        error = self._steps.error(self._field.relative_error, new, self._slopes, dt)
         return new, new_velocity, error
 
     def _stepped(
-        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float, of: Callable
+        self,
+        x: np.ndarray,
+        velocity: np.ndarray,
+        elapsed: float,
+        dt: float,
+        of: Callable[[np.ndarray, float], np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
         """Positions and velocities one step after x; velocities are of(x, t) of the stages."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
-            self._beside = self._beside.copy()
+        beside = self._beside = self._beside[:1]
+
+        def velocity_of(y: np.ndarray, time: float) -> np.ndarray:
+            rates = of(y, time)
+            beside.append(getattr(self._field, "beside", None))
+            return rates
+
         slopes, t = self._slopes, self._start + elapsed
         slopes[0], self._within = velocity.ravel(), None
         self.counts[2] += self.scheme.evaluations
-        for i, node in enumerate(self._nodes):
-            place = combined(self._weights[i], slopes, dt, x)
-            slopes[i + 1] = of(place, t + node * dt).ravel()
-            self._beside[i + 1] = getattr(self._field, "beside", None)
-        self._end = combined(self._weights[len(self._nodes)], slopes, dt, x)
+        self._end = self._steps.end(x, slopes, velocity_of, t, dt)
         new = self._field.projected(self._end)
-        new_velocity = of(new, t + dt)
+        new_velocity = velocity_of(new, t + dt)
         slopes[-1] = new_velocity.ravel()
-        self._beside[-1] = getattr(self._field, "beside", None)
         return new, new_velocity
 
-    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple:
+    def _taken(self, elapsed: float, dt: float, stages: Stages | None) -> tuple[Any, Any]:
         of = self._field.velocity
         if stages is not None:
             rows = zip(stages.velocities[1:], stages.beside[1:], strict=True)
@@ -259,7 +257,8 @@ class ExplicitFlow(Flow):
     @property
     def interpolant(self) -> Interpolant:
         """The last step, as `within` has it but for projections."""
-        assert self.before is not None and isinstance(self._dense, DenseOutput)
+        dense = self.scheme.dense
+        assert self.before is not None and isinstance(dense, DenseOutput)
         if self._within is None:
             x, _, elapsed, dt = self.before
             velocity, t = self._field.velocity, self._start + elapsed
@@ -267,7 +266,7 @@ class ExplicitFlow(Flow):
             if getattr(self._field, "changes_coordinates", False):
                 new, slopes = self._end, slopes.copy()
                 slopes[-1] = velocity(new, t + dt).ravel()
-            self._within = Interpolant(self._dense, velocity, x, new, slopes, t, dt)
+            self._within = Interpolant(dense, velocity, x, new, slopes, t, dt)
         return self._within
 
     def repeat(self, before: Step) -> None:
@@ -292,7 +291,7 @@ class StallDetector:
         it, and what that was at the last progress.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.numbers = np.zeros(5)
 
     @property
@@ -310,14 +309,14 @@ class StallDetector:
 
 
 @jitable
-def stall_rejected(numbers):
+def stall_rejected(numbers: np.ndarray) -> bool:
     """`StallDetector.rejected` with these numbers."""
     numbers[0] += 1
     return numbers[0] > MOST_REJECTIONS
 
 
 @jitable
-def stall_accepted(numbers, step, moved):
+def stall_accepted(numbers: np.ndarray, step: float, moved: bool) -> bool:
     """`StallDetector.accepted` with these numbers."""
     numbers[0] = 0.0
     waited, shortest, total, mark = numbers[1], numbers[2], numbers[3], numbers[4]

@@ -7,7 +7,7 @@ iterations, in the eigenvectors of A^-1.
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -77,7 +77,9 @@ class StiffFlow(Flow):
     velocities for every iteration.
     """
 
-    def step(self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: np.ndarray, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions and velocities one step after x, and the relative error."""
         table, t = _table(), self._start + elapsed
         J = jacobian(self._field, x, t)
@@ -101,7 +103,9 @@ class StiffFlow(Flow):
         inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
         return self._increments(x, t, dt, inverses)
 
-    def _increments(self, x: np.ndarray, t: float, dt: float, inverses) -> np.ndarray | None:
+    def _increments(
+        self, x: np.ndarray, t: float, dt: float, inverses: np.ndarray
+    ) -> np.ndarray | None:
         """Z (s, N), or None where Newton's method does not converge."""
         table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
         enough, noise = (

@@ -1,16 +1,16 @@
-"""Steps of many independent systems, each with its own clock, step size and error control.
+"""Steps of independent replicas, each with its own clock, step size and error control.
 
-One evaluation moves all systems that take a step: what is compiled, and numpy, do the work for all
-of them. Every system takes the steps that it takes alone, to the last bit.
+One evaluation moves all replicas that take a step: what is compiled, and numpy, do the work for all
+of them. Every replica takes the steps that it takes alone, to the last bit.
 """
 
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import INNER, njit
-from .clock import Clock, accepted, planned_to, rejected, shows
-from .dense_output import combined_of_members, polynomial, row_of
+from ..lowlevel.compilation import njit
+from .clock import Clock, accepted, clock_of, keep, planned_to, rejected, shows
+from .dense_output import ExplicitSteps, interpolation_terms, polynomial
 from .flow import NO_FLOAT_WARNINGS, stall_accepted, stall_rejected
 from .schemes import DenseOutput, Scheme
 
@@ -19,25 +19,25 @@ RUNNING, ACCEPTED, REJECTED, GIVES_UP, LOST = range(5)  # what became of an atte
 
 
 class Members(Protocol):
-    """What moves the systems, and how errors of their positions are measured."""
+    """A velocity of replicas, and the sizes of errors of their positions."""
 
     autonomous: bool
 
     def of_members(self, members: np.ndarray) -> Any:
-        """The field of some of the systems."""
+        """The field of some of the replicas."""
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
         """dx/dt of positions (R, ...)."""
 
     def relative_errors(self, error: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The size of an error of each system, (R,)."""
+        """The size of an error of each replica, (R,)."""
 
     def projected(self, x: np.ndarray) -> np.ndarray:
         """The points of the space next to x."""
 
 
 class ReplicaFlow:
-    """R systems that move in steps of their own, with error control or of a given length.
+    """R replicas that move in steps of their own, with error control or of a given length.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class ReplicaFlow:
     x, velocity : ndarray, shape (R, ...)
         Positions and velocities at the ends of the last steps.
     clocks : ndarray, shape (R, 7)
-        The numbers of the `Clock` of each system.
+        The numbers of the `Clock` of each replica.
     times : ndarray, shape (R,)
         The times of `velocity`; they may differ from those of the clocks by rounding.
     before, step : ndarray, shapes (R, ...) and (R, 3)
@@ -67,7 +67,7 @@ class ReplicaFlow:
     counts : ndarray of int, shape (3, R)
         Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : ndarray, shape (R, 5)
-        The numbers of a `StallDetector` for each system.
+        The numbers of a `StallDetector` for each replica.
     dense : bool
         Whether states within a step are known.
     """
@@ -83,11 +83,7 @@ class ReplicaFlow:
         start: float,
     ):
         self.scheme, self._field, self._rtol, self._start = scheme, field, rtol, start
-        self._weights = [
-            row_of({stage: sum(term.factor for term in terms) for stage, terms in weights.items()})
-            for weights in scheme.rows()
-        ]
-        self._order = scheme.estimate_order + 1.0
+        self._steps, self._order = ExplicitSteps(scheme), scheme.estimate_order + 1.0
         self.dense = isinstance(scheme.dense, DenseOutput)
         self.x, members = x, len(x)
         self.clocks = np.zeros((members, len(Clock._fields)))
@@ -109,23 +105,23 @@ class ReplicaFlow:
         return self.clocks[:, 0]
 
     def _part(self, members: np.ndarray) -> Any:
-        """The field of some systems, in the order of their numbers."""
+        """The field of some replicas, in the order of their numbers."""
         every = len(members) == len(self.x)
         return self._field if every else self._field.of_members(members)
 
     def restart(self, members: np.ndarray, times: np.ndarray | None = None) -> None:
-        """Evaluate the velocities of some systems again, as where the model has jumped.
+        """Evaluate the velocities of some replicas again, as where the model has jumped.
 
         At the times on their clocks, or at those given.
         """
         part = self._part(members)
         self.times[members] = self._start + self.t[members] if times is None else times
-        found = self._velocities(part, members, self.x[members], self.times[members])
-        self.velocity[members] = found
+        x, t = self.x[members], self.times[members]
+        self.velocity[members] = self._velocities(part, members, x, t)
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, members: np.ndarray, target: float) -> np.ndarray:
-        """One attempt of each of these systems to go on to the time `target`; what became of it."""
+        """Try one step of each of these replicas towards the time `target`; return codes, (R',)."""
         size = max(1, NUMBERS_AT_ONCE // self._slopes.shape[2])
         parts = [members[first : first + size] for first in range(0, len(members), size)]
         return np.concatenate([self._advance(part, target) for part in parts])
@@ -153,80 +149,71 @@ class ReplicaFlow:
         self.times[ahead] = self._start + elapsed[done] + dt[done]
         return codes
 
-    def _attempt(self, members: np.ndarray, x: np.ndarray, velocity: np.ndarray, elapsed, dt):
+    def _attempt(
+        self,
+        members: np.ndarray,
+        x: np.ndarray,
+        velocity: np.ndarray,
+        elapsed: np.ndarray,
+        dt: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions and velocities one step after x, and the errors (R',)."""
-        slopes, weights, stages = self._slopes, self._weights, len(self.scheme.nodes)
-        part, t = self._part(members), self._start + elapsed
+        slopes, part, t = self._slopes, self._part(members), self._start + elapsed
         slopes[members, 0], self._known[members] = velocity.reshape(len(x), -1), False
         self.counts[2, members] += self.scheme.evaluations
 
-        def errors_of(estimate: int) -> np.ndarray:
-            found = combined_of_members(weights[estimate], slopes, members, dt)
-            return part.relative_errors(found.reshape(x.shape), new)
+        def velocity_of(y: np.ndarray, times: np.ndarray) -> np.ndarray:
+            return self._velocities(part, members, y, times)
 
-        for i, node in enumerate(self.scheme.nodes):
-            place = combined_of_members(weights[i], slopes, members, dt, x)
-            found = self._velocities(part, members, place, t + node * dt)
-            slopes[members, i + 1] = found.reshape(len(x), -1)
-        new = part.projected(combined_of_members(weights[stages], slopes, members, dt, x))
-        new_velocity = self._velocities(part, members, new, t + dt)
+        new = part.projected(self._steps.end(x, slopes, velocity_of, t, dt, members))
+        new_velocity = velocity_of(new, t + dt)
         slopes[members, -1] = new_velocity.reshape(len(x), -1)
-        errors = errors_of(stages + 1)
-        if len(weights) > stages + 2:
-            both = np.hypot(errors, 0.1 * errors_of(stages + 2))
-            errors = np.where(errors > 0, errors * (errors / both), errors)
+        errors = self._steps.error(part.relative_errors, new, slopes, dt, members)
         return new, new_velocity, errors
 
-    def _velocities(self, part: Any, members: np.ndarray, x: np.ndarray, t: np.ndarray):
-        """Velocities of some systems, each at its own time."""
+    def _velocities(
+        self, part: Any, members: np.ndarray, x: np.ndarray, t: np.ndarray
+    ) -> np.ndarray:
+        """Velocities of some replicas, each at its own time."""
         if self._field.autonomous:
             return part.velocity(x, float(t[0]))
-        found = np.empty_like(x)
+        velocities = np.empty_like(x)
         for r, member in enumerate(members):
             one = self._field.of_members(np.array([member]))
-            found[r] = one.velocity(x[r : r + 1], float(t[r]))[0]
-        return found
+            velocities[r] = one.velocity(x[r : r + 1], float(t[r]))[0]
+        return velocities
 
     # Within the last steps -----------------------------------------------------------------
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def within(self, members: np.ndarray, elapsed: float) -> np.ndarray:
-        """Positions of some systems at a time within their last steps."""
+        """Positions of some replicas at a time within their last steps."""
         new = members[~self._known[members]]
         if new.size:
             self._interpolate(new)
         start, dt, _ = self.step[members].T
         s = ((elapsed - start) / dt)[:, None]
         change = polynomial(list(self._terms[members].swapaxes(0, 1)), s)
-        found = self.before[members] + change.reshape(self.x[members].shape)
-        return self._part(members).projected(found)
+        y = self.before[members] + change.reshape(self.x[members].shape)
+        return self._part(members).projected(y)
 
     def _interpolate(self, members: np.ndarray) -> None:
-        """The terms of `dense_output.Interpolant` for the last steps of some systems."""
+        """Keep the terms of the interpolants of the last steps of some replicas."""
         table: Any = self.scheme.dense
-        part, x, own = self._part(members), self.before[members], self._slopes[members]
-        (elapsed, dt, _), every = self.step[members].T, np.arange(len(members))
-        known = np.concatenate(
-            [own, np.empty((len(members), len(table.stages), own.shape[2]))], axis=1
-        )
-        t = self._start + elapsed
-        for i, (node, stage) in enumerate(
-            zip(table.nodes, table.stages, strict=True), start=own.shape[1]
-        ):
-            place = combined_of_members(row_of(stage), known, every, dt, x)
-            found = self._velocities(part, members, place, t + node * dt)
-            known[:, i] = found.reshape(len(members), -1)
-        change = (self.x[members] - x).reshape(len(members), -1)
-        first, last = dt[:, None] * own[:, 0], dt[:, None] * own[:, -1]
-        terms = [change, first - change, 2 * change - last - first]
-        terms += [combined_of_members(row_of(w), known, every, dt) for w in table.weights]
+        part, (elapsed, dt, _) = self._part(members), self.step[members].T
+
+        def velocity(y: np.ndarray, times: np.ndarray) -> np.ndarray:
+            return self._velocities(part, members, y, times)
+
+        ends, slopes = (self.before[members], self.x[members]), self._slopes[members]
+        terms = interpolation_terms(table, velocity, *ends, slopes, self._start + elapsed, dt)
         if not self._terms.shape[1]:
-            self._terms = np.empty((len(self.x), len(terms), own.shape[2]))
+            self._terms = np.empty((len(self.x), len(terms), slopes.shape[2]))
         self._terms[members] = np.stack(terms, axis=1)
         self._known[members] = True
 
     def repeat(self, members: np.ndarray) -> None:
-        """Take the last steps of some systems again, from where they began."""
+        """Take the last steps of some replicas again, from where they began."""
         if members.size:
             x, (elapsed, dt, first) = self.before[members], self.step[members].T.copy()
             part, counts = self._part(members), self.counts.copy()
@@ -235,42 +222,34 @@ class ReplicaFlow:
             self.counts[:] = counts
 
 
-@njit(**INNER, error_model="numpy")
-def _clock_of(row):
-    return Clock(row[0], row[1], row[2], int(row[3]), int(row[4]), row[5], row[6])
-
-
-@njit(**INNER, error_model="numpy")
-def _write(clock, row):
-    row[0], row[1], row[2] = clock.t, clock.start, clock.step
-    row[3], row[4], row[5], row[6] = (
-        clock.planned,
-        clock.taken,
-        clock.proposal,
-        clock.previous_error,
-    )
-
-
 @njit(cache=True, error_model="numpy")
-def _plan(clocks, target, fixed):
+def _plan(clocks: np.ndarray, target: float, fixed: bool) -> None:
     """Plan the steps of every clock, in place."""
     for r in range(len(clocks)):
-        _write(planned_to(_clock_of(clocks[r]), target, fixed), clocks[r])
+        keep(planned_to(clock_of(clocks[r]), target, fixed), clocks[r])
 
 
 @njit(cache=True, error_model="numpy")
-def _account(clocks, stalls, relative, finite, order, target, codes):
-    """What becomes of attempted steps with these errors: clocks, stalls and codes, in place."""
+def _account(
+    clocks: np.ndarray,
+    stalls: np.ndarray,
+    relative: np.ndarray,
+    finite: np.ndarray,
+    order: float,
+    target: float,
+    codes: np.ndarray,
+) -> None:
+    """Update clocks, stalls and codes, in place, after steps with these errors were tried."""
     for r in range(len(clocks)):
-        clock = _clock_of(clocks[r])
+        clock = clock_of(clocks[r])
         if relative[r] < 0 and not finite[r]:
             codes[r] = LOST
         elif not relative[r] <= 1:
             codes[r] = GIVES_UP if stall_rejected(stalls[r]) else REJECTED
-            _write(rejected(clock, relative[r], order), clocks[r])
+            keep(rejected(clock, relative[r], order), clocks[r])
         else:
             before, step = clock.t, clock.step
             clock = accepted(clock, relative[r], order, target)
             moved = clock.t == target or shows(before, step)
             codes[r] = GIVES_UP if stall_accepted(stalls[r], step, moved) else ACCEPTED
-            _write(clock, clocks[r])
+            keep(clock, clocks[r])

@@ -9,16 +9,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .advance import ADVANCE, EQUATION_ROW, RATES, SLOPES, run
+from .advance import ADVANCE, EQUATION_ROW, RATES, SLOPES, Task, run
 from .attempt import HIGHEST_PHI, JOURNAL
+from .clock import Clock
 from .eigenbasis import NO_BASIS, CalledBasis, Eigenbasis
 from .schemes import Scheme, Table
 
-TASK = EQUATION_ROW.block("clock_t", "limit")  # clock, rules, and the goal of one call
-CLOCK, BEFORE = (
-    EQUATION_ROW.block("clock_t", "clock_previous_error"),
-    EQUATION_ROW.block("before_t", "before_previous_error"),
-)
+TASK = EQUATION_ROW.block("rtol", "limit")  # rules, and what else one call is told
 COUNTS = EQUATION_ROW.block("accepted", "weighed")
 
 
@@ -101,7 +98,7 @@ class Rows:
         inside = (shape[0], modes * self.dtype.itemsize // numbers.itemsize)
         self._describe(inside, numbers, width, float(start))
 
-    def _describe(self, shape: tuple, numbers: np.dtype, width: int, start: float) -> None:
+    def _describe(self, shape: tuple[int, int], numbers: Any, width: int, start: float) -> None:
         """Allocate the memory of all rows, and write where it lies and what it is for."""
         table, records = self.table, self.records
         self.memory = Memory.zeros(table, self._split[0], shape, numbers)
@@ -225,10 +222,12 @@ class Rows:
         rates, records["rate"][which] = records["rate"][which].copy(), known
         return rates
 
-    def advance(self, which: Sequence[int], tasks: Sequence[tuple]) -> None:
+    def advance(self, which: Sequence[int], tasks: Sequence[Task]) -> None:
         """Move rows, one after another; their records say how far, and why they came back."""
         rows = np.array(which)
-        self.records.view(float).reshape(len(self.records), -1)[rows, TASK] = tasks
+        self.memory.clock[rows] = [task.clock for task in tasks]
+        numbers = [(*task.rules, task.target, task.output, task.limit) for task in tasks]
+        self.records.view(float).reshape(len(self.records), -1)[rows, TASK] = numbers
         self._run(rows, ADVANCE)
 
 
@@ -244,9 +243,13 @@ class Memory(NamedTuple):
     decay: np.ndarray
     weights: np.ndarray
     journal: np.ndarray
+    clock: np.ndarray
+    before: np.ndarray
 
     @classmethod
-    def zeros(cls, table: Table, linear: np.ndarray, shape: tuple, dtype: Any) -> "Memory":
+    def zeros(
+        cls, table: Table, linear: np.ndarray, shape: tuple[int, int], dtype: Any
+    ) -> "Memory":
         """The memory of all rows, whose L in the exponentials is `linear`."""
         (rows, slots), (members, modes), count = table.columns.shape, shape, len(linear)
 
@@ -263,6 +266,8 @@ class Memory(NamedTuple):
             decay=zeros(rows, *linear.shape[1:]),
             weights=zeros(rows, linear.shape[1], slots, linear.shape[2]),
             journal=zeros(JOURNAL, 2, kind=float),
+            clock=zeros(len(Clock._fields), kind=float),
+            before=zeros(len(Clock._fields), kind=float),
         )
 
 

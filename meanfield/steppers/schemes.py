@@ -130,7 +130,7 @@ class Scheme:
     stability: float = 2.2
     dense: DenseOutput | ParabolicOutput | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.known.setdefault(self.name, self)
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class Scheme:
         stage with N(u'), both at t + dt: rules for integrals alone, which do not see their error.
         """
         times = 0.0, *self.nodes, 1.0
-        sums: defaultdict[tuple, float] = defaultdict(float)
+        sums: defaultdict[tuple[float, int, float], float] = defaultdict(float)
         for stage, terms in self.estimate.items():
             for term in terms:
                 sums[times[stage], term.order, term.node] += term.factor

@@ -5,7 +5,7 @@ What one step does is a method of the motion of tokens, (x, t, dt) -> x.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Splitting:
     order: int
     evaluations: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.known.setdefault(self.name, self)
 
 
@@ -60,7 +60,13 @@ class FixedSteps(Flow):
         The time at which the clock starts.
     """
 
-    def __init__(self, scheme: Splitting, step: Callable, x: np.ndarray, start: float):
+    def __init__(
+        self,
+        scheme: Splitting,
+        step: Callable[[np.ndarray, float, float], np.ndarray],
+        x: np.ndarray,
+        start: float,
+    ):
         super().__init__(scheme, None, x, start=start)
         self._step = step
 
@@ -68,7 +74,9 @@ class FixedSteps(Flow):
         """Go on from another state."""
         self.x, self.t, self.velocity, self.before = x, t, None, None
 
-    def step(self, x: np.ndarray, velocity: None, elapsed: float, dt: float) -> tuple:
+    def step(
+        self, x: np.ndarray, velocity: None, elapsed: float, dt: float
+    ) -> tuple[Any, Any, float]:
         """Positions one step after x, with no velocity and no error."""
         self.counts[2] += self.scheme.evaluations
         new = self._step(x, self._start + elapsed, dt)

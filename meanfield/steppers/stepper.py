@@ -5,12 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from .advance import Rules
+from .advance import Rules, Task
 from .attempt import JOURNAL, TRANSPORT_SPEED
 from .clock import Clock, restored, started
 from .dense_output import Interpolant, ParabolicInterpolant
 from .eigenbasis import Eigenbasis
-from .rows import BEFORE, CLOCK, COUNTS, Nonlinear, Rows, as_taken
+from .rows import COUNTS, Nonlinear, Rows, as_taken
 from .schemes import ParabolicOutput, Scheme
 
 FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
@@ -98,7 +98,7 @@ class Stepper:
         self._nonlinear = nonlinear
         self._record, self._memory = rows.records[row], rows.memory_of(row)
         record = rows.records[row : row + 1]
-        self._numbers, self._words = record.view(float), record.view(np.int64)
+        self._words = record.view(np.int64)
         self._linear = rows.linear[row]
         self._dtype = rows.dtype
         self._interpolant: Callable[[float], np.ndarray] | None = None
@@ -259,7 +259,7 @@ class Stepper:
         memory.u[0] = self._inside(u)
         memory.slope[0] = self._slope(memory.u[0], elapsed)
         record["origin"] += elapsed
-        rows.advance([0], [(*started(dt), *FIXED_STEP, dt, np.inf, 1)])
+        rows.advance([0], [Task(started(dt), FIXED_STEP, dt, np.inf, 1)])
         self.check()
         return memory.u[1].view(self._dtype), float(record["error"]), float(rows.speeds[0])
 
@@ -276,30 +276,28 @@ class Stepper:
         code, clock
             Why the loop came back (`advance.REACHED` and so on), and the new clock.
         """
-        task = (*clock, *rules, target, output, limit)
-        ((code, clock),) = advance_rows([self], [task])
+        ((code, clock),) = advance_rows([self], [Task(clock, rules, target, output, limit)])
         self.check()
         return code, clock
 
     def _moved(self, accepted: int) -> tuple[int, Clock]:
         """Take note of what the loop has done, since so many steps were accepted."""
-        made, clock = int(self._record["accepted"]), restored(self._numbers[CLOCK])
+        made, clock = int(self._record["accepted"]), restored(self._memory.clock)
         self.made = self._memory.journal[np.arange(accepted, made) % JOURNAL]
         self._interpolant, self.elapsed = None, clock.t
         if made > accepted:
-            self.before = restored(self._numbers[BEFORE])
+            self.before = restored(self._memory.before)
         return int(self._record["code"]), clock
 
 
-def advance_rows(steppers: Sequence[Stepper], tasks: Sequence[tuple]) -> list[tuple[int, Clock]]:
-    """Move steppers in rows beside each other, in one call: what `Stepper.advance` returns of each.
+def advance_rows(steppers: Sequence[Stepper], tasks: Sequence[Task]) -> list[tuple[int, Clock]]:
+    """Move steppers of the same rows in one call; return what `Stepper.advance` returns, of each.
 
     Parameters
     ----------
     steppers : sequence of Stepper
         All of the same `rows`.
-    tasks : sequence of tuple
-        Numbers of the clock and of the rules, and target, output and limit, one after another.
+    tasks : sequence of Task
     """
     accepted = [int(stepper.counts[0]) for stepper in steppers]
     steppers[0].rows.advance([stepper.row for stepper in steppers], tasks)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.solving.degree_adaptation import coarser, finer
+from meanfield.solving.spectral_integration import coarser, finer
 from meanfield.steppers import EXPONENTIAL, SCHEMES, Krogstad
 
 CIRCLE = mf.Circle(16)

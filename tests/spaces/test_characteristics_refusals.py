@@ -141,9 +141,7 @@ def test_off_the_circle_degrees_are_not_negative(density):
 def test_expect_takes_functions_of_arrays():
     state = mf.Characteristics(ZONAL, nodes=256)
     for f in (lambda x: x.sum(), lambda x: x[:5, 0], lambda x: ["a"] * 256):
-        with pytest.raises(
-            ValueError, match=r"f must map points \(256, 4\) to values of shape \(256,\)"
-        ):
+        with pytest.raises(ValueError, match=r"\(256, 4\) .*\(256,\)"):
             state.expect(f)
 
 
@@ -151,7 +149,7 @@ def test_expect_takes_functions_of_arrays():
     "coordinates", [np.zeros(255), np.zeros((256, 1)), np.full(256, NAN), 0.0], ids=np.shape
 )
 def test_nodes_move_to_finite_places_in_the_same_number(coordinates):
-    with pytest.raises(ValueError, match=r"coordinates must be finite, of shape \(256,\)"):
+    with pytest.raises(ValueError, match=r"coordinates .*\(256,\)"):
         mf.Characteristics(ZONAL, nodes=256).moved(coordinates)
 
 

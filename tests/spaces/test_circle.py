@@ -178,7 +178,7 @@ def test_von_mises_is_the_exponential_of_the_cosine():
     ("mean", "concentration"), [(0, -1.0), (np.nan, 1.0), (0, np.inf), (np.inf, 1), (0, np.nan)]
 )
 def test_von_mises_refuses_what_has_no_meaning(mean, concentration):
-    with pytest.raises(ValueError, match=r"one finite (angle mean|concentration >= 0).*; got"):
+    with pytest.raises(ValueError, match=r"(angle mean|concentration >= 0)"):
         Circle(8).von_mises(mean, concentration)
 
 
@@ -223,9 +223,7 @@ def test_only_the_chosen_degrees_are_perturbed():
 
 @pytest.mark.parametrize("degrees", [[0, 1], [9], [], [-1]], ids=str)
 def test_a_perturbation_stays_within_the_degrees(degrees):
-    with pytest.raises(
-        ValueError, match=r"degrees must be different whole numbers between 1 and 8"
-    ):
+    with pytest.raises(ValueError, match=r"degrees .* 1 and 8"):
         Circle(8).perturbed(1e-2, rng=0, degrees=degrees)
 
 

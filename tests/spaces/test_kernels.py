@@ -224,7 +224,7 @@ def test_multipliers_of_a_kernel_with_a_kink_need_little_memory():
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_kernel_with_a_jump_is_refused(d):
-    with pytest.raises(MeanfieldError, match=r"not converge.*Interaction\.chebyshev.*of your own"):
+    with pytest.raises(MeanfieldError, match=r"Interaction\.chebyshev"):
         quadrature_multipliers(lambda t: np.sign(t - 0.3), 4, d)
 
 

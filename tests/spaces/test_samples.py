@@ -61,7 +61,7 @@ def test_angles_vectors_and_files_give_the_same_density(tmp_path):
 
 @pytest.mark.parametrize("bandwidth", [0, -0.1, np.nan, np.inf])
 def test_a_bandwidth_is_positive(bandwidth):
-    with pytest.raises(ValueError, match="bandwidth must be a finite number > 0; got"):
+    with pytest.raises(ValueError, match=r"bandwidth .* > 0"):
         CIRCLE.estimate(ANGLES, bandwidth)
 
 
@@ -80,12 +80,12 @@ def test_a_bandwidth_below_the_resolution_is_reported_where_it_was_asked_for():
     ids=lambda value: str(np.shape(value)),
 )
 def test_a_sample_has_at_least_two_points_of_the_circle(values):
-    with pytest.raises(ValueError, match=r"at least 2 .*angles \(n,\) .*principal_circle"):
+    with pytest.raises(ValueError, match=r"angles \(n,\) .*principal_circle"):
         CIRCLE.estimate(values)
 
 
 def test_values_that_are_not_finite_are_counted():
-    with pytest.raises(ValueError, match="A sample must be finite; got 2 nan or inf"):
+    with pytest.raises(ValueError, match="2 nan or inf"):
         checked_sample([0.1, np.nan, np.inf], 2)
 
 

@@ -98,7 +98,7 @@ def test_a_tight_cluster_is_seen_along_its_longest_direction(n):
 
 @pytest.mark.parametrize("shape", [(5,), (1, 3), (4, 1), (0, 3), (2, 3, 4), ()], ids=str)
 def test_another_shape_is_refused(shape):
-    with pytest.raises(ValueError, match=r"tokens.shape must be \(n, d\), n and d >= 2"):
+    with pytest.raises(ValueError, match=r"tokens.shape .* d >= 2"):
         principal_circle(np.ones(shape))
 
 

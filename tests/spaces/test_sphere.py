@@ -237,7 +237,7 @@ def test_a_rotation_of_scipy_and_of_an_ensemble():
     ids=["stretched", "zero", "small", "angle", "nan", "vector"],
 )
 def test_what_is_no_rotation_is_refused(rotation):
-    with pytest.raises(ValueError, match=r"must be an orthogonal matrix \(3, 3\); got"):
+    with pytest.raises(ValueError, match=r"orthogonal matrix \(3, 3\)"):
         Sphere(3).uniform().rotate(rotation)
 
 

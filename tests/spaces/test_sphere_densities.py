@@ -175,9 +175,7 @@ def test_only_the_chosen_degrees_are_perturbed():
 
 @pytest.mark.parametrize("degrees", [[0, 1], [9], [], [-1], [2, 2], [1.5]], ids=str)
 def test_a_perturbation_stays_within_the_degrees(degrees):
-    with pytest.raises(
-        ValueError, match=r"degrees must be different whole numbers between 1 and 8"
-    ):
+    with pytest.raises(ValueError, match=r"degrees .* 1 and 8"):
         Sphere(8).perturbed(1e-2, rng=0, degrees=degrees)
 
 

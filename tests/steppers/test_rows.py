@@ -5,6 +5,7 @@ import pytest
 from python_function import PythonFunction
 
 from meanfield.steppers import DormandPrince, Krogstad, Rules, Stepper
+from meanfield.steppers.advance import Task
 from meanfield.steppers.clock import started
 from meanfield.steppers.rows import Rows
 from meanfield.steppers.stepper import advance_rows
@@ -47,8 +48,8 @@ def test_rows_have_the_bits_that_they_have_alone(scheme):
     _, steppers = rows_of(scheme)
     clocks = [started(proposal) for proposal in PROPOSALS]
     for order in ([2, 0, 1], [1, 2]):
-        errands = [(*clocks[i], *RULES, TARGETS[i], np.inf, LIMITS[i]) for i in order]
-        found = advance_rows([steppers[i] for i in order], errands)
+        tasks = [Task(clocks[i], RULES, TARGETS[i], np.inf, LIMITS[i]) for i in order]
+        found = advance_rows([steppers[i] for i in order], tasks)
         for i, (_, clock) in zip(order, found, strict=True):
             clocks[i] = clock
     for i, stepper in enumerate(steppers):

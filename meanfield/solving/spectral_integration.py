@@ -11,13 +11,14 @@ from ..spaces import Space
 from ..spaces.density import Density
 from ..spaces.validity import tail_start
 from ..steppers import DormandPrince, Krogstad, Rules, Scheme, Stepper
-from ..steppers.advance import COARSER, FINER
-from ..steppers.clock import Clock, replanned, restored, started
+from ..steppers.advance import COARSER, FINER, NOT_FINITE, PAUSED, REACHED, Task
+from ..steppers.clock import Clock, planned_to, replanned, restored, started
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .arguments import Arguments
 from .batch import DensityBatch
-from .integration import Integration
+from .integration import SteppedIntegration
 from .policies import DEGREE_EXHAUSTED, Policy
+from .streams import random_state, restore_random
 
 COARSE_TAIL_PART = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
@@ -27,7 +28,7 @@ FIRST_REVIEW, REVIEW_INTERVAL, LONGEST_INTERVAL = 16, 64, 4096  # attempts betwe
 SCHEME_GAIN = 1.2  # a change of the scheme has to gain this much
 
 
-class SpectralIntegration(Integration):
+class SpectralIntegration(SteppedIntegration):
     """Steps of exponential or explicit schemes on modes whose number is adapted.
 
     dt fixes steps. Where no scheme is asked for, one of AUTOMATIC_SCHEMES is chosen on the way.
@@ -94,7 +95,7 @@ class SpectralIntegration(Integration):
         return self.stepper.rate
 
     @property
-    def pause(self) -> int:  # type: ignore[override]
+    def pause(self) -> int:
         return max(1, min(1024, COEFFICIENTS_PER_PAUSE // self.stepper.state.size))
 
     @property
@@ -114,15 +115,15 @@ class SpectralIntegration(Integration):
 
     def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
         """Move the row towards an output; return why the loop came back, and the new clock."""
-        target, output, limit = self.task(output, limit)[-3:]
-        return self.stepper.advance(self.clock, self._rules, target, limit, output)
+        task = self.task(output, limit)
+        return self.stepper.advance(*task[:3], task.limit, output)
 
-    def task(self, output: float, limit: int) -> tuple:
+    def task(self, output: float, limit: int) -> Task:
         """What its row is to do on the way to an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
-        return *self.clock, *self._rules, goal, output, limit
+        return Task(self.clock, self._rules, goal, output, limit)
 
     def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
         """Count the steps that the row has made; `counts` are `Stepper.counts` before them."""
@@ -218,6 +219,74 @@ class SpectralIntegration(Integration):
         self.weights = int(snapshot["weights"])
 
 
+class CommonNoiseIntegration(SpectralIntegration):
+    """A density under common noise: noise for dt/2, all the rest for dt, noise for dt/2.
+
+    Steps end at outputs and where the model jumps, as those of tokens do: with the same generator
+    and dt the increments are the same. A step whose last coefficients are too large is taken again
+    on more modes, with the same increments.
+    """
+
+    continuous = False  # a step that is taken again, shorter, would need other increments
+
+    def __init__(self, arguments: Arguments):
+        self._rng: Any = arguments.common_rng
+        super().__init__(arguments)
+
+    def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
+        for _ in range(limit):
+            code = self._step(output)
+            if code != PAUSED:
+                return code, self.clock
+        return PAUSED, self.clock
+
+    def _step(self, output: float) -> int:
+        """Take one step, or none where it needs more modes or fails; return the code."""
+        self.follow_model()
+        stepper, rules = self.stepper, self._rules
+        u, counts, random = stepper.state, stepper.counts.copy(), random_state(self._rng)
+        goal = self.goal(output, dense=False)
+        dt = planned_to(self.clock, goal, True).step
+
+        self._go_to(self.clock.t, first := self._after_noise(u, self.clock.t, dt / 2))
+        plain = rules._replace(tail=0.0, coarse_tail=0.0)
+        code, clock = stepper.advance(self.clock, plain, goal, 1, output)
+        if code in (PAUSED, REACHED):
+            last = self._after_noise(stepper.state, clock.t, dt / 2)
+            tail = max(self._beyond(rules.tail_degree, moved) for moved in (first, last))
+            if not np.isfinite(last).all():
+                code = NOT_FINITE
+            elif tail > rules.tail:
+                code = FINER
+            else:
+                self.clock = clock
+                self._go_to(clock.t, last)
+                fewer = self._beyond(rules.coarse_degree, last) < rules.coarse_tail
+                return COARSER if fewer else code
+        restore_random(self._rng, random)
+        stepper.counts[0] = counts[0]
+        self._go_to(self.clock.t, u)
+        return code
+
+    def _go_to(self, elapsed: float, u: np.ndarray) -> None:
+        self.stepper.elapsed, self.stepper.state = elapsed, u
+
+    def _after_noise(self, u: np.ndarray, elapsed: float, dt: float) -> np.ndarray:
+        """The coefficients after common noise for a time dt."""
+        return self.motion.carried(self.space, u, self.start + elapsed, dt, self._rng)
+
+    def _beyond(self, degree: float, u: np.ndarray) -> float:
+        """The largest coefficient beyond a degree."""
+        return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
+
+    def snapshot(self) -> dict[str, Any]:
+        return super().snapshot() | {"common": random_state(self._rng)}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        super().restore(snapshot)
+        restore_random(self._rng, snapshot["common"])
+
+
 class DegreeAdaptation(Policy):
     """The degree of a density.
 
@@ -304,7 +373,7 @@ class SchemeSelection(Policy):
 
     memory = ("at", "interval")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.at, self.interval = FIRST_REVIEW, REVIEW_INTERVAL
 
     def review_soon(self, attempts: int) -> None:
