@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
-from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
 from ..models import Drift, Transformer, ZonalDrift
@@ -157,6 +157,9 @@ def branches(
     have leave no onset but branches
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
+
+    Where a rotation keeps the model but no reflection does, as with a phase lag, waves that turn
+    are followed from the Hopf points at which they begin: see `StationaryState.speed`.
 
     Branches begin at small amplitudes where onsets are close together. At the first onset states
     are sought from densities that cluster; one that lies on no branch is followed too.

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_given, fitting
+from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import Kind, absent, build
+from ..core.kinds import Kind
 from ..models import Drift, Kuramoto, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space
@@ -52,6 +53,8 @@ def equation_of(
     That of moments where the drift has a potential, else the general one.
     """
     model = model_of(source, basis.noise)
+    if basis.symmetric and model.drift.is_absent:  # its states came from such an equation
+        return MomentEquation(model.drift, basis, changes)
     if basis.symmetric and model.is_zonal:
         equation = MomentEquation(model.zonal, basis, changes)
         if equation.exists:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.calls import checked_call
 from ..core.checks import fitting, real, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
-from ..core.kinds import checked_call
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
 from ..dynamics.density import DensityMotion
@@ -95,6 +95,15 @@ class StationaryState(Shown):
     @property
     def free_energy(self) -> float:
         return self.equation.free_energy(self.equation.mean(self.legendre_moments, self.kappa))
+
+    @property
+    def speed(self) -> float:
+        """The angular velocity at which the state turns, unchanged; 0 of one that rests.
+
+        On the circle its sign is the sense; on S^2 it is positive. Stability is that in the frame
+        that turns with it.
+        """
+        return self.equation.speed(self.legendre_moments, self.kappa)
 
     @property
     def order_parameter(self) -> float:

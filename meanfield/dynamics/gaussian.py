@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, finite_array, fitting, real_array
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
-from ..core.kinds import checked_call
 from ..models.attention import HeadMatrices
 from ..models.drift import unit_rates
 from ..models.transformer import Transformer

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from ..core.calls import refuse_abstract
 from ..core.checks import as_given, common_shape, finite_array, fitting
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
-from ..core.kinds import refuse_abstract
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer

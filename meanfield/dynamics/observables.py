@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, check_memory, positive, whole_number
-from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
 from ..states.clusters import LINKED_ANGLE

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import common_shape, fitting
+from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
-from ..core.kinds import Kind, KindOf, parameters_of
+from ..core.kinds import Kind
+from ..core.parameters import parameters_of
 from .parameters import GivenNumber
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from ..core.checks import fitting, returned
+from ..core.descriptions import KindOf
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading
-from ..core.kinds import Kind, KindOf
+from ..core.kinds import Kind
 
 
 class Causal(Kind, family=True):

@@ -64,7 +64,7 @@ class Noise(Kind, family=True):
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
-    _internal: ClassVar[str] = "check_densities known_rate least_degree on_densities"
+    _internal: ClassVar[str] = "check_densities generator_on known_rate least_degree on_densities"
 
     @property
     def dimension(self) -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, real_array
+from ..core.descriptions import KindOf
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import (
@@ -27,7 +28,7 @@ from ..core.forms import (
     Positive,
     Reading,
 )
-from ..core.kinds import Kind, KindOf
+from ..core.kinds import Kind
 
 
 class StateSizes(NamedTuple):

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.checks import fitting, real_array
+from ..core.descriptions import KindOf
 from ..core.dual import Dual, applied
 from ..core.forms import ARRAY, Either, Leaf
-from ..core.kinds import KindOf
 from .activations import ACTIVATIONS, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing

@@ -11,7 +11,8 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.dual import Dual
 from ..core.identity import digest
-from ..core.kinds import Kind, signature_of
+from ..core.kinds import Kind
+from ..core.parameters import signature_of
 from ..core.provided import FIGURES, Rows, Shown
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class State(Start, Shown):
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
-    def __getitem__(self, index) -> Self:
+    def __getitem__(self, index: Any) -> Self:
         """A replica, or a member, or several of them.
 
         Raises
