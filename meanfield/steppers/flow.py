@@ -63,7 +63,7 @@ class Stages(NamedTuple):
         return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
 
 
-class Flow(ABC):
+class PointFlow(ABC):
     """Points that move in steps, with error control or in steps of a given length.
 
     Parameters
@@ -177,7 +177,7 @@ class Flow(ABC):
         return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
 
-class ExplicitFlow(Flow):
+class ExplicitFlow(PointFlow):
     """Steps of an explicit scheme, with dense output where the scheme has it.
 
     Parameters
@@ -185,7 +185,7 @@ class ExplicitFlow(Flow):
     scheme : Scheme
         Explicit, as `DormandPrince`.
     field, x, rtol, smallest_change, start
-        As for `Flow`.
+        As for `PointFlow`.
     """
 
     def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
