@@ -168,7 +168,7 @@ class EnsembleIntegration(Integration):
             self.ends[i] = self._end_of(i, elapsed, code)
 
     def _end_of(self, i: int, before: float, code: int) -> str | None:
-        """The reason why a member ends after the steps since the time `before`; None if it goes on."""
+        """The reason why a member ends after steps from the time `before`, or None."""
         member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]

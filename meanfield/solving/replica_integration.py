@@ -192,7 +192,7 @@ class ReplicaIntegration(SteppedIntegration):
         return end
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """The point that the first replica has reached that could not go on; else that of the run."""
+        """The point reached by the first replica that could not go on; else by the run."""
         failed = np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
         r = int(failed[0]) if failed.size else 0
         index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))

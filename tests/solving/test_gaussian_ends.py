@@ -128,5 +128,5 @@ def test_a_law_that_turns_into_itself_is_steady():
 
 
 def test_a_function_for_another_dimension_is_refused():
-    with pytest.raises(ValueError, match="dimension 3; got .* dimension 2"):
+    with pytest.raises(ValueError, match=r"dimension 3; got .* dimension 2"):
         mf.solve(model(lambda t: np.eye(3)), mf.Gaussian([0, 0], np.eye(2)), (0, 1))

@@ -175,7 +175,7 @@ def test_what_noise_does_not_go_with(tmp_path):
         noisy(None, checkpoint=tmp_path / "x")
     with pytest.raises(ValueError, match=r"steppers\.Strang"):
         noisy(1, scheme=mf.steppers.DormandPrince)
-    with pytest.raises(mf.MeanfieldError, match="Gram moves without noise.* kappa = "):
+    with pytest.raises(mf.MeanfieldError, match=r"Gram moves without noise.* kappa = "):
         noisy(1, tokens=START.gram())
     with pytest.raises(mf.MeanfieldError, match="Noise moves each token its own way"):
         noisy(1, tokens=mf.Equiangular(5, 0.1))
