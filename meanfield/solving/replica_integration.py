@@ -12,7 +12,7 @@ import numpy as np
 from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.flow import NO_FLOAT_WARNINGS
+from ..steppers.flow import NO_FLOAT_WARNINGS, Stall
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
 from .integration import RESUMABLE, SteppedIntegration
@@ -198,7 +198,7 @@ class ReplicaIntegration(SteppedIntegration):
         index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
         name = f" of replica {index[0] if len(index) == 1 else index}" if failed.size else ""
         flow, elapsed = self.flow, float(self.flow.t[r])
-        stalled, step = bool(flow.stalls[r, 2] > 0), float(flow.clocks[r, 2])
+        stalled, step = bool(Stall(*flow.stalls[r]).shortest > 0), float(flow.clocks[r, 2])
         y = flow.x[r : r + 1]
         now = self.start + elapsed, elapsed, y, step, stalled, self.dt, self.rtol, stats
         return Failure(*now, member=name)
