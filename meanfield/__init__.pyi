@@ -29,6 +29,9 @@ from .bifurcation import symmetrised as symmetrised
 from .chaos import Rate as Rate
 from .chaos import Study as Study
 from .chaos import propagation_of_chaos as propagation_of_chaos
+from .core.descriptions import build as build
+from .core.descriptions import describe as describe
+from .core.descriptions import schema as schema
 from .core.errors import CheckpointError as CheckpointError
 from .core.errors import ConfigError as ConfigError
 from .core.errors import MeanfieldError as MeanfieldError
@@ -37,9 +40,6 @@ from .core.errors import SlowWarning as SlowWarning
 from .core.errors import StorageError as StorageError
 from .core.errors import StorageWarning as StorageWarning
 from .core.errors import UnresolvedWarning as UnresolvedWarning
-from .core.kinds import build as build
-from .core.kinds import describe as describe
-from .core.kinds import schema as schema
 from .core.version import __version__ as __version__
 from .derivatives import FlowTangents as FlowTangents
 from .derivatives import Functional as Functional

@@ -23,7 +23,8 @@ from .core.checks import (
 )
 from .core.files import regular_file, write_whole
 from .core.forms import Index, Leaf
-from .core.kinds import Kind, parameters_of
+from .core.kinds import Kind
+from .core.parameters import parameters_of
 from .core.public_names import with_hint
 from .lowlevel.blas import one_blas_thread
 from .lowlevel.progress import Progress, stopped_when

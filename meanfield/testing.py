@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from .core.checks import as_given
+from .core.descriptions import build, describe, schema
 from .core.errors import MeanfieldError
 from .core.forms import Reading
 from .core.identity import digest
-from .core.kinds import Kind, build, describe, schema
+from .core.kinds import Kind
 from .dynamics.motion import motion_for
 from .models import CommonNoise, Drift, Noise, Normalisation, Weights, ZonalDrift
 from .models.attention import Attention

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.checks import as_given, boolean, check_memory, fitting, path_of
+from ..core.descriptions import describe
 from ..core.errors import ConfigError
 from ..core.files import Lock
 from ..core.forms import INVALID, Reading, nearest
-from ..core.kinds import describe
 from .tasks import TASKS, Configuration, Run, checkpoint_of
 
 MAX_PROBLEMS = 20  # listed in one message

@@ -165,7 +165,7 @@ class Runs(Work):
         except (MeanfieldError, ValueError, TypeError):  # single runs report it
             return 0
         state = joined.start
-        arrays = [array for name in state.held if (array := getattr(state, name)) is not None]
+        arrays = [array for name in state.parts if (array := getattr(state, name)) is not None]
         numbers = sum(array.nbytes for array in arrays) // (
             BYTES_PER_NUMBER * (2 if state.shape else 1)
         )

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ..core.descriptions import KindOf, call_json, located, read_arguments
 from ..core.errors import CheckpointError, ConfigError, MeanfieldError
 from ..core.files import checksum
 from ..core.forms import INVALID, TEXT, Form, Many, Reading, choice, toml
-from ..core.kinds import KindOf, call_json, located, parameters_of, read_arguments
+from ..core.parameters import parameters_of
 from ..dynamics.observables import measure
 from ..models import Drift
 from ..models.parameters import StateSizes

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
-from ..core.kinds import checked_call
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.progress import Interruption, Progress
 from ..models import Drift, Transformer, ZonalDrift

@@ -8,10 +8,11 @@ from warnings import warn
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import check_memory, real, whole_number
+from ..core.descriptions import absent, build, describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import absent, build, checked_call, describe
 from ..core.provided import FIGURES
 from ..models import ZonalDrift
 from ..models.noise import Noise

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import as_given, fitting
+from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import Kind, absent, build
+from ..core.kinds import Kind
 from ..models import Drift, Kuramoto, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..core.checks import fitting, real
-from ..core.kinds import build, describe
+from ..core.descriptions import build, describe
 from ..results.files import Contents, contents_of, dataset_of
 from ..spaces import Space
 from .bases import AXISYMMETRIC

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.calls import checked_call
 from ..core.checks import as_given, finite, fitting, range_of
+from ..core.descriptions import describe
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
-from ..core.kinds import checked_call, describe
 from ..core.provided import FIGURES
 from ..lowlevel.blas import one_blas_thread
 from ..models import Drift, ZonalDrift

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.calls import checked_call
 from ..core.checks import fitting, real, whole_number
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural
-from ..core.kinds import checked_call
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
 from ..dynamics.density import DensityMotion

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import (
     check_memory,
     fitting,
@@ -18,7 +19,6 @@ from ..core.checks import (
 )
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many
-from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..results.files import GROUP
 from ..results.solution import Solution

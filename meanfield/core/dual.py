@@ -166,13 +166,15 @@ def contiguous(array: Any) -> Any:
     return np.ascontiguousarray(array)
 
 
-def differentiable(rule: Callable[..., Array]) -> Callable[[Callable], Callable]:
+def differentiable(
+    rule: Callable[..., Array],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: a compiled function of one array takes a `Dual`, too.
 
     rule(x, dx, result) are the changes of its result with those of x, dx (p, ...).
     """
 
-    def decorated(function: Callable) -> Callable:
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
         def evaluate(x: Any) -> Any:
             if not isinstance(x, Dual):
                 return function(x)

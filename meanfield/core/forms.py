@@ -93,6 +93,7 @@ class Form:
     names: Any = ()
     known: Any = {}  # noqa: RUF012
     keys: Any = ()
+    none_is_default: bool = False  # whether None in a call means the default
     expected: str
 
     def __repr__(self) -> str:
@@ -467,6 +468,7 @@ SYNONYMS = {
         "num_heads n_heads heads": "Q",
         "norm layer_norm ln": "normalisation",
         "mlp ffn": "feedforward",
+        "n n_tokens counts": "sizes",
         "d dim d_model embed_dim ndim": "dimension",
         "hidden_states embeddings points": "x",
         "weight mass": "masses",
@@ -484,7 +486,8 @@ def nearest(name: str, known, written: str = "{}") -> str:
 
     given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
     synonym = given if given in by_name else SYNONYMS.get(given, "").lower()
-    near = [synonym] if synonym in by_name else get_close_matches(given, by_name, n=1, cutoff=0.5)
+    cutoff = 0.5 if len(given) > 2 else 0.7
+    near = [synonym] if synonym in by_name else get_close_matches(given, by_name, 1, cutoff)
     return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
 
 

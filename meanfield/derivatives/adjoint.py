@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.calls import with_hints
 from ..core.checks import as_given, finite, fitting, real_array
 from ..core.errors import MeanfieldError
-from ..core.kinds import with_hints
 from ..dynamics.motion import motion_for
 from ..spaces import Density
 from ..spaces.indexed import Indexed

@@ -110,7 +110,7 @@ def _checked_parameter(name: str, model: Any) -> str:
     return name
 
 
-def _split(tangents: Mapping[str, Any]) -> tuple[list, list]:
+def _split(tangents: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """Names of parameters, or None; and directions, or None."""
     names = [h if isinstance(h, str) else None for h in tangents.values()]
     return names, [None if isinstance(h, str) else h for h in tangents.values()]

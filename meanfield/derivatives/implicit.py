@@ -36,7 +36,7 @@ class ImplicitTangents(PointFlow):
         self._basis = np.eye(size).reshape(size, *Y[0].shape)
         super().__init__(Radau, field, Y, start=start)
 
-    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple:
+    def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple[Any, ...]:
         """The stack one step after x, and the velocities there."""
         t, y, dy = self._start + elapsed, x[0], x[1:]
         (nodes, A), N = collocation(), y.size

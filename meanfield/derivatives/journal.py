@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 class DensityJournal:
     """All accepted steps of a run, one stretch after another."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._entries: list[tuple[int, Scheme, tuple[float, float], list[np.ndarray]]] = []
 
     def add(
@@ -126,7 +126,7 @@ class FlowJournal:
     """
 
     def __init__(self, room: int = 0):
-        self._entries: list[tuple[Any, tuple[float, float], Any, list, list]] = []
+        self._entries: list[tuple[Any, tuple[float, float], Any, list[Any], list[Any]]] = []
         self.room = room
 
     def add(
@@ -134,7 +134,7 @@ class FlowJournal:
         scheme: Any,
         ends: tuple[float, float],
         labels: Any,
-        step: tuple,
+        step: tuple[Any, ...],
         stages: Stages | None = None,
     ) -> None:
         """Keep a step, its beginning and its length, that was made after all others."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.calls import with_hints
 from ..core.checks import fitting, generator, whole_number
 from ..core.errors import MeanfieldError
-from ..core.kinds import with_hints
 from ..dynamics.motion import motion_for
 from ..spaces import Density
 from .adjoint import recorded
@@ -188,7 +188,7 @@ def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_densities(
-    run: Any, journal: DensityJournal, initial: Density, count: int, renewals: int, rng
+    run: Any, journal: DensityJournal, initial: Density, count: int, renewals: int, rng: Any
 ) -> Iterator[tuple[float, np.ndarray]]:
     """Exponents of runs of densities: pieces of the journal, one after another."""
     start = run.options["t_start"]
@@ -199,9 +199,9 @@ def _of_densities(
     most = int((parts * (space.degrees > 0)).sum())
     fitting("count", count, f"at most {most}, the dimension of the tangent space", count <= most)
     pieces = list(_pieces(journal, renewals))
-    states: dict[tuple, np.ndarray] = {}
-    tangents: dict[tuple, np.ndarray] = {}
-    kept: dict[tuple, dict] = {}
+    states: dict[tuple[Any, ...], np.ndarray] = {}
+    tangents: dict[tuple[Any, ...], np.ndarray] = {}
+    kept: dict[tuple[Any, ...], dict[Any, Any]] = {}
     for index in np.ndindex(*initial.shape):
         drawn = space.to_coefficients(rng.standard_normal((count, space.weights.size)))
         drawn[:, space.degrees == 0] = 0

@@ -150,7 +150,7 @@ def tangents_of(
     model, shape, elapsed = run.model, initial.shape, run.t - run.options["t_start"]
     parameters = [name for name in tangents.values() if isinstance(name, str)]
     kind, rows = differentiated(initial), [{} for _ in elapsed]  # type: ignore[var-annotated]
-    shared: dict | None = None if model.drift.shape else {}
+    shared: dict[Any, Any] | None = None if model.drift.shape else {}
     for index in np.ndindex(*shape):
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)

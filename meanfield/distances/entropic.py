@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import with_hints
 from ..core.checks import check_memory, fitting, positive, whole_number
 from ..core.errors import UnresolvedWarning
-from ..core.kinds import with_hints
 from ..lowlevel.progress import Progress
 from .distance import Distance
 from .linear_programs import WeightedPoints, pairwise_distances

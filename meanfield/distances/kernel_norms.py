@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import with_hints
 from ..core.checks import boolean, positive, whole_number
-from ..core.kinds import with_hints
 from ..lowlevel.compilation import njit
 from ..spaces import Circle, Space, Sphere, Zonal
 from ..spaces.kernels import exponential_multipliers

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import with_hints
 from ..core.checks import as_given, boolean, check_memory, fitting, generator, real, whole_number
-from ..core.kinds import with_hints
 from ..spaces.circle import evaluate
 from ..spaces.index import Positions
 from ..spaces.indexed import Indexed

@@ -33,9 +33,8 @@ declare("quadrature_error", "quadrature error", log_from=1.0)
 
 MACHINE_EPSILON = 2.0**-52
 FINEST_DISTANCE = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
-INTERACTION_TOLERANCE = (
-    1e-6  # largest change of the first velocities if half of the nodes are left out
-)
+# Largest change of the first velocities if half of the nodes are left out.
+INTERACTION_TOLERANCE = 1e-6
 W2_TOLERANCE = 0.05  # of W2 to a Dirac, relative
 VELOCITY_ROUNDING = 0.01  # of velocities, relative
 ANTIPODE_TOLERANCE = 1e-12
@@ -318,15 +317,15 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         v = grad (W * mu) / (Z * mu) by harmonics: both have the absolute accuracy of their largest
         values.
         """
-        found = MACHINE_EPSILON
+        error = MACHINE_EPSILON
         for term in self.harmonics:
             if term.normaliser is not None:
                 fine = state.space.with_degree(term.degree)
                 level = term.normaliser[fine.degrees] * state.coefficients(term.degree)
                 values = fine.at(level, state.points)
                 least = max(values.min(), np.finfo(float).tiny)
-                found = max(found, float(MACHINE_EPSILON * values.max() / least))
-        return found
+                error = max(error, float(MACHINE_EPSILON * values.max() / least))
+        return error
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """`NodeChart.relative_error`, or the largest relative error of a mass."""
@@ -490,8 +489,8 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def _sums(self) -> dict[str, Any]:
         """The degree of the kernel and the engine, where there are any."""
         degrees = [term.degree for term in self.harmonics]
-        found: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
-        return found if self.pairs is None else found | self.pairs.stats(self.pairs.like, 0.0)
+        numbers: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
+        return numbers if self.pairs is None else numbers | self.pairs.stats(self.pairs.like, 0.0)
 
     def why_rejected(self, at: Failure) -> str:
         """The reason why no step was short enough."""
@@ -613,12 +612,12 @@ def characteristics_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
             "tangents must have names of parameters, functions of unit vectors, or {'masses': ..., "
             f"'coordinates': ...}}; got {as_given(given)}."
         )
-    found = {}
+    changes = {}
     for name, value in given.items():
         array, shape = np.asarray(value, dtype=float), getattr(state, name).shape
         fitting(f"The change of {name}", array.shape, f"{shape}", array.shape == shape)
-        found[name] = array
-    if "masses" in found:
-        total, scale = np.abs(found["masses"].sum()), np.abs(found["masses"]).sum()
+        changes[name] = array
+    if "masses" in changes:
+        total, scale = np.abs(changes["masses"].sum()), np.abs(changes["masses"]).sum()
         fitting("tangents", total, "changes of masses of sum 0", bool(total <= OFF_TANGENT * scale))
-    return found
+    return changes

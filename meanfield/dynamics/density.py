@@ -25,18 +25,14 @@ SMALLEST_TAIL = 1e-13
 PROBED_DEGREES = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
 PROBED_TIMES = 9  # at which they are looked at where parameters change with time
 MULTIPLIER_ROUNDING = 1e-14  # relative, of multipliers
-NEGATIVE_MASS_TOLERANCE = (
-    10.0  # negative mass, in units of rtol: what a tail that is allowed may add up to
-)
-LOST_MASS_TOLERANCE = (
-    1e-3  # mass at points where Z * mu is lost, in units of rtol, that more modes do not mend
-)
-COEFFICIENT_ROUNDING = (
-    1e-14  # rounding errors of coefficients under normalised drifts, relative to the L2 norm
-)
-VALUE_ROUNDING = (
-    1e-14  # errors of values by rounding, relative to the L2 norm; of a mass a few times less
-)
+# Negative mass, in units of rtol: what a tail that is allowed may add up to.
+NEGATIVE_MASS_TOLERANCE = 10.0
+# Mass at points where Z * mu is lost, in units of rtol, that more modes do not mend.
+LOST_MASS_TOLERANCE = 1e-3
+# Rounding errors of coefficients under normalised drifts, relative to the L2 norm.
+COEFFICIENT_ROUNDING = 1e-14
+# Errors of values by rounding, relative to the L2 norm; of a mass a few times less.
+VALUE_ROUNDING = 1e-14
 SMALL_FLUX = 0.1  # coefficients of a flux, relative to rtol
 FAST_RATE = 30.0  # rates beyond which a message says how short times are
 
@@ -172,13 +168,13 @@ def _transports(
     space: Space, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
 ) -> list[tuple[Transport, int]]:
     """N of each member as it is alone, and its number there: the same for bands of one width."""
-    bands, found = space.bands(attraction), {}
+    bands, members_of = space.bands(attraction), {}
     for band in np.unique(bands).tolist():
         mine = np.flatnonzero(bands == band)
         below = normaliser if normaliser is None else normaliser[mine]
         transport = space.transport(attraction[mine], below, len(mine))
-        found.update({int(member): (transport, i) for i, member in enumerate(mine)})
-    return [found[member if len(bands) > 1 else 0] for member in range(members)]
+        members_of.update({int(member): (transport, i) for i, member in enumerate(mine)})
+    return [members_of[member if len(bands) > 1 else 0] for member in range(members)]
 
 
 class DensityMotion(Motion, moves=Density):
@@ -422,11 +418,11 @@ class DensityMotion(Motion, moves=Density):
             rows = state.space.resample(series[mine], degree) if state.shape else series[0]
             own = type(state).computed(rows, space)  # whose values are not kept
             lowest, highest = own.minimum, own.values.max(axis=-1)
-            found = (lowest < -NEGATIVE_SHARE * highest) | (own.negative_mass > most)
+            negative = (lowest < -NEGATIVE_SHARE * highest) | (own.negative_mass > most)
             if thoroughly or self.like.dimension > 3:
                 motion = self.of_members(mine) if state.shape else self
-                found |= motion._dissipation_of(own, t) < -most * motion._fastest(t) ** 2
-            wrong[mine] = found
+                negative |= motion._dissipation_of(own, t) < -most * motion._fastest(t) ** 2
+            wrong[mine] = negative
         return wrong
 
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:

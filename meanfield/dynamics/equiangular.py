@@ -252,13 +252,13 @@ class EquiangularMotion(Motion, moves=Equiangular):
             speed : (int |v|^2 dmu)^(1/2)
         """
         y = self.coordinates(state)
-        found = {"order_parameter": np.sqrt(state.square), "rho": state.rho, "gap": state.gap}
+        observables = {"order_parameter": np.sqrt(state.square), "rho": state.rho, "gap": state.gap}
         if self.model.normalisation.has_radii:
-            found["radius"] = state.radius
-        found["speed"] = self.rates(y, self.velocity(y, t)).reshape(state.shape)
-        found["interaction_energy"] = self.energy(y).reshape(state.shape)
-        found["effective_rank"] = _effective_rank(state)
-        return {name: np.array(values) for name, values in found.items()}
+            observables["radius"] = state.radius
+        observables["speed"] = self.rates(y, self.velocity(y, t)).reshape(state.shape)
+        observables["interaction_energy"] = self.energy(y).reshape(state.shape)
+        observables["effective_rank"] = _effective_rank(state)
+        return {name: np.array(values) for name, values in observables.items()}
 
 
 def _effective_rank(state: Equiangular) -> np.ndarray:

@@ -56,18 +56,18 @@ class EnsembleFields:
     def _total(
         self, c: np.ndarray, of: Callable[[DensityField, GridDensity], np.ndarray]
     ) -> np.ndarray:
-        found = []
+        totals = []
         for member, series in enumerate(c):
             density = GridDensity(self.space, series, self.space.to_values(series))
-            found.append(sum(factor * of(field, density) for factor, field in self.of(member)))
-        return np.array(found)
+            totals.append(sum(factor * of(field, density) for factor, field in self.of(member)))
+        return np.array(totals)
 
 
 def transport_of(
     model: Transformer,
     fields: EnsembleFields,
     members: int,
-    inside: Callable = float,
+    inside: Callable[..., Any] = float,
     pairs: bool = False,
 ) -> Transport:
     """N under any drift: compiled where tables say it all, which are made for good."""
@@ -116,7 +116,7 @@ class FieldTransport(Transport):
         model: Transformer,
         fields: EnsembleFields,
         members: int,
-        inside: Callable = float,
+        inside: Callable[..., Any] = float,
         pairs: bool = False,
     ):
         space = fields.space
@@ -143,18 +143,18 @@ class FieldTransport(Transport):
 
     def tabulated(self) -> list[TabulatedVelocity] | None:
         """Tables of the velocities of each member; None where something else is needed."""
-        model, found = self._model, []
+        model, velocities = self._model, []
         if model.reaction or not model.normalisation.is_identity:
             return None
         for fields in self._fields.members:
             parts = [(factor, field.tables()) for factor, field in fields]
             if any(tables is None for _, tables in parts):
                 return None
-            mine = [table.scaled(factor) for factor, found in parts for table in (found or [[]])[0]]
+            mine = [one.scaled(factor) for factor, tables in parts for one in (tables or [[]])[0]]
             if self._forward is not None:
                 mine.append(VelocityTable.constant(self._tangential(self._forward)[0]))
-            found.append(TabulatedVelocity.of(mine, self.points))
-        return found
+            velocities.append(TabulatedVelocity.of(mine, self.points))
+        return velocities
 
     def _evaluate(self, member: int, source: np.ndarray, target: np.ndarray) -> None:
         space, t = self._space, self._inside(float(self.time[0]))
@@ -203,7 +203,7 @@ class ChangingNoise(Transport):
 
     compiled: PythonFunction
 
-    def __init__(self, transport: Transport, missed: Callable):
+    def __init__(self, transport: Transport, missed: Callable[..., Any]):
         self._transport, self._missed = transport, missed
         self.speed, self.time = transport.speed, transport.time
         self.degree, self.points, self.dtype = transport.degree, transport.points, transport.dtype

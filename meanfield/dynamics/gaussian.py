@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, finite_array, fitting, real_array
 from ..core.dual import Array, Dual, value_of
 from ..core.errors import MeanfieldError
-from ..core.kinds import checked_call
 from ..models.attention import HeadMatrices
 from ..models.drift import unit_rates
 from ..models.transformer import Transformer
@@ -420,7 +420,7 @@ class ClosedCovariance:
         fastest = self._values.max()
         self.blow_up_time = 1 / float(fastest) if fastest > 0 else np.inf
 
-    def at(self, t) -> np.ndarray:
+    def at(self, t: Any) -> np.ndarray:
         """Sigma(t), (d, d), or (..., d, d) of an array of times.
 
         Raises TypeError for what is no time, ValueError unless 0 <= t < `blow_up_time`.
@@ -479,14 +479,14 @@ def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
             'tangents must have names of parameters, another Gaussian to move towards, or {"mean": '
             f'..., "cov": ...}}; got {as_given(given)}.'
         )
-    found = {}
+    changes = {}
     for name, shape in (("mean", state.mean.shape), ("cov", state.cov.shape)):
         if name in given:
-            found[name] = finite_array(f"The change of the {name}", given[name])
-            fitting(f"The change of the {name}", found[name].shape, f"of shape {shape}",
-                    found[name].shape == shape)  # fmt: skip
-    if "cov" in found:
-        change = found.pop("cov")
+            changes[name] = finite_array(f"The change of the {name}", given[name])
+            fitting(f"The change of the {name}", changes[name].shape, f"of shape {shape}",
+                    changes[name].shape == shape)  # fmt: skip
+    if "cov" in changes:
+        change = changes.pop("cov")
         off = np.abs(change - change.T).max()
         symmetric = off <= SINGULAR_COVARIANCE * np.abs(change).max()
         fitting("The change of the cov", off, "symmetric", bool(symmetric))
@@ -497,7 +497,7 @@ def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
                 "mean alone, or start with a covariance of full rank."
             )
         if change.any():  # L L^T changes by it for dL = (1/2) dSigma L^-T
-            found["root"] = np.linalg.solve(state.root, change / 2).T
+            changes["root"] = np.linalg.solve(state.root, change / 2).T
         else:
-            found["root"] = np.zeros_like(change)
-    return found
+            changes["root"] = np.zeros_like(change)
+    return changes

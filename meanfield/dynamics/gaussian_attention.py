@@ -235,11 +235,11 @@ def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     ValueError, TypeError, MeanfieldError
         For what a callable parameter returned, as `Attention.at`.
     """
-    found, weights = drift.on(t, state.dimension), affine(drift.weights)
+    heads, weights = drift.on(t, state.dimension), affine(drift.weights)
     assert weights is not None
-    if len(found) > 1 or not drift.constant:
+    if len(heads) > 1 or not drift.constant:
         return np.nan
-    V, Q, K, beta = found[0]
+    V, Q, K, beta = heads[0]
     A = weights.scale * beta * K.T @ Q
     c = gradient_factor(V, A)
     if c is None:
@@ -249,16 +249,16 @@ def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     return value if np.isfinite(value) else np.nan
 
 
-def _energy_linear(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
+def _energy_linear(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gaussian) -> float:
     moment = A @ (state.cov + np.outer(state.mean, state.mean))
     return np.trace(moment @ moment) / 4
 
 
-def _energy_softmax(A: np.ndarray, Q, K, state: Gaussian) -> float:
+def _energy_softmax(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian) -> float:
     return np.nan if state.mean.any() else _energy_linear(A, Q, K, state)
 
 
-def _energy_sinkhorn(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
+def _energy_sinkhorn(A: np.ndarray, _Q: np.ndarray, _K: np.ndarray, state: Gaussian) -> float:
     products = state.root.T @ A @ state.root
     if not np.isfinite(products).all():
         return np.nan
@@ -268,7 +268,7 @@ def _energy_sinkhorn(A: np.ndarray, _Q, _K, state: Gaussian) -> float:
     return (state.mean @ A @ state.mean + (s * D + logs / 2).sum()) / 2
 
 
-def _energy_l2(A: np.ndarray, Q, K, state: Gaussian) -> float:
+def _energy_l2(A: np.ndarray, Q: np.ndarray, K: np.ndarray, state: Gaussian) -> float:
     products = state.root.T @ A @ state.root
     if not (alike(Q, K) and np.isfinite(products).all()):
         return np.nan

@@ -182,8 +182,8 @@ class IndexedMotion(DensityMotion, moves=Indexed):
 
         def moments(density: Density) -> np.ndarray:
             numbers = range(1, MOMENT_COUNT + 1)
-            found = [space.scalar_moment(density.coefficients, k) for k in numbers]
-            return np.stack(found, axis=-1).astype(complex)
+            rows = [space.scalar_moment(density.coefficients, k) for k in numbers]
+            return np.stack(rows, axis=-1).astype(complex)
 
         whole, each = moments(marginal), moments(state.slices)
         return {
@@ -211,8 +211,8 @@ class IndexedMotion(DensityMotion, moves=Indexed):
 
     def warning(self, state: Any, t: float, failure: Failure) -> str | None:
         """A warning if slices are negative, or vary in the index more than its nodes resolve."""
-        if found := super().warning(state, t, failure):
-            return found
+        if reason := super().warning(state, t, failure):
+            return reason
         if state.resolved:
             return None
         tail = float(state.index_tail.max())

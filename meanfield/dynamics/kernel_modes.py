@@ -10,6 +10,7 @@ the place of the sums |s| grows by at most h, and q by at most the factor exp(be
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -103,15 +104,15 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     else:
         cells = _cells(data[0], 1 / np.sqrt(beta), FIRST_CELL / np.sqrt(beta))
     regions, undecided = _regions(cells, data)
-    found = np.array([zero_within(low, high, *data) for low, high in regions])
-    found = found[~np.isnan(found)]
-    heights = np.array([sums_at(place, 0.0, *data)[0] for place in found])
-    places = np.pi - (np.pi - cut - found) % (2 * np.pi) if circle else found  # in (-pi, pi]
+    modes = np.array([zero_within(low, high, *data) for low, high in regions])
+    modes = modes[~np.isnan(modes)]
+    heights = np.array([sums_at(place, 0.0, *data)[0] for place in modes])
+    places = np.pi - (np.pi - cut - modes) % (2 * np.pi) if circle else modes  # in (-pi, pi]
     order = np.argsort(places)
     return KernelModes(places[order], heights[order], undecided)
 
 
-def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
+def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
     """Cells, what sums need, and the place where the turn is cut.
 
     That is in the widest gap, or where every place is in reach, where |F| is not 0.
@@ -145,7 +146,7 @@ def _check_resolution(largest: float, beta: float) -> None:
         )
 
 
-def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple:
+def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
     """Angles from a cut on, between a turn before and one after; and what else sums need."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
@@ -174,7 +175,7 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
     return np.stack([low, high], axis=1)
 
 
-def _regions(cells: np.ndarray, data: tuple) -> tuple[np.ndarray, int]:
+def _regions(cells: np.ndarray, data: tuple[Any, ...]) -> tuple[np.ndarray, int]:
     """Cells (k, 2) with a zero, then undecided regions, and the number of the latter.
 
     Cells that are next to each other and undecided make one region.
@@ -199,7 +200,9 @@ def _regions(cells: np.ndarray, data: tuple) -> tuple[np.ndarray, int]:
 
 
 @njit(cache=True, nogil=True)
-def examined(cells, x, masses, beta, circle):
+def examined(
+    cells: np.ndarray, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
+) -> np.ndarray:
     """Verdicts of Taylor's formula about the middle on zeros of F in cells (k, 2)."""
     verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
@@ -208,7 +211,9 @@ def examined(cells, x, masses, beta, circle):
 
 
 @njit(cache=True, nogil=True)
-def _examined(low, high, x, masses, beta, circle):
+def _examined(
+    low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
+) -> int:
     """The verdict of one cell."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
@@ -224,7 +229,9 @@ def _examined(low, high, x, masses, beta, circle):
 
 
 @njit(cache=True, nogil=True)
-def zero_within(low, high, x, masses, beta, circle):
+def zero_within(
+    low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
+) -> float:
     """The zero of F between two places, if F falls from one to the other; else nan."""
     if not sums_at(low, 0.0, x, masses, beta, circle)[1] >= 0:
         return np.nan
@@ -246,16 +253,19 @@ def zero_within(low, high, x, masses, beta, circle):
 
 
 @njit(cache=True, nogil=True)
-def sums_at(place, half, x, masses, beta, circle):
+def sums_at(
+    place: float, half: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
+) -> tuple[float, ...]:
     """f, F, F', a bound of |F''| within `half`, and of the rounding errors of F and F'.
 
     x is in rising order; on the circle with a whole turn before and after.
     """
-    first, last = 0, len(x)
+    first: Any = 0
+    last: Any = len(x)
     if circle:
         last = np.searchsorted(x, place + np.pi)
         first = last - len(x) // 3
-    start = min(max(np.searchsorted(x, place), first), last)
+    start: Any = min(max(np.searchsorted(x, place), first), last)
     sums = np.zeros(6)  # f, F, F', bound, sum of |terms| of F and of F'
     steps, sides = (1, -1), (start, start - 1)
     stops, count = (last, first - 1), 0
@@ -269,7 +279,18 @@ def sums_at(place, half, x, masses, beta, circle):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sweep(start, stop, step, sums, place, half, x, masses, beta, circle):
+def _sweep(
+    start: int,
+    stop: int,
+    step: int,
+    sums: np.ndarray,
+    place: float,
+    half: float,
+    x: np.ndarray,
+    masses: np.ndarray,
+    beta: float,
+    circle: bool,
+) -> int:
     """Add tokens from `start` outwards until they are negligible; how many there were."""
     count, turning = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):

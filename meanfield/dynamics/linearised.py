@@ -95,8 +95,8 @@ class LinearisedMotion:
         """Derivatives of observables of a state that changes, as a parameter does where named."""
         moving = self.motion.along([name], self.motion.state_along(state, [change]))
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = moving.smooth_observables(moving.like, t)
-        return {name: changes_of(value, 1)[0] for name, value in found.items()}
+            observables = moving.smooth_observables(moving.like, t)
+        return {name: changes_of(value, 1)[0] for name, value in observables.items()}
 
     def projected(self, Y: Array) -> Array:
         """`projected` of the motion, and its derivative."""

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from ..core.calls import refuse_abstract
 from ..core.checks import as_given, common_shape, finite_array, fitting
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
-from ..core.kinds import refuse_abstract
 from ..models import Drift
 from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
@@ -297,7 +297,7 @@ class Motion(ABC):
     @property
     def tangent_arrays(self) -> tuple[str, ...]:
         """The names of the arrays of a state whose changes are known along tangents."""
-        return tuple(self.like.held)
+        return tuple(self.like.parts)
 
     def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
         """The state with `Dual` arrays: changes of each tangent by name, None for none."""
@@ -339,11 +339,11 @@ class Motion(ABC):
                 f"tangents must have names of parameters, or changes by the names {list(known)}; "
                 f"got {as_given(given)}."
             )
-        found = {name: finite_array(f"The change of {name}", a) for name, a in given.items()}
-        for name, array in found.items():
+        changes = {name: finite_array(f"The change of {name}", a) for name, a in given.items()}
+        for name, array in changes.items():
             shape = getattr(state, name).shape
             fitting(f"The change of {name}", array.shape, f"of shape {shape}", array.shape == shape)
-        return found
+        return changes
 
     def tangent_space(
         self, state: Any
@@ -616,11 +616,11 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
 
 def distinct(times: Iterable[float]) -> list[float]:
     """Times in order, one for those that are equal but for rounding."""
-    found: list[float] = []
+    apart: list[float] = []
     for t in sorted(times):
-        if not found or t - found[-1] > SAME_JUMP * abs(t):
-            found.append(t)
-    return found
+        if not apart or t - apart[-1] > SAME_JUMP * abs(t):
+            apart.append(t)
+    return apart
 
 
 def attend(drift: Drift, state: S) -> S:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.calls import checked_call
 from ..core.checks import as_given, check_memory, positive, whole_number
-from ..core.kinds import checked_call
 from ..models.transformer import Transformer
 from ..states import Gram, Tokens
-from ..states.clusters import LINKED
+from ..states.clusters import LINKED_ANGLE
 from ..states.tokens import TokenSet, sum_over_pairs
 from ..steppers.flow import NO_FLOAT_WARNINGS
 from .motion import motion_for
@@ -117,8 +117,8 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
             "itself: state.moment(1) or state.expect(f), for instance."
         )
     with np.errstate(**NO_FLOAT_WARNINGS):
-        found = motion_for(state)(model, state).measure(state, t)
-    return {name: np.asarray(value) for name, value in found.items()}
+        observables = motion_for(state)(model, state).measure(state, t)
+    return {name: np.asarray(value) for name, value in observables.items()}
 
 
 def measure_all(
@@ -144,10 +144,10 @@ def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
     """Arrays on a new first axis; those shorter on their own first axis are padded with nan."""
     if len({array.shape for array in arrays}) == 1:
         return np.stack(arrays)
-    found = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), np.nan)
-    for row, array in zip(found, arrays, strict=True):
+    padded = np.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), np.nan)
+    for row, array in zip(padded, arrays, strict=True):
         row[: len(array)] = array
-    return found
+    return padded
 
 
 def effective_rank(tokens: Tokens) -> np.ndarray:
@@ -263,7 +263,7 @@ def cluster_counts(state: Any) -> np.ndarray:
     return np.array(counts, dtype=float).reshape(state.shape)
 
 
-def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
+def cluster_labels(state: Tokens | Gram, angle: float = LINKED_ANGLE) -> np.ndarray:
     """The cluster of every token, numbered from 0: single linkage with gaps up to `angle`.
 
     Parameters
@@ -294,7 +294,7 @@ def cluster_labels(state: Tokens | Gram, angle: float = LINKED) -> np.ndarray:
     return state.cluster_labels(angle)
 
 
-def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
+def merge_events(n: int, angle: float = LINKED_ANGLE) -> list[Callable[..., Any]]:
     """Events, for `solve`, at which the number of clusters falls to n - 1, n - 2, ..., 1.
 
     The times are then `run.t_events`, one array for each.
@@ -312,7 +312,7 @@ def merge_events(n: int, angle: float = LINKED) -> list[Callable]:
     return [_falls_to(count, angle) for count in range(n - 1, 0, -1)]
 
 
-def _falls_to(count: int, angle: float) -> Callable:
+def _falls_to(count: int, angle: float) -> Callable[..., Any]:
     def excess(_t: float, state: Tokens | Gram) -> float:
         return float(cluster_labels(state, angle).max() + 0.5 - count)
 

@@ -18,7 +18,7 @@ from ..lowlevel.compilation import WITHIN, njit
 from ..models.normalisation import Sublayer
 from ..models.transformer import Transformer
 from ..states import State, Tokens
-from ..states.clusters import MANY
+from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
 from .linearised import OFF_TANGENT, DualSums, LinearisedMotion
@@ -29,9 +29,8 @@ declare("mean_radius", "mean radius", log_from=100.0)
 
 LOST_LENGTH = 2.0  # a step that changes the length of a unit vector by this factor says nothing
 LOG_OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
-ESCAPE_GROWTH = (
-    100.0  # growth of the longest token after which tokens count as on their way to infinity
-)
+# Growth of the longest token after which tokens count as on their way to infinity.
+ESCAPE_GROWTH = 100.0
 
 
 class TokenMotion(Motion, moves=Tokens):
@@ -638,17 +637,17 @@ class TokenMotion(Motion, moves=Tokens):
         speed = np.full(self._replicas, np.nan)
         if not self.model.normalisation.why_no_flow:
             speed = self._mean_speed(y, self._speeds(self.velocity(y, t)))
-        known = len(state) <= MANY or self.dimension <= 3
-        found = self.smooth_observables(state, t) | {
+        known = len(state) <= MOST_PAIRED_TOKENS or self.dimension <= 3
+        observables = self.smooth_observables(state, t) | {
             "speed": speed.reshape(state.shape),
             "cluster_count": cluster_counts(state) if known else np.full(state.shape, np.nan),
         }
-        return {name: found[name] for name in IN_FIGURES if name in found}
+        return {name: observables[name] for name in IN_FIGURES if name in observables}
 
     def smooth_observables(self, state: Tokens, t: float) -> dict[str, Any]:
         masses = state.masses
         mean = np.einsum("...i,...id->...d", masses, state.x)
-        found = {
+        observables = {
             "order_parameter": np.linalg.norm(mean, axis=-1),
             "mean_cosine": mean_cosine(state),
             "interaction_energy": self._energy_at(self.coordinates(state), t),
@@ -656,11 +655,11 @@ class TokenMotion(Motion, moves=Tokens):
         }
         if not state.on_sphere:
             gaps = ((state.x - mean[..., None, :]) ** 2).sum(axis=-1)
-            found["spread"] = np.sqrt((masses * gaps).sum(axis=-1))
+            observables["spread"] = np.sqrt((masses * gaps).sum(axis=-1))
         if state.radii is not None:
-            found["mean_radius"] = (masses * state.radii).sum(axis=-1)
-        found["mass"] = masses.sum(axis=-1)
-        return found
+            observables["mean_radius"] = (masses * state.radii).sum(axis=-1)
+        observables["mass"] = masses.sum(axis=-1)
+        return observables
 
     def _energy_at(self, y: Any, t: float) -> Any:
         """`energy`; of tokens with tangents (1/2) sum_i m_i Phi(x_i), nan where no Phi is known."""
@@ -684,7 +683,7 @@ IN_FIGURES = (
 
 
 @njit(**WITHIN, fastmath={"contract", "reassoc"})
-def _length(vector):
+def _length(vector: np.ndarray) -> float:
     square = 0.0
     for c in range(vector.size):
         square += vector[c] * vector[c]
@@ -693,11 +692,11 @@ def _length(vector):
 
 @differentiable(lambda x, dx, length: (x * dx).sum(axis=-1) / length)
 @njit(cache=True, nogil=True)
-def lengths(x):
+def lengths(x: np.ndarray) -> np.ndarray:
     """|x| of vectors (R, n, d), as (R, n)."""
     result = np.empty(x.shape[:2])
-    for r in range(result.shape[0]):
-        for i in range(result.shape[1]):
+    for r in range(x.shape[0]):
+        for i in range(x.shape[1]):
             result[r, i] = _length(x[r, i])
     return result
 
@@ -736,7 +735,7 @@ def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray
     known = ["x", "masses", *(["radii"] if motion.has_radii else [])]
     wrong = [name for name in given if name not in known]
     fitting("tangents", wrong, f"changes of {known}", not wrong)
-    found = {}
+    changes = {}
     for name, value in given.items():
         shape = x.shape if name == "x" else x.shape[:-1]
         array = np.empty(0) if isinstance(value, State) else np.asarray(value)
@@ -747,21 +746,21 @@ def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray
                 f"array {shape}; got {as_given(value)}."
             )
         try:
-            found[name] = np.broadcast_to(array, shape).astype(float)
+            changes[name] = np.broadcast_to(array, shape).astype(float)
         except ValueError:
             raise ValueError(
                 f"tangents: a change of {name} must broadcast to {shape}; got {array.shape}."
             ) from None
-    if state.on_sphere and "x" in found:
-        along = np.abs((found["x"] * x).sum(axis=-1)).max()
-        largest = np.abs(found["x"]).max()
+    if state.on_sphere and "x" in changes:
+        along = np.abs((changes["x"] * x).sum(axis=-1)).max()
+        largest = np.abs(changes["x"]).max()
         if along > OFF_TANGENT * largest:
             raise ValueError(
                 "tangents: changes of unit vectors x are tangential, <x, dx> = 0; got "
                 f"{along:.1e} beside changes up to {largest:.1e}. Subtract <x, dx> x."
             )
-    if "masses" in found:
-        total = np.abs(found["masses"].sum(axis=-1)).max()
-        scale = np.abs(found["masses"]).max()
+    if "masses" in changes:
+        total = np.abs(changes["masses"].sum(axis=-1)).max()
+        scale = np.abs(changes["masses"]).max()
         fitting("tangents", total, "changes of masses of sum 0", total <= OFF_TANGENT * scale)
-    return found
+    return changes

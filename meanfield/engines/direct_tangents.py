@@ -438,35 +438,6 @@ class KernelSeries:
         return values[0], values[-2], values[1], values[-1], by, by_weight
 
 
-def kernels_of(drift: ZonalDrift, names: Sequence[str | None]) -> list[Callable[..., Any]]:
-    """`KernelSeries.at` of every member of a drift, or its exact form for exponential kernels.
-
-    W' and Z of normalised drifts with an exponent have a common factor.
-    """
-    members = [drift.member(r) for r in range(int(np.prod(drift.shape)))]
-    if drift.exponent is None:
-        return [KernelSeries(member, names).at for member in members]
-
-    def exponents(many: Any) -> np.ndarray:
-        return np.broadcast_to(many.exponent, many.shape)
-
-    functions: list[Callable[..., Any]] = []
-    for one in members:
-        rates = [0.0 if n is None else derivative_by(one, n, exponents).item() for n in names]
-        exponent: Any = one.exponent
-        functions.append(partial(_exponential, float(exponent), rates, one.normalised))
-    return functions
-
-
-def _exponential(
-    beta: float, rates: Sequence[float], normalised: bool, t: np.ndarray
-) -> tuple[Any, ...]:
-    shift = abs(beta) if normalised else 0.0
-    w = np.exp(beta * t - shift)
-    by: list[Any] = [rate * t * w if rate else None for rate in rates]
-    return (w, beta * w, w, beta * w, by, by) if normalised else (w, beta * w, None, None, by, by)
-
-
 def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift) -> np.ndarray:
     """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
     from scipy.fft import dct

@@ -191,8 +191,8 @@ class Scene(Kind, family=True):
     def tables(self, file: "UserFile | None" = None) -> dict[str, dict[str, Any]]:
         """The configurations of the density and of the tokens, as plain data.
 
-        Without noise a density gathers at points and needs ever more modes: on the circle it is
-        followed along characteristics, on the sphere, where those are expensive, as long as
+        Without noise a density concentrates at points and needs ever more modes: on the circle it
+        is followed along characteristics, on the sphere, where those are expensive, as long as
         `max_degree` resolves it. A file of tokens has no density; 0 tokens are left out.
         """
         law, space = self.law(file), {"kind": self.space, "degree": INITIAL_DEGREES[self.space]}

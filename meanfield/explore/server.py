@@ -267,7 +267,7 @@ async def serving(
         studio.close()
         drawings.end()
         doors.close()
-        await asyncio.sleep(0.1)  # in which pages are told
+        await asyncio.sleep(0.1)  # for the closing messages to pages
 
 
 async def _serving_until_the_end(file: UserFile | None, host: str, port: int, ready: Any) -> None:

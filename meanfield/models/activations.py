@@ -5,6 +5,7 @@ They keep single precision: of float32 arrays they are float32 arrays.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _twice_u(x: np.ndarray) -> np.ndarray:
     return math.sqrt(8 / math.pi) * (x + 0.044715 * (x * x * x))
 
 
-ACTIVATIONS: dict[str, Callable] = {
+ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "relu": relu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,

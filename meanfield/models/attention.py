@@ -18,7 +18,7 @@ from ..core.forms import NonNegative
 from .drift import Drift
 from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, in_every_layer
 from .positional import PositionalEncoding
-from .weights import Softmax, Weights
+from .weights import AttentionHead, Softmax, Weights
 
 CHUNK_ROWS = 512  # tokens whose weights are in memory at a time
 EQUALITY = 1e-12
@@ -30,9 +30,8 @@ SAFE_SIZE = 1e100  # components of tokens below it do not overflow
 D_AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
 
 BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # of heads, by the matrices they go with
-OWN_NDIM = (
-    dict.fromkeys(D_AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}
-)  # axes of a member
+# Axes of a member.
+OWN_NDIM = dict.fromkeys(D_AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}
 
 
 class _QKV(Drift):
@@ -94,9 +93,9 @@ class _QKV(Drift):
         """
         return self._of_each(self.shape, lambda full, own: full[index])
 
-    def _of_each(self, shape: tuple[int, ...], part: Callable) -> Self:
+    def _of_each(self, shape: tuple[int, ...], part: Callable[..., Any]) -> Self:
         """The drift with parts of parameters in the ensemble shape, given their own axes too."""
-        found: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         for name, values in self._given.items():
             axes = len(_own(name, values.shape or ()))
 
@@ -105,8 +104,8 @@ class _QKV(Drift):
                 return part(np.broadcast_to(array, (*shape, *own)), own)
 
             if len(values.shape or ()) > axes:
-                found[name] = in_every_layer(values, of_values)
-        return self.replace(**found) if found else self
+                parts[name] = in_every_layer(values, of_values)
+        return self.replace(**parts) if parts else self
 
     def at(self, t: float, d: int | None = None) -> dict[str, np.ndarray]:
         """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
@@ -246,8 +245,8 @@ class Attention(_QKV):
     @property
     def _given(self) -> dict[str, Parameter]:
         names = "output", *BIASES, "output_bias"
-        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**super()._given, **found, "beta": self.beta}
+        others = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return {**super()._given, **others, "beta": self.beta}
 
     @property
     def biased(self) -> bool:
@@ -268,15 +267,15 @@ class Attention(_QKV):
         """
         if self.why_no_law:
             raise MeanfieldError(f"{self!r} moves no laws: {self.why_no_law} Solve for Tokens.")
-        matrices, found = self.at(t, d), []
+        matrices, on_space = self.at(t, d), []
         beta, one = matrices.pop("beta"), np.eye(d)
         for head in heads(matrices):
             full = {name: matrix if matrix.ndim else matrix * one for name, matrix in head.items()}
             V = full["output"] @ full["V"] if "output" in full else full["V"]
-            found.append(HeadMatrices(V, full["Q"], full["K"], beta))
-        return found
+            on_space.append(HeadMatrices(V, full["Q"], full["K"], beta))
+        return on_space
 
-    def attend(self, head) -> np.ndarray:
+    def attend(self, head: AttentionHead) -> np.ndarray:
         """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
         return self.weights.attend(head)
 
@@ -353,14 +352,14 @@ class Attention(_QKV):
                     potential[r][rows] = c * (values @ masses[r])
         return potential
 
-    def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable) -> np.ndarray:
+    def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable[..., Any]) -> np.ndarray:
         """Results of a function of each member on its tokens, of x (..., n, d)."""
         shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
-        found = [
+        results = [
             of(flat.member(number))(x[place], masses[place])
             for number, place in enumerate(np.ndindex(shape))
         ]
-        return np.reshape(found, (*shape, *np.shape(found)[1:]))
+        return np.reshape(results, (*shape, *np.shape(results)[1:]))
 
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
         if self._has_members:
@@ -383,10 +382,10 @@ class Attention(_QKV):
         """
         if not self.weights.has_potential or self.causal or self.why_no_law:
             return None
-        found = self.on(t, d)
-        if len(found) > 1:
+        matrices = self.on(t, d)
+        if len(matrices) > 1:
             return None
-        V, Q, K, beta = found[0]
+        V, Q, K, beta = matrices[0]
         A = K.T @ Q
         c = gradient_factor(V, A)
         return None if c is None else (c, A, beta)
@@ -477,7 +476,7 @@ class Hardmax(_QKV):
 
     ties: NonNegative = 1e-12
 
-    def attend(self, head) -> np.ndarray:
+    def attend(self, head: AttentionHead) -> np.ndarray:
         """Means of the values of the maximisers, for one head, an `engines.attention.Head`."""
         n = head.masses.shape[1]
         if n < 2:
@@ -493,7 +492,7 @@ class Hardmax(_QKV):
 # Tokens of R^d in the frame of the values -------------------------------------------------------
 
 
-def rescaled(x, V, t: float) -> np.ndarray:
+def rescaled(x: Any, V: Any, t: float) -> np.ndarray:
     """z = e^(-t V) x, in which x' = V (weighted mean of the tokens) is
 
         z_i' = sum_j A_ij V (z_j - z_i),    A_ij the softmax weights.
@@ -549,11 +548,11 @@ def dimension(matrices: Mapping[str, Any]) -> int | None:
     Raises ValueError where they differ.
     """
     shapes = _shapes(matrices)
-    found = {n: shapes[n][D_AXES[n]] for n in D_AXES if shapes.get(n)}
+    sizes = {n: shapes[n][D_AXES[n]] for n in D_AXES if shapes.get(n)}
     for name, shape in _bias_shapes(matrices).items():  # beside a number k is d
         if name == "output_bias" or shapes[BIASES[name]] == ():
-            found[name] = shape[-1]
-    return _check_one("dimensions d", found)
+            sizes[name] = shape[-1]
+    return _check_one("dimensions d", sizes)
 
 
 def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
@@ -644,13 +643,13 @@ def _check_shapes(matrices: Mapping[str, Any]) -> None:
     dimension(matrices)
 
 
-def _check_square(name: str, shape, where: str) -> None:
+def _check_square(name: str, shape: tuple[int, ...] | None, where: str) -> None:
     if shape and shape[-1] != shape[-2]:
         raise ValueError(f"{name} must be square, (d, d) or (H, d, d), {where}; got {shape}.")
 
 
-def _check_one(what: str, found: Mapping[str, int]) -> int | None:
-    if len(set(found.values())) > 1:
-        listed = ", ".join(f"{name} {number}" for name, number in found.items())
+def _check_one(what: str, sizes: Mapping[str, int]) -> int | None:
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name} {number}" for name, number in sizes.items())
         raise ValueError(f"The matrices have different {what}: {listed}. Give them the same.")
-    return next(iter(found.values()), None)
+    return next(iter(sizes.values()), None)

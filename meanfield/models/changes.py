@@ -49,33 +49,35 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
     return best
 
 
-def _best(drift, name, value, unit, compute) -> tuple[np.ndarray, float]:
+def _best(
+    drift: Drift, name: str, value: float, unit: float, compute: Callable[[Any], np.ndarray]
+) -> tuple[np.ndarray, float]:
     """The derivative by steps in this unit, and by how much two that follow each other differ."""
     last, best, error = None, np.zeros(0), np.inf
     for step in unit * np.array(REACHES):
         try:
-            found = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
+            slope = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
         except ValueError:  # no drift as far away as that
             last = None
             continue
-        size = max(1.0, float(np.abs(found).max(initial=0.0)))
-        if last is not None and (apart := np.abs(found - last).max() / size) < error:
+        size = max(1.0, float(np.abs(slope).max(initial=0.0)))
+        if last is not None and (apart := np.abs(slope - last).max() / size) < error:
             best, error = last, apart  # the longer step has less rounding
         if error < DERIVATIVE_ROUNDING:
             break
-        last = found
+        last = slope
     return best, error
 
 
-def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable) -> np.ndarray:
+def _at(drift: Drift, name: str, values: np.ndarray, compute: Callable[..., Any]) -> np.ndarray:
     """`compute` of the drifts with these values of the parameter, (values, ...)."""
-    found = compute(drift.replace(**{name: values}))
-    if len(found) != len(values):
+    results = compute(drift.replace(**{name: values}))
+    if len(results) != len(values):
         raise MeanfieldError(
             f"The derivative by {name} of {drift!r} is needed, and {name} makes no ensemble of "
             "drifts: declare it as a field of type float."
         )
-    return found
+    return results
 
 
 def multiplier_changes(drift: Any, name: str, degree: int, dimension: int) -> list[np.ndarray]:

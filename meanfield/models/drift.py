@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import common_shape, fitting
+from ..core.descriptions import KindOf
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import NUMBERS, Either, Form
-from ..core.kinds import Kind, KindOf, parameters_of
+from ..core.kinds import Kind
+from ..core.parameters import parameters_of
 from .parameters import GivenNumber
 
 if TYPE_CHECKING:
@@ -131,8 +133,8 @@ class Drift(Kind, family=True):
         """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
         if not self.shape:
             return self
-        found = {n: np.broadcast_to(v, shape).ravel() for n, v in self.parameters.items() if v.ndim}
-        return self._with(found)
+        values = self.parameters.items()
+        return self._with({n: np.broadcast_to(v, shape).ravel() for n, v in values if v.ndim})
 
     def member(self, index: Any) -> Self:
         """The drift of one member of the ensemble; itself if it is a single one.
@@ -141,8 +143,8 @@ class Drift(Kind, family=True):
         """
         if not self.shape:
             return self
-        found = self.parameters.items()
-        return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in found})
+        values = self.parameters.items()
+        return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in values})
 
     def along(self, rates: Mapping[str, Array]) -> Self:
         """The drift with `Dual` parameters of these names, which change at the rates (p,)."""

@@ -8,6 +8,7 @@ root of W. The mass is kept exactly: no row of S has the constant.
 
 from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +41,9 @@ class Generator:
         A factor of the whole, so that S is of the size of the Laplacian.
     """
 
-    def __init__(self, space: Space, stiffness, weight, stationary: np.ndarray, strength: float):
+    def __init__(
+        self, space: Space, stiffness: Any, weight: Any, stationary: np.ndarray, strength: float
+    ) -> None:
         self._space, self._stiffness, self._weight = space, stiffness, weight
         self._stationary, self._strength = stationary, strength
         self._live, scales = orthonormal(space)
@@ -68,9 +71,9 @@ class Generator:
         rates, blocks = np.zeros(2 * self._space.degrees.size), []
         with one_blas_thread():  # the same bits on any number of cores
             for mine in self._components():
-                coordinates, found, forth, back = self._block(mine)
+                coordinates, rates_of_block, forth, back = self._block(mine)
                 with np.errstate(over="ignore"):  # no step is finite then
-                    rates[coordinates] = self._strength * found
+                    rates[coordinates] = self._strength * rates_of_block
                 blocks.append((coordinates, forth, back))
         rest = np.setdiff1d(np.arange(rates.size), self._live)  # imaginary parts that are 0
         blocks += [(rest[k : k + 1], np.eye(1), np.eye(1)) for k in range(rest.size)]
@@ -91,7 +94,7 @@ class Generator:
         for label in range(count):
             yield order[labels[order] == label]
 
-    def _block(self, mine: np.ndarray):
+    def _block(self, mine: np.ndarray) -> tuple[Any, ...]:
         """Coordinates, rates, E^-1 and E of a component."""
         coordinates = self._live[mine]
         first, inner = int(mine[0] == 0), mine[mine > 0] - 1  # the constant comes first
@@ -107,7 +110,7 @@ class Generator:
         return coordinates, rates, forth * scales, back / scales[:, None]
 
 
-def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray):
+def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]:
     """rates, E^-1 and E with -S W^-1 = E diag(rates) E^-1, the slowest first."""
     root = cholesky(weight, lower=True)
     half = solve_triangular(root, stiffness, lower=True)
@@ -170,7 +173,7 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
     )
 
 
-def resolves(space: Space, scale: Callable, power: int, tolerance: float) -> bool:
+def resolves(space: Space, scale: Callable[..., Any], power: int, tolerance: float) -> bool:
     """Whether harmonics resolve what the matrices of `multiplicative` depend on.
 
     By coefficients up to four times the degree, as many as 256 degrees have: a function that has
@@ -206,7 +209,7 @@ def _laplacian(space: Space) -> np.ndarray:
     return np.repeat(space.laplacian, 2)[orthonormal(space)[0]]
 
 
-def _products(space: Space, values: np.ndarray):
+def _products(space: Space, values: np.ndarray) -> Any:
     """The integrals of f Y_j Y_k, from the values of f at `space.points`."""
     live, factors = orthonormal(space)
     check_memory(
@@ -225,7 +228,7 @@ def _products(space: Space, values: np.ndarray):
     return sparse.vstack(rows, format="csr")
 
 
-def _fields(space: Space) -> tuple[list, list]:
+def _fields(space: Space) -> tuple[list[Any], list[Any]]:
     """The matrices of <e_k, grad f> and <e_k, x> f, k = 1, ..., d, to one degree more.
 
     2 <e_k, grad f> = Lap(x_k f) - x_k Lap f + (d - 1) x_k f
@@ -238,7 +241,7 @@ def _fields(space: Space) -> tuple[list, list]:
     return derivatives, coordinates
 
 
-def _coordinates(space: Space) -> list:
+def _coordinates(space: Space) -> list[Any]:
     """The matrices of f -> x_k f, k = 1, ..., d, cut off at the degree of the space.
 
     They couple a harmonic with those whose degree differs by one and whose order by one at most.
@@ -260,16 +263,16 @@ def _coordinates(space: Space) -> list:
         rows.append(np.flatnonzero(neighbour >= 0))
         columns.append(neighbour[rows[-1]])
     row, column = np.concatenate(rows), np.concatenate(columns)
-    found = []
+    matrices = []
     for x in space.points.T:
         image = (space.to_coefficients(x * values).view(float) * factors)[:, live]
         entries = image[colours[column], row]
         matrix = sparse.csr_array((entries, (row, column)), shape=(live.size, live.size))
-        found.append(_cleaned(matrix))
-    return found
+        matrices.append(_cleaned(matrix))
+    return matrices
 
 
-def _cleaned(matrix):
+def _cleaned(matrix: Any) -> Any:
     """The matrix without entries that are rounding."""
     matrix = sparse.csr_array(matrix)
     matrix.data[

@@ -10,9 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from ..core.checks import fitting, returned
+from ..core.descriptions import KindOf
 from ..core.errors import MeanfieldError
 from ..core.forms import ARRAY, FUNCTION, Either, Form, Positive, Reading
-from ..core.kinds import Kind, KindOf
+from ..core.kinds import Kind
 
 
 class Causal(Kind, family=True):
@@ -56,8 +57,8 @@ class Causal(Kind, family=True):
 
     divide: Literal["mean", "sum"] | None = None
     window: Positive | None = None
-    decay: Callable | None = None
-    beta: Callable | None = None
+    decay: Callable[..., Any] | None = None
+    beta: Callable[..., Any] | None = None
     sink: Positive | None = None
 
     def validate(self) -> None:
@@ -207,8 +208,8 @@ def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
 def _checked(name: str, values: Any, shape: tuple[int, ...], least: float = -np.inf) -> np.ndarray:
     """Finite numbers >= least, of a shape, that a function returned; else TypeError, ValueError."""
     values = np.broadcast_to(values, shape) if np.ndim(values) == 0 else values
-    found = returned(name, values, shape)
-    if not (np.isfinite(found).all() and (found >= least).all()):
+    array = returned(name, values, shape)
+    if not (np.isfinite(array).all() and (array >= least).all()):
         wanted = "finite numbers" if least == -np.inf else f"finite numbers >= {least:g}"
-        raise ValueError(f"{name} must return {wanted}; its least value was {np.min(found)}.")
-    return found
+        raise ValueError(f"{name} must return {wanted}; its least value was {np.min(array)}.")
+    return array

@@ -63,7 +63,7 @@ class MeanField(Drift):
         )
 
     @cached_property
-    def _spline(self):
+    def _spline(self) -> Any:
         from scipy.interpolate import CubicSpline
 
         return CubicSpline(self.t, self.values)

@@ -8,7 +8,7 @@ when the first step is taken, so that models are made quickly.
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class Noise(Kind, family=True):
     on_sphere_only: ClassVar[bool] = True
     moves_densities: ClassVar[bool] = False
     laplacian: ClassVar[bool] = False
-    _internal: ClassVar[str] = "check_densities known_rate least_degree on_densities"
+    _internal: ClassVar[str] = "check_densities generator_on known_rate least_degree on_densities"
 
     @property
     def dimension(self) -> int | None:
@@ -101,8 +101,8 @@ class Noise(Kind, family=True):
         UnresolvedWarning
             If the space has too few harmonics for a scale.
         """
-        found = self.on_densities(space)
-        if found is None:
+        operator = self.on_densities(space)
+        if operator is None:
             return None
         if not self.resolved(space, SCALE_TAIL):
             warnings.warn(
@@ -112,18 +112,18 @@ class Noise(Kind, family=True):
                 UnresolvedWarning,
                 stacklevel=2,
             )
-        return found.matrix
+        return operator.matrix
 
     def on_densities(self, space: "Space") -> "Generator | None":
         """L* as a matrix and by its eigenvectors, as `generator`; the last one is remembered."""
         if self.laplacian:
             return None
         self.check_densities(space)
-        found = self._generators.get(space)
-        if found is None:
+        operator = self._generators.get(space)
+        if operator is None:
             self._generators.clear()
-            found = self._generators[space] = self.generator_on(space)
-        return found
+            operator = self._generators[space] = self.generator_on(space)
+        return operator
 
     def check_densities(self, space: "Space") -> None:
         """Raise MeanfieldError, with the reason, where densities on a space cannot have it."""
@@ -161,7 +161,7 @@ class Noise(Kind, family=True):
         )
 
     @cached_property
-    def _generators(self) -> dict:
+    def _generators(self) -> dict[Any, Any]:
         return {}
 
     def generator_on(self, space: "Space") -> "Generator":
@@ -215,14 +215,14 @@ class Noise(Kind, family=True):
             result[noisy] = self.move(x[noisy], s[noisy], increments[noisy])
         return result
 
-    def _check_shape(self, shape):
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
         if len(shape) != 3 or shape[2] < 2:
             raise ValueError(
                 f"{type(self).__name__} moves tokens of shape (R, n, d) with d >= 2; got {shape}. "
                 "One replica is x[None]."
             )
 
-    def _check(self, x, s, increments):
+    def _check(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> None:
         name = type(self).__name__
         self._check_shape(x.shape)
         if s.shape != x.shape[:1] or not (np.isfinite(s) & (s >= 0)).all():
@@ -271,7 +271,7 @@ class Isotropic(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d if d > 2 else 1)
 
-    def move(self, x, s, increments):
+    def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         from .noise_steps import step, stretch_of, turn
 
         result = np.empty_like(x)
@@ -391,7 +391,7 @@ class Anisotropic(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
-    def move(self, x, s, increments):
+    def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         from .noise_steps import boost
 
         d = self.dimension
@@ -427,7 +427,7 @@ class _Multiplicative(Noise):
     moves_densities = True
     power: ClassVar[int]
 
-    scale: Callable
+    scale: Callable[..., Any]
 
     def check_densities(self, space: "Space") -> None:
         super().check_densities(space)
@@ -452,7 +452,7 @@ class _Multiplicative(Noise):
     def increments_shape(self, replicas: int, n: int, d: int) -> tuple[int, ...]:
         return (replicas, n, d + 1)
 
-    def move(self, x, s, increments):
+    def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         """The tokens carried by the flows of the fields V_k(x) = scale(x) P_x e_k."""
         d = x.shape[2]
         times = np.sqrt(2 * s)[:, None, None] * increments
@@ -463,13 +463,13 @@ class _Multiplicative(Noise):
             x = _towards(x, axis, self._travel(x, axis, time))
         return x
 
-    def _travel(self, x, axis, time):
+    def _travel(self, x: np.ndarray, axis: np.ndarray, time: np.ndarray) -> np.ndarray:
         """tau at `time` of tau' = scale(x(tau)), tau = 0 at 0, by one step of Runge-Kutta."""
 
         def rate(tau: np.ndarray, _t: float) -> np.ndarray:
             return self.values(_towards(x, axis, tau) if tau.any() else x)
 
-        return kutta_step(rate, np.zeros_like(time), 0.0, time)
+        return kutta_step(rate, np.zeros_like(time), 0.0, time)  # type: ignore[arg-type]
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """scale(x) for unit vectors (..., d), checked."""
@@ -561,25 +561,25 @@ class MultiplicativeIto(_Multiplicative):
 
     power = 2
 
-    gradient: Callable | None = None
+    gradient: Callable[..., Any] | None = None
 
-    def move(self, x, s, increments):
+    def move(self, x: np.ndarray, s: np.ndarray, increments: np.ndarray) -> np.ndarray:
         half = s[:, None, None] / 2
         x = self._descended(x, half)
         x = super().move(x, s, increments)
         return self._descended(x, half)
 
-    def _descended(self, x, time):
+    def _descended(self, x: np.ndarray, time: np.ndarray) -> np.ndarray:
         """The flow of -scale grad scale for a time, by the midpoint rule."""
         middle = unit(x + _bounded(time / 2 * self._descent(x)))
         return unit(x + _bounded(time * self._descent(middle)))
 
-    def _descent(self, x):
+    def _descent(self, x: np.ndarray) -> np.ndarray:
         gradient = self._gradient(x)
         tangential = gradient - (gradient * x).sum(axis=-1, keepdims=True) * x
         return -self.values(x)[..., None] * tangential
 
-    def _gradient(self, x):
+    def _gradient(self, x: np.ndarray) -> np.ndarray:
         if self.gradient is not None:
             return _checked("gradient", self.gradient(x), x.shape)
         shifts = SCALE_DIFFERENCE * np.eye(x.shape[-1])
@@ -595,7 +595,7 @@ def _check_length(what: str, length: float) -> None:
         )
 
 
-def _towards(x, axis, tau):
+def _towards(x: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:
     """The flow of P_x e_k for times tau (...); x (..., d), k = axis (..., 1)."""
     component = np.take_along_axis(x, axis, axis=-1)
     cosh, sinh = np.cosh(_bounded(tau))[..., None], np.sinh(tau)[..., None]
@@ -604,13 +604,13 @@ def _towards(x, axis, tau):
     return unit(result)
 
 
-def _bounded(moves):
+def _bounded(moves: np.ndarray) -> np.ndarray:
     """The moves of tokens, if they are short enough to mean anything."""
     _check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
     return moves
 
 
-def _checked(what, values, shape):
+def _checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A user's values, as floats of this shape."""
     values = real_array(f"Values of {what}", values)
     if values.shape != shape:

@@ -16,7 +16,7 @@ CHI_SQUARE_NODES = 128  # of the chi-square law; exact to rounding for every D >
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def turn(x, deviation, normals, result):
+def turn(x: np.ndarray, deviation: np.ndarray, normals: np.ndarray, result: np.ndarray) -> None:
     """The step of every token on the circle, counterclockwise; deviation (R,)."""
     replicas, n, _ = x.shape
     for r in range(replicas):
@@ -30,7 +30,9 @@ def turn(x, deviation, normals, result):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def step(x, a, b, normals, result):
+def step(
+    x: np.ndarray, a: np.ndarray, b: np.ndarray, normals: np.ndarray, result: np.ndarray
+) -> None:
     """The step of every token for d >= 3; a and b (R,)."""
     replicas, n, d = x.shape
     for r in range(replicas):
@@ -53,7 +55,7 @@ def step(x, a, b, normals, result):
 
 
 @njit(cache=True, error_model="numpy")
-def boost(x, scale, deviations, normals):
+def boost(x: np.ndarray, scale: np.ndarray, deviations: np.ndarray, normals: np.ndarray) -> None:
     """Boosts along the axes, in place; scale (R,)."""
     replicas, n, d = x.shape
     for r in range(replicas):
@@ -127,7 +129,7 @@ def stretch_of(d: int, s: float) -> tuple[float, float]:
     return float(A / D), float(B / D)
 
 
-def _newton(d, s, A, B):
+def _newton(d: int, s: float, A: float, B: float) -> tuple[float, float]:
     """The solution (A, B) = (a D, b D), from a start nearby."""
     D = d - 1
     q, weights = chi_square_rule(D)
@@ -138,8 +140,8 @@ def _newton(d, s, A, B):
         u, slope = w / (1 + w), 1 / (1 + w) ** 2
         moments = np.array([weights @ u / first, weights @ u**2 / second])
         by_log_A = [weights @ (slope * w) / first, weights @ (2 * u * slope * w) / second]
-        by_B = A * y**2
-        by_B = [weights @ (slope * by_B) / first, weights @ (2 * u * slope * by_B) / second]
+        rise = A * y**2
+        by_B = [weights @ (slope * rise) / first, weights @ (2 * u * slope * rise) / second]
         log_A, increase = np.linalg.solve(np.array([by_log_A, by_B]).T, 1 - moments)
         A, B = A * np.exp(log_A), B + increase
         if B > 0 and abs(log_A) + abs(increase) < 1e-10:  # the next: D times its square
@@ -149,7 +151,7 @@ def _newton(d, s, A, B):
     )
 
 
-def _moments(d, s):
+def _moments(d: int, s: float) -> tuple[float, float]:
     """E u and E u^2, without cancellation for small s (where E u^2 = D (D + 2) s^2/4) or large."""
     D = d - 1
     second = D * s / 2 * np.exp(-D * s) * -np.expm1(-(d + 1) * s)  # P(2, y) = 1 - (1 + y) e^(-y)

@@ -57,7 +57,7 @@ class Normalisation(Kind, family=True):
     why_no_flow: ClassVar[str] = ""
     _internal: ClassVar[str] = "autonomous updated"
 
-    def __init_subclass__(cls, **options) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
         own = vars(cls)
         if "constant" not in own and ("update" in own or "grows" in own):
             cls.constant = False

@@ -48,8 +48,8 @@ class Norm(Kind, family=True):
 
     def breakpoints(self) -> tuple[float, ...]:
         """Times at which a parameter jumps."""
-        found = [value.breakpoints(-np.inf, np.inf) for value in changing(self._given).values()]
-        return tuple(np.unique(np.concatenate([np.empty(0), *found])).tolist())
+        times = [value.breakpoints(-np.inf, np.inf) for value in changing(self._given).values()]
+        return tuple(np.unique(np.concatenate([np.empty(0), *times])).tolist())
 
 
 class LayerNorm(Norm):
@@ -77,9 +77,9 @@ class LayerNorm(Norm):
     eps: NonNegative = 0.0
 
     def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
-        found = standardised(x, self.eps, centred=True)
-        found = found if self.gain is None else found * at(self.gain, t)
-        return found if self.bias is None else found + at(self.bias, t)
+        y = standardised(x, self.eps, centred=True)
+        y = y if self.gain is None else y * at(self.gain, t)
+        return y if self.bias is None else y + at(self.bias, t)
 
 
 class RMSNorm(Norm):
@@ -106,8 +106,8 @@ class RMSNorm(Norm):
     eps: NonNegative = 0.0
 
     def __call__(self, x: np.ndarray, t: float = 0.0) -> np.ndarray:
-        found = standardised(x, self.eps, centred=False)
-        return found if self.gain is None else found * at(self.gain, t)
+        y = standardised(x, self.eps, centred=False)
+        return y if self.gain is None else y * at(self.gain, t)
 
 
 def standardised(x: np.ndarray, eps: float, *, centred: bool) -> np.ndarray:

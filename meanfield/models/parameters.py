@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.arrays import read_numbers
 from ..core.checks import finite_array, fitting, real_array
+from ..core.descriptions import KindOf
 from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..core.forms import (
@@ -27,7 +28,7 @@ from ..core.forms import (
     Positive,
     Reading,
 )
-from ..core.kinds import Kind, KindOf
+from ..core.kinds import Kind
 
 
 class StateSizes(NamedTuple):
@@ -207,7 +208,7 @@ class FunctionOfTime:
 
     piecewise_constant = False
 
-    def __init__(self, check: Callable, name: str, function: Callable[[float], Any]):
+    def __init__(self, check: Callable[..., Any], name: str, function: Callable[[float], Any]):
         self._check, self._name, self.function = check, name, function
         self.shape: tuple[int, ...] | None = None
         self.__qualname__ = getattr(function, "__qualname__", type(function).__qualname__)
@@ -314,7 +315,11 @@ def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
 
 
 def _in_time(
-    constant: Callable, changing: Callable, name: str, value: Any, layered: Any = None
+    constant: Callable[..., Any],
+    changing: Callable[..., Any],
+    name: str,
+    value: Any,
+    layered: Any = None,
 ) -> Parameter:
     """A parameter; its values are checked by `changing` if it depends on time, or by `layered`."""
     if isinstance(value, PerLayer) and value.known:

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ..core.checks import fitting, real_array
+from ..core.descriptions import KindOf
 from ..core.dual import Dual, applied
 from ..core.forms import ARRAY, Either, Leaf
-from ..core.kinds import KindOf
 from .activations import ACTIVATIONS, relu
 from .drift import Drift
 from .parameters import MatrixInTime, at, changing
@@ -26,7 +26,7 @@ ACTIVATION_FORM = Leaf(
 Weight = Annotated[Any, Either((ARRAY, KindOf(MatrixInTime)))]
 
 
-def values_at(name: str, function: Callable, x: np.ndarray) -> np.ndarray:
+def values_at(name: str, function: Callable[..., Any], x: np.ndarray) -> np.ndarray:
     """Values of a function of points (..., d) at x, a new array of as many vectors.
 
     Parameters
@@ -117,7 +117,7 @@ class Field(Pointwise):
     Attraction to the first axis: ``Field(lambda x: x * np.array([1.0, 0.0, 0.0]))``.
     """
 
-    function: Callable
+    function: Callable[..., Any]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.function(x)
@@ -168,7 +168,7 @@ class FeedForward(Pointwise):
     inner: Weight
     outer: Weight
     bias: Weight | None = None
-    activation: Annotated[Callable, ACTIVATION_FORM] = relu
+    activation: Annotated[Callable[..., Any], ACTIVATION_FORM] = relu
     _: KW_ONLY
     outer_bias: Weight | None = None
     gate: Weight | None = None
@@ -204,11 +204,11 @@ class FeedForward(Pointwise):
                 + "."
             )
         if self.outer_bias is not None:
-            d, found = d or bias.shape, self.outer_bias.shape
-            if len(found) > 1 or (d and found != d):
+            d, shape_of_bias = d or bias.shape, self.outer_bias.shape
+            if len(shape_of_bias) > 1 or (d and shape_of_bias != d):
                 raise ValueError(
                     "FeedForward expects outer_bias of shape (d,), a number for each coordinate of "
-                    f"the tokens; got {found}" + (f" for d = {d[0]}." if d else ".")
+                    f"the tokens; got {shape_of_bias}" + (f" for d = {d[0]}." if d else ".")
                 )
         self._set(bias=bias)
 
@@ -257,15 +257,15 @@ class FeedForward(Pointwise):
             return self.at(0.0)(x)
         hidden = _times(self.inner, x) + self.bias
         if self.gate is None:
-            found = _times(self.outer, self.activation(hidden))
+            result = _times(self.outer, self.activation(hidden))
         else:
-            found = _times(self.outer, self.activation(self._opened(x)) * hidden)
-        return found if self.outer_bias is None else found + self.outer_bias
+            result = _times(self.outer, self.activation(self._opened(x)) * hidden)
+        return result if self.outer_bias is None else result + self.outer_bias
 
     def _opened(self, x: np.ndarray) -> np.ndarray:
         """gate x + gate_bias."""
-        found = _times(self.gate, x)
-        return found if self.gate_bias is None else found + self.gate_bias
+        opened = _times(self.gate, x)
+        return opened if self.gate_bias is None else opened + self.gate_bias
 
 
 def _times(matrix: Any, x: np.ndarray) -> np.ndarray:

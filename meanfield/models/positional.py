@@ -97,16 +97,16 @@ class Rotary(PositionalEncoding):
     def turned(self, rows: np.ndarray) -> np.ndarray:
         self.check_size(rows.shape[-1])
         size = self.size or rows.shape[-1]
-        half, found = size // 2, rows.copy()
+        half, result = size // 2, rows.copy()
         angles = np.arange(rows.shape[-2])[:, None] * self.base ** (-np.arange(half) / half)
         cosine, sine = (f(angles).astype(rows.dtype) for f in (np.cos, np.sin))
         one, other = slice(half), slice(half, size)
         if self.interleaved:
             one, other = slice(0, size, 2), slice(1, size, 2)
         u, w = rows[..., one], rows[..., other]
-        found[..., one] = u * cosine - w * sine
-        found[..., other] = w * cosine + u * sine
-        return found
+        result[..., one] = u * cosine - w * sine
+        result[..., other] = w * cosine + u * sine
+        return result
 
 
 class ALiBi(PositionalEncoding):

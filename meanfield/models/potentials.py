@@ -209,7 +209,7 @@ class Kuramoto(ZonalDrift):
 class _OfPotential(ZonalDrift):
     """v = grad (W * mu) for a W that is given, and W' too if it is the `derivative`."""
 
-    derivative: ClassVar[Callable | None] = None
+    derivative: ClassVar[Callable[..., Any] | None] = None
 
     @cached_property
     def _potential(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -233,7 +233,7 @@ class _OfPotential(ZonalDrift):
             "tokens. Expected W'(t), finite for -1 < t < 1."
         )
 
-    def identity(self):
+    def identity(self) -> Any:
         return self.described  # the functions say it themselves, also one that a file did not hold
 
 
@@ -284,11 +284,11 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
     Doi-Onsager: ``Interaction(lambda t: -np.sqrt(1 - t**2))``.
     """
 
-    potential: Callable = field()
+    potential: Callable[..., Any] = field()
     name: str = ""
     tolerance: Positive = 1e-14
     _: KW_ONLY
-    derivative: Callable | None = None  # type: ignore[misc]
+    derivative: Callable[..., Any] | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
         what: Any = self.potential
@@ -348,7 +348,7 @@ class CosineSeries(_OfPotential, hides=("derivative",)):
 
     coefficients: Array
     name: str = ""
-    derivative: Callable | None = None  # type: ignore[misc]
+    derivative: Callable[..., Any] | None = None  # type: ignore[misc]
 
     def validate(self) -> None:
         _check_argument("derivative", self.derivative)

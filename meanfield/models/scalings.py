@@ -9,7 +9,7 @@ from ..core.forms import NUMBERS, Natural, Numbers
 from .parameters import GivenNumber, StateSizes
 
 
-def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
+def logarithmic(n: Any, gamma: Any = 1.0, offset: Any = 0.0) -> np.ndarray:
     """beta_n = gamma log n + offset, the scaling of logits by log n ("scalable softmax").
 
     Of n tokens with inner products rho a token weighs e^beta and all others together
@@ -29,7 +29,7 @@ def logarithmic(n, gamma=1.0, offset=0.0) -> np.ndarray:
     return gamma * np.log(n) + offset
 
 
-def power(n, d: int, factor=1.0) -> np.ndarray:
+def power(n: Any, d: int, factor: Any = 1.0) -> np.ndarray:
     """beta_n = factor n^(2/(d - 1)), the scale of independent uniform keys on S^(d-1).
 
     The nearest of them is at the distance n^(-1/(d - 1)) from a query; so is the next.

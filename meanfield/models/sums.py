@@ -1,6 +1,6 @@
 """Sums of drifts, each with a factor: v = sum_k c_k v_k."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -55,8 +55,8 @@ class Sum(Drift):
                 factor.setflags(write=False)
         factors, drifts = zip(*terms, strict=True)
         self._set(factors=factors, drifts=drifts)
-        found = {d.dimension for d in drifts} - {None}
-        if len(found) > 1:
+        dimensions = {d.dimension for d in drifts} - {None}
+        if len(dimensions) > 1:
             listed = ", ".join(f"{d!r} for d = {d.dimension}" for d in drifts if d.dimension)
             raise ValueError(f"The parts of a sum must be for one dimension d; got {listed}.")
         super().validate()
@@ -71,10 +71,10 @@ class Sum(Drift):
     @property
     def parameters(self) -> dict[str, np.ndarray]:
         factors = {f"factors[{k}]": factor for k, (factor, _) in enumerate(self.terms)}
-        found = {name: factor for name, factor in factors.items() if not isinstance(factor, Given)}
+        values = {name: factor for name, factor in factors.items() if not isinstance(factor, Given)}
         for k, drift in enumerate(self.drifts):
-            found |= {f"drifts[{k}].{name}": values for name, values in drift.parameters.items()}
-        return found
+            values |= {f"drifts[{k}].{name}": v for name, v in drift.parameters.items()}
+        return values
 
     def place_of(self, name: str) -> tuple[int, str | None]:
         part, _, own = name.partition(".")
@@ -100,7 +100,7 @@ class Sum(Drift):
 
         return self._of_each(of_part, lambda c: np.broadcast_to(c, shape)[index])
 
-    def _of_each(self, of_part: Callable, of_factor: Callable) -> Any:
+    def _of_each(self, of_part: Callable[..., Any], of_factor: Callable[..., Any]) -> Any:
         """The sum with parts in place of those parts and factors that have an ensemble shape."""
         if not self.shape:
             return self
@@ -208,12 +208,12 @@ class Sum(Drift):
 
     @property
     def undefined(self) -> str:
-        found = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
-        return " or ".join(found)
+        reasons = dict.fromkeys(d.undefined for d in self.drifts if d.undefined)
+        return " or ".join(reasons)
 
     def why_not_finite(self, largest: float) -> str:
-        found = dict.fromkeys(drift.why_not_finite(largest).rstrip(".") for drift in self.drifts)
-        return f"{'; or '.join(found)}."
+        reasons = dict.fromkeys(drift.why_not_finite(largest).rstrip(".") for drift in self.drifts)
+        return f"{'; or '.join(reasons)}."
 
     # Inner products alone ------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class _ZonalSum(Sum, ZonalDrift):
         """sum_k c_k f_k at inner products t (*shape, ...), f_k a method of the parts."""
         return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._spread(t)))
 
-    def _spread(self, t: np.ndarray):
+    def _spread(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
         """The factors, with trailing axes, and parts, in the ensemble shape of the sum."""
         shape = self.shape
         for factor, part in self.terms:
@@ -330,17 +330,19 @@ class _ZonalSum(Sum, ZonalDrift):
             return np.asarray(sum(c[..., None] * getattr(p, name)(*of) for c, p in self.terms))
 
     def normaliser(self, degree: int, dimension: int) -> np.ndarray | None:
-        found = self.terms[0][1].normaliser(degree, dimension)
-        return found if found is None else np.broadcast_to(found, (*self.shape, degree + 1)).copy()
+        multipliers = self.terms[0][1].normaliser(degree, dimension)
+        if multipliers is None:
+            return None
+        return np.broadcast_to(multipliers, (*self.shape, degree + 1)).copy()
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """sum_k c_k W_k'(1 - gap) (contrast of W_k) / sum_k c_k W_k'(1 - gap)."""
         parts = list(self._spread(log_gap))
         there = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
-        found = [part.contrast(log_gap) for _, part in parts]
-        top = np.max([log_size for _, log_size in found], axis=0)
+        contrasts = [part.contrast(log_gap) for _, part in parts]
+        top = np.max([log_size for _, log_size in contrasts], axis=0)
         top = np.where(np.isfinite(top), top, 0.0)
-        scaled = [w * s * np.exp(l - top) for w, (s, l) in zip(there, found, strict=True)]
+        scaled = [w * s * np.exp(l - top) for w, (s, l) in zip(there, contrasts, strict=True)]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = sum(scaled) / sum(there)
             return np.sign(ratio), np.log(np.abs(ratio)) + top

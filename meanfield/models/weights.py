@@ -9,7 +9,7 @@ Linear         beta <Qx, Ky>                  Z = 1
 """
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..core.checks import returned
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive
 from ..core.kinds import Kind
+
+AttentionHead = Any  # an `engines.attention.Head`, or one with its methods
+Squares = tuple[np.ndarray, np.ndarray]
 
 
 class Weights(Kind, family=True):
@@ -79,7 +82,7 @@ class Weights(Kind, family=True):
             "these weights, and has none. Define it."
         )
 
-    def attend(self, head) -> np.ndarray:
+    def attend(self, head: AttentionHead) -> np.ndarray:
         """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
 
         A kind overrides this if its weights have faster or more accurate sums than those of
@@ -88,8 +91,8 @@ class Weights(Kind, family=True):
         """
 
         def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-            shape, found = logits.shape, self.of_logits(logits, squares)
-            return returned(f"{type(self).__name__}.of_logits", found, shape)
+            shape, k = logits.shape, self.of_logits(logits, squares)
+            return returned(f"{type(self).__name__}.of_logits", k, shape)
 
         weights.__name__ = f"{type(self).__name__}.of_logits"
         return head.weighted(weights, normalised=self.normalised)
@@ -98,10 +101,10 @@ class Weights(Kind, family=True):
 class Softmax(Weights):
     """k(x, y) = exp(beta <Qx, Ky>), divided by Z(x) = sum_j m_j k(x, x_j)."""
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         return np.exp(logits)
 
-    def attend(self, head):
+    def attend(self, head: AttentionHead) -> np.ndarray:
         return head.exponential(normalised=True)
 
 
@@ -114,14 +117,14 @@ class Unnormalised(Weights):
     has_potential = True
     bounded = normalised = False
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         return np.exp(logits)
 
-    def potential(self, products, beta):
+    def potential(self, products: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """exp(beta t) / beta; t at beta = 0."""
         return np.exp(beta * products) / beta if beta else products
 
-    def attend(self, head):
+    def attend(self, head: AttentionHead) -> np.ndarray:
         return head.exponential(normalised=False)
 
 
@@ -133,10 +136,10 @@ class L2(Weights):
     Castin, Ablin, Carrillo and Peyre, arXiv:2501.18322 (beta = 1).
     """
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         return np.exp(2 * logits - squares[0] - squares[1])
 
-    def attend(self, head):
+    def attend(self, head: AttentionHead) -> np.ndarray:
         return head.by_distance().exponential(normalised=True)
 
 
@@ -153,7 +156,7 @@ class Sigmoid(Weights):
 
     normalised = False
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         from scipy.special import expit
 
         if self.bias:
@@ -191,11 +194,11 @@ class Sinkhorn(Weights):
     )
     no_terms = "their balance is known for beta <Qx, Ky> alone. Use Softmax(), L2() or Sigmoid()."
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         """exp(beta <Qx, Ky>), without the factors u(x) w(y)."""
         return np.exp(logits)
 
-    def attend(self, head):
+    def attend(self, head: AttentionHead) -> np.ndarray:
         balanced = head.doubly_stochastic(self.tolerance, self.most_iterations)
         return balanced.exponential(normalised=True)
 
@@ -213,8 +216,8 @@ class Linear(Weights):
     normalised = False
     no_terms = "sums in O(n) operations have no logits. Use Softmax(), L2() or Sigmoid()."
 
-    def of_logits(self, logits, squares):
+    def of_logits(self, logits: np.ndarray, squares: Squares) -> np.ndarray:
         return logits
 
-    def attend(self, head):
+    def attend(self, head: AttentionHead) -> np.ndarray:
         return head.linear()

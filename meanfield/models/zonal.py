@@ -18,9 +18,8 @@ from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
 from .changes import derivative_by
 from .drift import Drift
 
-FINGERPRINT_NODES = np.cos(
-    np.pi * (np.arange(64) + 0.5) / 64
-)  # at which a drift shows what it computes
+# At which a drift shows what it computes.
+FINGERPRINT_NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
 SLOPE_SEARCH_NODES = np.linspace(-1, 1, 515)[
     1:-1
 ]  # for the largest slope, which may be infinite at +-1
@@ -44,11 +43,11 @@ CLOSED_FORMS = (
 KERNEL_DEGREES = (64, 256, 1024, 4096)
 
 
-def remembered(compute: Callable) -> Callable:
+def remembered(compute: Callable[..., Any]) -> Callable[..., Any]:
     """Multipliers that are computed once for a degree and a dimension: a kink takes longer."""
 
     @functools.wraps(compute)
-    def multipliers(self, degree: int, dimension: int) -> np.ndarray | None:
+    def multipliers(self: Any, degree: int, dimension: int) -> np.ndarray | None:
         known = self._multipliers
         key = compute.__name__, degree, dimension
         if key not in known:  # a new mapping, as another thread may be reading this one
@@ -159,21 +158,21 @@ class ZonalDrift(Drift):
     @cached_property
     def _integrals(self) -> list[Primitive | str]:
         """The integral of the slope of each member, or why there is none."""
-        found: list[Primitive | str] = []
+        integrals: list[Primitive | str] = []
         for index in np.ndindex(*self.shape):
             member = self.member(index)
             try:
-                found.append(Primitive(member.slope))
+                integrals.append(Primitive(member.slope))
             except MeanfieldError as error:
-                found.append(f"the slope of {member!r}: {error}")
-        if missing := next((why for why in found if isinstance(why, str)), None):
+                integrals.append(f"the slope of {member!r}: {error}")
+        if missing := next((why for why in integrals if isinstance(why, str)), None):
             warnings.warn(
                 f"Interaction energies are nan, as W is the integral of {missing}. Write "
                 f"{type(self).__name__}.potential(t), which is W.",
                 UnresolvedWarning,
                 stacklevel=4,
             )
-        return found
+        return integrals
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
         """`potential`; inner products beyond +-1 by rounding are taken for +-1."""
@@ -235,7 +234,11 @@ class ZonalDrift(Drift):
         return multipliers
 
     def _of_members(
-        self, function, degree: int, dimension: int, continuous: bool = True
+        self,
+        function: Callable[["ZonalDrift"], Callable[..., Any]],
+        degree: int,
+        dimension: int,
+        continuous: bool = True,
     ) -> np.ndarray:
         multipliers = np.empty((*self.shape, degree + 1))
         for index in np.ndindex(*self.shape):
@@ -265,7 +268,7 @@ class ZonalDrift(Drift):
         return sign, log_size
 
     @cached_property
-    def _curvature(self):
+    def _curvature(self) -> Callable[[np.ndarray], np.ndarray]:
         """W''."""
         try:
             return slope_of(self.slope)
@@ -291,11 +294,11 @@ class ZonalDrift(Drift):
 SCALAR_ONLY_ERROR = re.compile(r"only \S+ arrays can be converted|truth value of an array")
 
 
-def _with_trailing_axes(method):
+def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method on a drift whose parameters broadcast with inner products t, checked."""
 
     @functools.wraps(method)
-    def evaluate(self, t):
+    def evaluate(self: Any, t: Any) -> Any:
         name = f"{type(self).__name__}.{method.__name__}"
         if any(isinstance(each, Dual) for each in (t, *self.parameters.values())):
             return _with_tangents(method, evaluate, self, t, name)
@@ -311,7 +314,7 @@ def _with_trailing_axes(method):
 
 
 def _with_tangents(
-    method: Callable, evaluate: Callable, drift: ZonalDrift, t: Any, name: str
+    method: Callable[..., Any], evaluate: Callable[..., Any], drift: ZonalDrift, t: Any, name: str
 ) -> Any:
     """The method where inner products or parameters have tangents.
 
@@ -319,8 +322,8 @@ def _with_tangents(
     differentiated by differences in the parameters.
     """
     try:
-        found = method(_expanded(drift, t.ndim) if drift.shape else drift, t)
-        return returned(name, found, t.shape)
+        values = method(_expanded(drift, t.ndim) if drift.shape else drift, t)
+        return returned(name, values, t.shape)
     except (TypeError, AttributeError):
         moving = {n: v for n, v in drift.parameters.items() if isinstance(v, Dual)}
     count = len(next(each for each in (t, *moving.values()) if isinstance(each, Dual)).changes)
@@ -393,7 +396,9 @@ def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
     )
 
 
-def _interpolant(potential, size):
+def _interpolant(
+    potential: Callable[[np.ndarray], np.ndarray], size: int
+) -> np.polynomial.Chebyshev:
     from scipy.fft import dct  # numpy's interpolation loses digits in high degrees
 
     nodes = np.cos((np.arange(size) + 0.5) * np.pi / size)

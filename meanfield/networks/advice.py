@@ -408,4 +408,4 @@ class Advice:
 
 
 def _layer(at: float) -> str:
-    return f"at layer {at:.3g}" if np.isfinite(at) else "nowhere within 100 times the depth"
+    return f"at layer {at:.3g}" if np.isfinite(at) else "at no layer within 100 times the depth"

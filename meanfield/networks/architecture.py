@@ -203,6 +203,11 @@ class Architecture(ABC):
         return int(self.config[self.layers])
 
     @property
+    def dtype(self) -> np.dtype:
+        """The precision of the weights."""
+        return next(iter(self.weights.values())).dtype
+
+    @property
     def vocabulary(self) -> int:
         """The number of ids."""
         return int(self.config["vocab_size"])

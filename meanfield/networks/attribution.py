@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Nodes; divisions at both ends
 QUADRATURE_RULES = ((4, 0), (8, 0), (16, 0), (16, 1), (16, 3), (16, 6))
-DIVISION_RATIO = 1 / 8  # of a division, the length beside the last
+DIVISION_RATIO = 1 / 8  # length of a division relative to its neighbour further inside
 SUBLAYERS = ("attention", "mlp", "normalisation")
 QUANTITY_ROUNDING = 1e-13  # of values, relative
 
@@ -43,7 +43,7 @@ def attribute(
         `MeanCosine()`, `Energy(beta)`, `MeanNorm()`, `EffectiveRank()`, or a subclass of `Quantity`
         with `value(h)` and `gradient(h)`.
     net : Network, optional
-        Whose trace it is: then parts of heads and of biases are told apart.
+        Whose trace it is: then heads and biases have parts of their own.
     tolerance : float
         Of quadrature, relative to the sum of the absolute parts of a sublayer.
 

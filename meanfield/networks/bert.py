@@ -49,7 +49,7 @@ class Bert(Network):
     def start(cls, config: Config, layer: int) -> str:
         return f"encoder.layer.{layer}."
 
-    def places(self, ids: np.ndarray) -> np.ndarray:
+    def position_rows(self, ids: np.ndarray) -> np.ndarray:
         """Rows of the tokens in the embeddings of positions."""
         return np.arange(len(ids))
 
@@ -57,7 +57,7 @@ class Bert(Network):
         x = self["embeddings.word_embeddings.weight"][ids]
         if self.types in self.weights:
             x = x + self[self.types][0]
-        x = x + self["embeddings.position_embeddings.weight"][self.places(ids)]
+        x = x + self["embeddings.position_embeddings.weight"][self.position_rows(ids)]
         return self.norm_at("embeddings.LayerNorm")(x)
 
 
@@ -77,7 +77,7 @@ class Roberta(Bert):
     def positions(self) -> int:
         return super().positions - self.config.get("pad_token_id", 1) - 1
 
-    def places(self, ids: np.ndarray) -> np.ndarray:
+    def position_rows(self, ids: np.ndarray) -> np.ndarray:
         """Rows in the embeddings of positions; padding has its own row, and is not counted."""
         padding = self.config.get("pad_token_id", 1)
         words = ids != padding

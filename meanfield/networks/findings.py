@@ -125,15 +125,15 @@ def of_order(trace: "Trace") -> list[Finding]:
     if trace.streams:
         return []
     x = [directions(h)[0] for h in trace.hidden]
-    later, beside = (
+    later, nearby = (
         float(np.mean([(a * b).sum(axis=-1).mean() for a, b in pairs]))
         for pairs in ([(h[:-1], h[1:]) for h in x], [(h[:, :-1], h[:, 1:]) for h in x])
     )
     chance = UNRELATED_ERRORS / np.sqrt(sum(h[1:].size for h in x))
-    if later >= max(beside, chance):
+    if later >= max(nearby, chance):
         return []
     text = (
-        f"Tokens have the mean cosine {later:.2g} with themselves a layer later, and {beside:.2g} "
+        f"Tokens have the mean cosine {later:.2g} with themselves a layer later, and {nearby:.2g} "
         "with the next token of the text: layers of one residual stream are closer. The first axis "
         "of hidden states is that of layers; of an array h (n, layers, d) give h.swapaxes(0, 1)."
     )
@@ -146,7 +146,7 @@ def of_layers(changes: Changes) -> list[Finding]:
     sign = direction_of(total)
     findings = [
         Finding(
-            "Tokens gather",
+            "Tokens cluster",
             {1: HOLDS, -1: FAILS, 0: UNDECIDED}[sign],
             f"From the first to the last layer the mean cosine of pairs changes by "
             f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
@@ -188,11 +188,15 @@ def of_parts(changes: Changes) -> list[Finding]:
         up = [k + 1 for k, s in enumerate(signs) if s > 0]
         down = [k + 1 for k, s in enumerate(signs) if s < 0]
         verdict = "" if not wanted else {wanted: HOLDS, 0: UNDECIDED}.get(sign, FAILS)
-        does = {1: "gathers tokens", -1: "spreads tokens", 0: "neither gathers nor spreads"}[sign]
+        does = {
+            1: "clusters tokens",
+            -1: "disperses tokens",
+            0: "neither clusters nor disperses them",
+        }[sign]
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
         findings.append(
             Finding(
-                "Attention gathers tokens" if wanted else f"What {name.lower()} does",
+                "Attention clusters tokens" if wanted else f"Effect of {name.lower()}",
                 verdict,
                 f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
                 f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, "
@@ -214,7 +218,7 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
     verdict = HOLDS if low > 0 else FAILS if high < 0 else UNDECIDED
     findings = [
         Finding(
-            "The sign of the value matrix decides whether a head gathers",
+            "The sign of the value matrix decides whether a head clusters tokens",
             verdict,
             f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all "
             f"{name[0]} ({sorted_parts[0]:+.3g}), least {name[-1]} ({sorted_parts[-1]:+.3g}). "
@@ -258,12 +262,12 @@ def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
         comparison = "less" if below else "more" if above else "not distinguishably more or less"
         findings.append(
             Finding(
-                f"Beside {kind}",
+                f"Comparison with {kind}",
                 "",
                 f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
                 f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
                 f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
-                f"{end:.3g}, by {with_interval(network, True)}: it gathers tokens {comparison}.",
+                f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}.",
             )
         )
     return findings

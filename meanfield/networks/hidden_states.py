@@ -23,7 +23,7 @@ def texts_of(what: str, states: Any) -> list[np.ndarray]:
     parts = list(states) if many and len(states) and np.ndim(states[0]) == 3 else None
     if parts is None:
         return [_one(what, array_of(states))]
-    shapes = {tuple(part.shape) for part in map(_shaped, parts)}
+    shapes = {tuple(np.shape(part)) for part in parts}
     first = next(iter(shapes))
     of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(states, tuple))
     if of_layers:  # no text has a single state, and transformers gives layers as a tuple
@@ -82,10 +82,6 @@ def check_states(what: str, h: np.ndarray) -> None:
             f"{what} must have finite hidden states; got nan or inf in {bad.sum()} of them, the "
             f"first is token {token} in layer {layer}."
         )
-
-
-def _shaped(part: Any) -> Any:
-    return part if hasattr(part, "shape") else np.asarray(part)
 
 
 def _one(what: str, h: np.ndarray) -> np.ndarray:

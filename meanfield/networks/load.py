@@ -60,7 +60,8 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     folder, dtype = checked_folder(path), checked_dtype(dtype)
     config = json_of(folder / "config.json", LARGEST_CONFIG)
     family = family_of(config)
-    return family(config, weights_of(folder, family, config, dtype), tokenizer_of(folder))
+    weights, path = weights_of(folder, family, config, dtype), folder / "tokenizer.json"
+    return family(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
 
 
 def untrained(config: Config, rng: Any, dtype: Any = float) -> Network:
@@ -201,9 +202,3 @@ def current(name: str) -> str:
         if name.endswith(old):
             return name.removesuffix(old) + new
     return name
-
-
-def tokenizer_of(folder: Path) -> Tokenizer | None:
-    """The tokenizer of a folder, without padding and truncation; None without its file."""
-    path = folder / "tokenizer.json"
-    return Tokenizer(path) if os.path.lexists(path) else None

@@ -8,38 +8,25 @@ import numpy as np
 from meanfield.extending import as_given, fitting, generator, whole_number
 
 from .load import untrained
+from .network import Network
 from .trace import Trace
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .network import Network
-
-Draw = tuple["Network", list[np.ndarray]]
+Ids = list[np.ndarray]
 
 
-def _random_weights(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
-    return net.random(rng), ids
-
-
-def _shuffled_weights(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
-    return net.shuffled(rng), ids
-
-
-def _shuffled_tokens(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
+def _shuffled(ids: Ids, rng: np.random.Generator) -> Ids:
     """Texts with the tokens between the first and the last in random order."""
-    return net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
+    return [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
 
 
-def _untrained(net: "Network", ids: list[np.ndarray], rng: np.random.Generator) -> Draw:
-    return untrained(net.config, rng, next(iter(net.weights.values())).dtype), ids
-
-
-NULL_MODELS: dict[str, Callable[..., Draw]] = {
-    "random weights": _random_weights,
-    "shuffled weights": _shuffled_weights,
-    "shuffled tokens": _shuffled_tokens,
-    "untrained": _untrained,
+NULL_MODELS: dict[str, Callable[[Network, Ids, np.random.Generator], tuple[Network, Ids]]] = {
+    "random weights": lambda net, ids, rng: (net.random(rng), ids),
+    "shuffled weights": lambda net, ids, rng: (net.shuffled(rng), ids),
+    "shuffled tokens": lambda net, ids, rng: (net, _shuffled(ids, rng)),
+    "untrained": lambda net, ids, rng: (untrained(net.config, rng, net.dtype), ids),
 }
 NULLS_IN_WORDS = {
     "random weights": "random weights of the trained sizes (each tensor normal with the mean and "
@@ -51,7 +38,7 @@ NULLS_IN_WORDS = {
 
 
 def nulls(
-    net: "Network",
+    net: Network,
     texts: Any,
     measure: "Callable[[Trace, Network], xr.Dataset]",
     *,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .network import Network
 
-Columns = dict[str, tuple[tuple[str, ...], np.ndarray, str]]
+Columns = dict[str, tuple[tuple[str, ...], Any, str]]  # dimensions, values, label
 
 
 def probe(
@@ -93,8 +93,8 @@ def probe(
           the norms: logits are head_beta <q_i, k_j>/(r.m.s. r.m.s.);
         - `head_log_energy`: log of E_beta of the directions of layer l - 1 at beta = head_beta;
         - `head_slope`, `head_slope_share`: the beta for which beta <x_i, x_j> is nearest to the
-          logits, by least squares up to a constant for each i, over the pairs that are seen, and
-          the share of the logits' variance within rows that it explains.
+          logits, by least squares up to a constant for each i, over the pairs that attention
+          allows, and the share of the logits' variance within rows that it explains.
 
         By (block, head), where the network is given, M = output_h V_h and Q_h^T K_h/sqrt(k):
         `value_singular`, `key_singular` (rank), singular values; `value_symmetric`,
@@ -132,14 +132,15 @@ def probe(
     bins = whole_number("bins", bins)
     distances, modes = boolean("distances", distances), boolean("modes", modes)
     masked = is_causal(trace, net) if causal is None else boolean("causal", causal)
-    texts = [_of_layers(h, betas, angles, bins, modes, masked) for h in trace.hidden]
-    columns = _joined(texts)
+    options = betas, angles, bins, modes, masked
+    texts = [_stacked("layer", [_of_layer(h, *options) for h in one]) for one in trace.hidden]
+    columns = _stacked("text", texts)
     if distances:
-        columns |= _joined([_between_layers(h, betas) for h in trace.hidden])
+        columns |= _stacked("text", [_between_layers(h, betas) for h in trace.hidden])
     if trace.attention:
-        columns |= _joined([_of_weights(weights) for weights in trace.attention])
+        columns |= _stacked("text", [_of_weights(weights) for weights in trace.attention])
     if net is not None:
-        columns |= _joined([_of_heads(net, k, trace) for k in range(len(trace.hidden))])
+        columns |= _stacked("text", [_of_heads(net, k, trace) for k in range(len(trace.hidden))])
         columns |= _of_matrices(net)
     depth = len(trace.hidden[0])
     edges = np.linspace(-1, 1, bins + 1)
@@ -190,38 +191,23 @@ def is_causal(trace: Trace, net: "Network | None") -> bool:
     return weights is not None and not np.triu(weights, 1).any()
 
 
-def _joined(texts: list[Columns]) -> Columns:
-    """Columns of texts, stacked along a first dimension."""
+def _stacked(dim: str, parts: list[Columns]) -> Columns:
+    """Columns of texts or layers, stacked along a first dimension."""
     return {
-        name: (("text", *dims), np.stack([text[name][1] for text in texts]), label)
-        for name, (dims, _, label) in texts[0].items()
-    }
-
-
-def _of_layers(
-    hidden: np.ndarray,
-    betas: list[float],
-    angles: list[float],
-    bins: int,
-    modes: bool,
-    masked: bool,
-) -> Columns:
-    """Quantities of the layers of one text."""
-    rows = [_of_layer(h, betas, angles, bins, modes, masked) for h in hidden]
-    return {
-        name: (("layer", *dims), np.array([row[name][1] for row in rows]), label)
-        for name, (dims, _, label) in rows[0].items()
+        name: ((dim, *dims), np.stack([part[name][1] for part in parts]), label)
+        for name, (dims, _, label) in parts[0].items()
     }
 
 
 def _of_layer(
     h: np.ndarray, betas: list[float], angles: list[float], bins: int, modes: bool, masked: bool
-) -> dict[str, tuple[tuple[str, ...], Any, str]]:
+) -> Columns:
+    """Quantities of one layer of one text."""
     x, lengths = directions(h)
     products = x @ x.T
     pairs = np.clip(products[~np.eye(len(x), dtype=bool)], -1, 1)
     shares = np.histogram(pairs, np.linspace(-1, 1, bins + 1))[0] / pairs.size
-    quantities: dict[str, tuple[tuple[str, ...], Any, str]] = {
+    quantities: Columns = {
         "mean_cosine": ((), MeanCosine().value(x), "mean cosine of pairs"),
         "cosine_share": (("bin",), shares, "share of pairs"),
         "energy": (("beta",), [Energy(beta).value(x) for beta in betas], "interaction energy"),

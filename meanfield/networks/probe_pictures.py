@@ -20,7 +20,7 @@ from .resampling import interval
 
 SUBLAYER_COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
 HISTOGRAM_PANELS = 16  # of histograms
-LAYER_SHADES = (0.3, 0.85)  # of the colour map, told from a page that is light or dark
+LAYER_SHADES = (0.3, 0.85)  # of the colour map, visible on light and dark pages
 LAYER_TICKS = 8  # of layers, about
 NULL_STYLES = {
     "random weights": ("s--", 1),
@@ -57,7 +57,7 @@ def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> 
         panels[1, 0].errorbar(depth, norm, spread, fmt="o-", ms=3, color=PALETTE[0], capsize=2)
         panels[1, 0].set(title="length of hidden states", ylim=(0, None))
         if "w2" in layers:
-            # often equal: both are seen where the one is broad and beneath the other
+            # often equal: the broad line stays visible beneath the other
             panels[1, 1].plot(depth[1:], layers.w2.mean("text"), "-", lw=5, alpha=0.4,
                               color=PALETTE[0], label=r"$W_2$ between layers")  # fmt: skip
             panels[1, 1].plot(depth[1:], layers.moved.mean("text"), "s--", ms=3, color=PALETTE[1],

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-LOGITS_AT_ONCE = 1 << 20  # of the logits that are held at a time
-ROWS_AT_ONCE = 1024  # tokens whose inner states of a feed-forward map are held at a time
+LOGITS_AT_ONCE = 1 << 20  # logits in memory at a time
+ROWS_AT_ONCE = 1024  # tokens whose inner states are in memory at a time
 
 
 def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
@@ -29,7 +29,7 @@ def attend(
     """Softmax attention by heads (heads, n, d), with logits <q, k>/sqrt(d).
 
     Fewer heads of keys and values than of queries are shared by as many neighbours. About 10^6
-    logits are held at a time, or a row of each head.
+    logits are in memory at a time, or a row of each head.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What figures ask of a kind of state: where it lives, which points stand for it, what tells most.
+"""Appearances: the space, the drawn points and the chief observables of each kind of state.
 
 `Appearance` answers for a state that nobody described. A class derived from it, registered for a
 class of states by `Appearance.register`, holds for that class and all derived from it.
@@ -16,7 +16,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..spaces.indexed import Indexed
 from ..states import Equiangular, Gaussian, Gram, Tokens
-from ..states.clusters import LINKED
+from ..states.clusters import LINKED_ANGLE
 from . import theme
 from .clusters import (
     GATHERED,
@@ -28,13 +28,13 @@ from .clusters import (
     separate,
 )
 from .labels import Member, all_members, choose_members, member_of, percent
-from .spaces import Chart, Flat, chart_of, in_words, space_of_tokens
+from .spaces import CoordinateAxis, Flat, chart_of, in_words, space_of_tokens
 
 COARSE_DEGREE = 16
 
 
 @dataclass(frozen=True)
-class Sample:
+class DrawnSample:
     """Tokens or nodes that are drawn for all of one member, in the order in which to draw them.
 
     Attributes
@@ -45,7 +45,7 @@ class Sample:
         Of the tokens at first, or of the parts of the mass for which the nodes stand.
     colours : ndarray of object
         Of the cluster that each ends in; grey in none; the first colour if there are no clusters.
-    ends : list of Cluster
+    ends : list of DrawnCluster
         The clusters of the last state, the heaviest first.
     note : str
         "300 of 100000 tokens", or which part of the mass each stands for.
@@ -64,13 +64,13 @@ class Sample:
 
 
 class Appearance:
-    """How a kind of state is drawn; this is what holds for states of any kind.
+    """The appearance of a kind of state in figures; this one is that of any state.
 
-    That of densities also answers `law(state)`, the density that is drawn of it. That of a state
-    with points answers `points(state)`, those (n, d) of a single state; `mean(state)`, or any
-    direction if it is 0; `sample(solution, member, most)`, the `Sample` of at most so many points;
-    and `coordinates(solution, member)`, those of all points on the chart of the space, continuous
-    in time, (t, n).
+    The appearance of densities also answers `law(state)`, the density that is drawn. One of states
+    with points answers `points(state)`, the points (n, d) of a single state; `mean(state)`, or any
+    direction if it is 0; `sample(solution, member, most)`, the `DrawnSample` of at most so many
+    points; and `coordinates(solution, member)`, the coordinates of all points on the axis of the
+    space, continuous in time, (t, n).
 
     Attributes
     ----------
@@ -113,14 +113,14 @@ class Appearance:
         return type(getattr(state, "space", None))
 
     def flat(self, state: Any) -> bool:
-        """Whether it lives in R^d, where points can go to infinity."""
+        """True for states in R^d, where points can go to infinity."""
         return issubclass(self.space(state), Flat)
 
     def gathering(self, state: Any) -> str:
         """The observable that tells in movies how far the measure has gathered; "" for none."""
         return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
 
-    def chart(self, state: Any) -> Chart | None:
+    def chart(self, state: Any) -> CoordinateAxis | None:
         """The axis of its one coordinate, or None."""
         return chart_of(self.space(state))
 
@@ -133,7 +133,7 @@ class Appearance:
         return (np.zeros(1) for _ in states)
 
     def resolved(self, solution: Solution) -> np.ndarray:
-        """Whether each saved state of a run that is not resolved comes before it was not, (m,)."""
+        """A mask (m,) over saved states of an unresolved run: True while it was resolved."""
         return solution.t < solution.unresolved_since
 
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
@@ -159,8 +159,8 @@ class Appearance:
 
 def appearance_of(state: Any) -> Appearance:
     """The appearance registered for the class of a state, or the nearest class it derives from."""
-    known = (Appearance.registered.get(kind) for kind in type(state).__mro__)
-    return next(filter(None, known), Appearance())
+    registered = (Appearance.registered.get(kind) for kind in type(state).__mro__)
+    return next(filter(None, registered), Appearance())
 
 
 def space_of(solution: Solution) -> type:
@@ -175,7 +175,7 @@ def describe_states(solution: Solution) -> str:
     return f"{name} {in_words(space_of(solution))}".rstrip()
 
 
-def sample_of(solution: Solution, member: Member, most: int) -> Sample:
+def sample_of(solution: Solution, member: Member, most: int) -> DrawnSample:
     """At most `most` points that stand for all of a member, in the colours of final clusters."""
     return appearance_of(solution.final).sample(solution, member, most)
 
@@ -197,7 +197,7 @@ class DensityAppearance(Appearance):
     law_in_words = "density"
 
     def law(self, state: Any) -> Density:
-        """What is drawn of it."""
+        """The density that is drawn of a state."""
         return state
 
     def vectors(self, states, members):
@@ -254,7 +254,7 @@ class IndexedAppearance(DensityAppearance):
             yield np.concatenate([slices[index].ravel() for index in members])
 
     def resolved(self, solution):
-        """The same, and the nodes of the index resolve it."""
+        """A mask (m,): the densities are resolved, and in the index by its nodes."""
         in_index = [state.resolved for state in solution]
         return super().resolved(solution) & np.logical_and.accumulate(in_index)
 
@@ -305,7 +305,7 @@ class CharacteristicsAppearance(Appearance):
             masses = np.full(most, 1 / most)
             note = f"{percent(1 / most)} of the mass each"
         ends = self.clusters(solution.final)
-        return Sample(nodes, masses, self.colours(solution, nodes), ends, note)
+        return DrawnSample(nodes, masses, self.colours(solution, nodes), ends, note)
 
     def colours(self, solution, nodes):
         """A colour for each node: that of the cluster within reach of which it ends."""
@@ -321,7 +321,9 @@ class CharacteristicsAppearance(Appearance):
 class Finite(Appearance):
     """Finitely many tokens, of which replicas make an ensemble."""
 
-    symbols: ClassVar = {"cluster_count": rf"clusters, gaps ${np.degrees(LINKED):.1f}\degree$"}
+    symbols: ClassVar = {
+        "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
+    }
 
     carried = True
     gathers = True
@@ -413,7 +415,7 @@ class TokensAppearance(Finite):
         tokens = tokens[np.argsort(colours[tokens] != theme.FAINT, kind="stable")]
         of = f" of {len(first)}" if len(tokens) < len(first) else ""
         note = f"{len(tokens)}{of} token{'s' if len(first) > 1 else ''}"
-        return Sample(tokens, first.masses[tokens], colours[tokens], ends, note)
+        return DrawnSample(tokens, first.masses[tokens], colours[tokens], ends, note)
 
     def coordinates(self, solution, member):
         x = np.stack([member_of(state, member).x for state in solution])

@@ -28,7 +28,7 @@ CARD = (
     '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">'
     "<table>{rows}</table>{picture}</div>"
 )
-CELL = '<td style="text-align:left">{}</td>'
+TABLE_CELL = '<td style="text-align:left">{}</td>'
 IMAGE = (
     '<img alt="{alt}" width="{width}" style="background:white" src="data:image/png;base64,{data}">'
 )
@@ -90,7 +90,7 @@ def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
     except (MeanfieldError, ValueError, TypeError) as reason:  # as of too many members
         picture = f"<p>No picture: {escape(str(reason))}</p>"
     table = "".join(
-        f"<tr>{''.join(CELL.format(escape(text)) for text in row)}</tr>" for row in rows
+        f"<tr>{''.join(TABLE_CELL.format(escape(text)) for text in row)}</tr>" for row in rows
     )
     return CARD.format(title=escape(title), rows=table, picture=picture)
 

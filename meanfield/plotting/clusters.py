@@ -15,23 +15,23 @@ from ..spaces import Sphere
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Tokens
-from ..states.clusters import MANY
+from ..states.clusters import MOST_PAIRED_TOKENS
 from . import theme
 
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
 CLUSTERED = 0.75  # of the mass, at least, is in clusters, or
-HEAVY = 0.25  # in one of them; else there is none to speak of
-NAMED = 0.03  # of the mass, at least, is in a cluster whose share is written
-APART = 0.3  # radians between two such clusters
-HIGH = 2.0  # times the mean
+HEAVY_SHARE = 0.25  # in one of them; else there is none to speak of
+LEAST_WRITTEN_SHARE = 0.03  # of the mass, at least, is in a cluster whose share is written
+CLUSTER_GAP = 0.3  # radians between two such clusters
+LEAST_PEAK = 2.0  # times the mean
 PROMINENT = 0.1  # a lesser dip, relative to the lower peak, does not separate two peaks
 GRID = Sphere(48)
 SPACING = np.radians(2.4)  # of its points
-AROUND = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
+CUBE_NEIGHBOURS = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
 
 
 @dataclass(frozen=True)
-class Cluster:
+class DrawnCluster:
     """Mass in one place: its mean or maximum `point`, (d,), its share of the mass, its tokens."""
 
     point: np.ndarray
@@ -47,53 +47,53 @@ def evenly(count: int, most: int) -> np.ndarray:
 # Tokens --------------------------------------------------------------------------------------
 
 
-def clusters_of_tokens(tokens: Tokens) -> list[Cluster]:
+def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     """The clusters of a single set, the heaviest first; none if most tokens are by themselves.
 
     A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
     in the root mean square. Of so few tokens that each can have a colour, it may be one.
     """
     kept = np.arange(len(tokens))
-    if len(tokens) > MANY and tokens.dimension > 3:
-        kept = evenly(len(tokens), MANY // 4)
+    if len(tokens) > MOST_PAIRED_TOKENS and tokens.dimension > 3:
+        kept = evenly(len(tokens), MOST_PAIRED_TOKENS // 4)
     x, masses = tokens.x[kept], tokens.masses[kept]
     labels = cluster_labels(Tokens(x, on_sphere=tokens.on_sphere))
     least = 1 if len(tokens) <= len(theme.PALETTE) else 2
     order = np.argsort(labels, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-    found = [_cluster(x, masses, part) for part in parts if len(part) >= least]
-    found = [g for g in found if g is not None]
-    whole = [Cluster(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in found]
+    clusters = [_cluster(x, masses, part) for part in parts if len(part) >= least]
+    clusters = [g for g in clusters if g is not None]
+    whole = [DrawnCluster(g.point, g.mass / masses.sum(), kept[g.tokens]) for g in clusters]
     shares = [g.mass for g in whole]
-    if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY:
+    if sum(shares) < CLUSTERED and max(shares, default=0.0) < HEAVY_SHARE:
         return []
     return sorted(whole, key=lambda g: (-round(g.mass, 12), int(g.tokens[0])))
 
 
-def separate(tokens: Tokens) -> list[Cluster]:
+def separate(tokens: Tokens) -> list[DrawnCluster]:
     """Clusters on the sphere whose shares can be written without one hiding another."""
-    chosen: list[Cluster] = []
-    for one in clusters_of_tokens(tokens):
-        near = any(np.linalg.norm(one.point - other.point) < APART for other in chosen)
-        if one.mass >= NAMED and not near:
-            chosen.append(one)
+    chosen: list[DrawnCluster] = []
+    for cluster in clusters_of_tokens(tokens):
+        near = any(np.linalg.norm(cluster.point - other.point) < CLUSTER_GAP for other in chosen)
+        if cluster.mass >= LEAST_WRITTEN_SHARE and not near:
+            chosen.append(cluster)
     return chosen
 
 
-def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> Cluster | None:
+def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> DrawnCluster | None:
     mass = masses[part].sum()
     if not mass > 0:
         return None
     shares = masses[part] / mass
     mean = shares @ x[part]
     wide = shares @ ((x[part] - mean) ** 2).sum(axis=1) > GATHERED**2
-    return None if wide else Cluster(mean, float(mass), part)
+    return None if wide else DrawnCluster(mean, float(mass), part)
 
 
 # Densities on the sphere ---------------------------------------------------------------------
 
 
-def clusters_of_density(density: Density) -> list[Cluster]:
+def clusters_of_density(density: Density) -> list[DrawnCluster]:
     """Maxima above twice the mean, the heaviest first; two within 2.4 degrees may count as one.
 
     The basin of a maximum is what steepest ascent leads to it. Peaks that are parted by a dip of
@@ -106,20 +106,21 @@ def clusters_of_density(density: Density) -> list[Cluster]:
     masses = np.append(GRID.weights, [0.0, 0.0]) * values
     shares = np.bincount(peak_of, masses, minlength=values.size) / masses.sum()
     peaks = np.unique(peak_of)
-    peaks = peaks[values[peaks] > HIGH]
+    peaks = peaks[values[peaks] > LEAST_PEAK]
     if not peaks.size:
         return []
     places = _climbed(density, points[peaks])
-    found = [
-        Cluster(place, float(share)) for place, share in zip(places, shares[peaks], strict=True)
+    clusters = [
+        DrawnCluster(place, float(share))
+        for place, share in zip(places, shares[peaks], strict=True)
     ]
-    return sorted(found, key=lambda cluster: -cluster.mass)
+    return sorted(clusters, key=lambda cluster: -cluster.mass)
 
 
 def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
     """The places (n, 3) moved up to the maxima near them, by a search in steps that shrink."""
     for step in SPACING * 0.6 ** np.arange(12):
-        tried = places[:, None] + step * AROUND
+        tried = places[:, None] + step * CUBE_NEIGHBOURS
         tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
         places = tried[np.arange(len(tried)), density.at(tried).argmax(axis=1)]
     return places

@@ -22,8 +22,8 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
 from . import fields, theme
-from .appearance import Sample, appearance_of, sample_of, space_of
-from .clusters import Cluster
+from .appearance import DrawnSample, appearance_of, sample_of, space_of
+from .clusters import DrawnCluster
 from .fields import (
     Scale,
     angle_histogram,
@@ -35,19 +35,19 @@ from .fields import (
 )
 from .labels import Member, distinct, label_of_member, member_of, percent
 from .layouts import Draw, Panels
+from .projections import FULL_TURN
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, Line, chart_of
 from .times import is_logarithmic, need_two_times, resolved_states, time_axis
 
-TURN = np.linspace(0.0, 2 * np.pi, 361)
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
-DASHES = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
+UNIFORM_LINE = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
 HISTOGRAM_BINS = 60
-ROUNDING = 1e-9  # shares below it are none
+NEGLIGIBLE_SHARE = 1e-9  # shares below it are none
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
-HIGH = 0.13  # of a digit, where the radius of the circle is 1
+DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
 
 
 def draw_curves(
@@ -62,7 +62,7 @@ def draw_curves(
 
     A bar has one colour for each time; a movie has a clock instead, and a colour for each panel.
     """
-    known, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
+    resolved, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
     of_times = theme.ordered_colours(len(times))
     panels = list(zip(target.axes, curves, of_panels, strict=True))
@@ -71,7 +71,7 @@ def draw_curves(
     def draw(i: int) -> list[Artist]:
         lines: list[Artist] = []
         for ax, shapes, colour in panels:
-            k, style = places[i], "-" if known[i] else ":"
+            k, style = places[i], "-" if resolved[i] else ":"
             colour = colour if moving else of_times[k]
             lines += ax.plot(*shapes[k], color=colour, linestyle=style)
         return lines
@@ -89,8 +89,8 @@ def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
     style = {"label": "time $t$", "aspect": 26 * target.rows, "pad": 0.02}
     bar = target.figure.colorbar(image, ax=target.axes, ticks=np.arange(count), **style)
     names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[times])])
-    for name, known in zip(names, resolved_states(solution)[times], strict=True):
-        name.set_color(theme.INK if known else theme.WARNING)
+    for name, resolved in zip(names, resolved_states(solution)[times], strict=True):
+        name.set_color(theme.INK if resolved else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
 
@@ -144,7 +144,7 @@ def snapshots(
 
 def uniform_line(ax: Axes) -> None:
     """The uniform state, density 1."""
-    ax.axhline(1.0, **DASHES)
+    ax.axhline(1.0, **UNIFORM_LINE)
 
 
 def density_axis(ax: Axes, scale: Scale) -> None:
@@ -220,17 +220,17 @@ def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
 
 def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
     """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
-    circle = np.array([np.cos(TURN), np.sin(TURN)])
+    circle = np.array([np.cos(FULL_TURN), np.sin(FULL_TURN)])
     ax.plot(*circle, color=theme.INK, linewidth=1.6, zorder=1)
     for level in _levels(scale):
         radius = 1.0 + scale.height(np.array(level))
         ax.plot(*(radius * circle), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
-        if radius > 1.0 + HIGH:
+        if radius > 1.0 + DIGIT_HEIGHT:
             ax.text(
                 *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
             )
     uniform = 1.0 + scale.height(np.array(1.0))
-    ax.plot(*(uniform * circle), **DASHES)
+    ax.plot(*(uniform * circle), **UNIFORM_LINE)
     name_angles(ax, QUARTERS, 0.82)
     ax.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
 
@@ -254,7 +254,7 @@ def _levels(scale: Scale) -> list[float]:
     else:
         levels = LogLocator(base=10).tick_values(1.0, scale.high)
     # Closer to the uniform circle a name could not be read.
-    room = scale.height(np.array(1.0)) + HIGH
+    room = scale.height(np.array(1.0)) + DIGIT_HEIGHT
     places = {float(x): scale.height(np.array(x)) for x in levels if x <= scale.high * (1 + 1e-9)}
     return [1.0, *(level for level, place in places.items() if place > room)]
 
@@ -297,7 +297,7 @@ def histogram(
             uniform_line(ax)
             if density is not None:
                 _overlay(ax, density, float(solution.t[i]))
-    page.label(AROUND, fields.DENSITY)
+    page.label(AROUND, r"density $\mu_t(\theta)$")
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
 
@@ -350,18 +350,18 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
         If the states are not inner products.
     """
     bins = whole_number("bins", bins)
-    edges = np.linspace(*fields.PRODUCTS.limits, bins + 1)
-    style = {"baseline": ROUNDING, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
+    edges = np.linspace(*fields.PRODUCT_AXIS.limits, bins + 1)
+    style = {"baseline": NEGLIGIBLE_SHARE, "fill": True, "color": theme.PALETTE[5], "alpha": 0.75}
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         def draw(ax: Axes, i: int) -> list[Artist]:
             shares = fields.shares_at(solution[i], member, bins)
-            return [ax.stairs(np.maximum(shares, ROUNDING), edges, **style)]
+            return [ax.stairs(np.maximum(shares, NEGLIGIBLE_SHARE), edges, **style)]
 
         return draw
 
     page.each(prepare)
-    page.label(fields.PRODUCTS, fields.SHARE)
+    page.label(fields.PRODUCT_AXIS, fields.SHARE)
     for ax in page.axes:
         ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
 
@@ -399,7 +399,7 @@ def distribution(
     (ax,), space = target.axes, solution.final.space
     chart = chart_of(type(space))
     angles = np.linspace(*chart.limits, 361)
-    ax.plot(angles, chart.uniform_below(angles, space.dimension), **DASHES)
+    ax.plot(angles, chart.uniform_below(angles, space.dimension), **UNIFORM_LINE)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
     draw_curves(target, solution, shown, [[cumulated(solution[i]) for i in shown]])
@@ -472,8 +472,8 @@ def trajectories(
         places = look.coordinates(solution, member)[:, sample.indices]
         chart = chart_of(space_of(solution)).fitted(places)
         copies = [chart.copies(curve) for curve in places.T]
-        turns = [len(seen) for seen in copies]
-        segments = [np.column_stack([solution.t, curve]) for seen in copies for curve in seen]
+        turns = [len(each) for each in copies]
+        segments = [np.column_stack([solution.t, curve]) for each in copies for curve in each]
         widths = np.repeat(np.clip(0.9 * np.sqrt(sample.sizes), 0.3, 4.0), turns)
         colours = list(np.repeat(sample.colours, turns))
         lines = LineCollection(segments, colors=colours, linewidths=widths)
@@ -489,7 +489,7 @@ def trajectories(
         mark_ends(ax, solution.t[-1], [float(chart.of_points(end.point)) for end in ends], ends)
 
 
-def name_sample(ax: Axes, solution: Solution, member: Member, sample: Sample) -> None:
+def name_sample(ax: Axes, solution: Solution, member: Member, sample: DrawnSample) -> None:
     """Title a panel with the member it shows, and with what stands for all of it."""
     label = label_of_member(solution, member)
     if ax.get_title() == label:
@@ -498,11 +498,13 @@ def name_sample(ax: Axes, solution: Solution, member: Member, sample: Sample) ->
 
 
 def opacity(count: int, overlap: float = 3.0) -> float:
-    """How opaque each of `count` points or curves is drawn."""
+    """The opacity of each of `count` points or curves."""
     return float(np.clip(overlap / np.sqrt(max(count, 1)), 0.25, 0.85))
 
 
-def mark_ends(ax: Axes, end: float, places: Sequence[float], clusters: Sequence[Cluster]) -> None:
+def mark_ends(
+    ax: Axes, end: float, places: Sequence[float], clusters: Sequence[DrawnCluster]
+) -> None:
     """A disc for each cluster at the time `end`, and its share of the mass beside the panel."""
     if not places:
         return

@@ -40,7 +40,7 @@ LABELS = {
 }
 NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
 VISIBLE = 1e-9  # moments above it are not 0
-CLOSE = 0.05  # of the range: names of special points would touch
+CLOSE_NAMES = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
 LINES = {
     "onset": (theme.INK, "-"),
@@ -48,7 +48,7 @@ LINES = {
     "symmetry breaking": (theme.PALETTE[2], "-."),
     "Hopf": (theme.PALETTE[1], ":"),
 }
-NAMES = {"fold": "fold", "transition": "first-order transition"}
+LOCUS_NAMES = {"fold": "fold", "transition": "first-order transition"}
 
 
 @FIGURES.register
@@ -156,12 +156,12 @@ def _telling(diagram: "Diagram") -> list[str]:
     """The order parameter, and the first moment of each branch on which it is 0."""
     data = diagram.data
     degrees, branches = data.degree.values, data.branch.values
-    found = ["order_parameter"] if degrees[0] == 1 else []
+    names = ["order_parameter"] if degrees[0] == 1 else []
     for number in np.unique(branches[branches > 0]):
         largest = np.abs(data.moments.values[branches == number]).max(axis=0)
         first = int(degrees[np.argmax(largest > VISIBLE)])
-        found += [f"moment {first}"] if first > 1 else []
-    return list(dict.fromkeys(found)) or [f"moment {degrees[0]}"]
+        names += [f"moment {first}"] if first > 1 else []
+    return list(dict.fromkeys(names)) or [f"moment {degrees[0]}"]
 
 
 def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
@@ -176,7 +176,7 @@ def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Lin
     offset = {"xytext": (0, 5 if above else -13), "textcoords": "offset points"}
     for onsets in _beside(diagram.special("bifurcation", 0), diagram.span):
         if (value := _value_at(onsets[0].state, y)) is not None:
-            name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, one) for one in onsets))
+            name = ", ".join(dict.fromkeys(_name_of(diagram.parameter, onset) for onset in onsets))
             middle = float(np.mean([onset.value for onset in onsets]))
             ax.annotate(name, (middle, value), ha="center", **offset)
     return _specials(ax, diagram, y, {*shown})
@@ -186,7 +186,7 @@ def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
     """Groups of special points that lie too close to each other for a name each."""
     groups: list[list[Any]] = []
     for special in sorted(specials, key=lambda s: s.value):
-        near = groups and special.value - groups[-1][-1].value < CLOSE * (span[1] - span[0])
+        near = groups and special.value - groups[-1][-1].value < CLOSE_NAMES * (span[1] - span[0])
         groups[-1].append(special) if near else groups.append([special])
     return groups
 
@@ -204,15 +204,15 @@ def _values(diagram: "Diagram", y: str) -> np.ndarray:
         return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
     if y not in data or data[y].dims != ("point",):
         names = [str(name) for name, table in data.items() if table.dims == ("point",)]
-        known = f"{', '.join(names)} or 'moment l'"
-        raise ValueError(f"y, the kind of a diagram, must be {known}; got {as_given(y)}.")
+        wanted = f"{', '.join(names)} or 'moment l'"
+        raise ValueError(f"y, the kind of a diagram, must be {wanted}; got {as_given(y)}.")
     return data[y].values
 
 
 def _stability(growth: np.ndarray) -> np.ndarray:
     """A key of STYLES for every point."""
-    known = np.where(growth > 1e-9, "unstable", "stable")
-    return np.where(np.isnan(growth), "stability unknown", known)
+    kinds = np.where(growth > 1e-9, "unstable", "stable")
+    return np.where(np.isnan(growth), "stability unknown", kinds)
 
 
 def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
@@ -253,8 +253,8 @@ def _value_at(state, y: str) -> float | None:
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
     if y.startswith("moment "):
-        found = np.flatnonzero(state.equation.degrees == int(y[7:]))
-        return float(state.legendre_moments[found[0]]) if len(found) else None
+        column = np.flatnonzero(state.equation.degrees == int(y[7:]))
+        return float(state.legendre_moments[column[0]]) if len(column) else None
     return None
 
 
@@ -338,17 +338,17 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
     def unit(betas: np.ndarray) -> np.ndarray:
         return np.array([diagram.reference(b) if relative else 1.0 for b in betas])
 
-    data, seen = diagram.data, set()
+    data, labelled = diagram.data, set()
     for name in diagram.loci:
         here = data.curve.values == name
         betas, kind = data.beta.values[here], str(data.kind.values[here][0])
         kappas, change = data.kappa.values[here] / unit(betas), data.change.values[here] != 0
         width = np.where(change, 1.0, np.nan)
         style = {"color": LINES[kind][0], "ls": LINES[kind][1]}
-        label = None if kind in seen else kind
+        label = None if kind in labelled else kind
         ax.plot(betas, kappas, lw=0.8, label=label, **style)
         ax.plot(betas, kappas * width, lw=1.9, **style)
-        seen.add(kind)
+        labelled.add(kind)
     betas = np.linspace(*data.attrs["beta"], PLACES)
     counts = [(b, count, low / u, high / u) for b, u in zip(betas, unit(betas), strict=True)
               for count, low, high in diagram.drawn_counts(b)]  # fmt: skip
@@ -389,11 +389,11 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         here = (curve == "critical") & (degree == l)
         style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
-    drawn = dict(zip(NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
-    seen: set[str] = set()
+    drawn = dict(zip(LOCUS_NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
+    labelled: set[str] = set()
     for line, locus in diagram.loci.items():
         here, (style, colour) = curve == line, drawn[locus.name]
-        label = None if locus.name in seen else NAMES[locus.name]
+        label = None if locus.name in labelled else LOCUS_NAMES[locus.name]
         top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
         ended = locus.name == "transition" and bool(diagram.end_points)  # no line beyond
         shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
@@ -403,15 +403,15 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
             ax.fill_between(
                 beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
             )
-        seen.add(locus.name)
+        labelled.add(locus.name)
     corners = [p for p in diagram.tricritical if p.degree == lead or not narrow]
     marked = [("o", "tricritical", p) for p in corners]
     for marker, what, point in [*marked, *(("s", "end point", p) for p in diagram.end_points)]:
         scale = diagram.kappa("critical", point.beta) if relative else 1.0
         place = [point.beta], [point.kappa / scale]
-        label = None if what in seen else what
+        label = None if what in labelled else what
         ax.plot(*place, marker, ms=4.5, mfc="white", mec=theme.INK, ls="", zorder=3, label=label)
-        seen.add(what)
+        labelled.add(what)
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     ax.set(xlabel=f"${symbol_of(name)}$", ylabel=divided)
     ax.set(
@@ -426,12 +426,18 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
 
 # Studies of propagation of chaos ----------------------------------------------------------------
 
-SYMBOLS = {"W1": "$W_1$", "W2": "$W_2$", "H^-1": "$H^{-1}$", "H^-2": "$H^{-2}$", "mmd": "MMD"}
+DISTANCE_SYMBOLS = {
+    "W1": "$W_1$",
+    "W2": "$W_2$",
+    "H^-1": "$H^{-1}$",
+    "H^-2": "$H^{-2}$",
+    "mmd": "MMD",
+}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
 ANGLES = ("W1", "W2")  # distances in radians
 BESIDE_FROM = 3.0  # inches of a panel, from which on its legend stands on its right
-BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+LEGEND_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
 @FIGURES.register
@@ -474,11 +480,11 @@ def rates(
     fitting("study", study, "a Study", hasattr(type(study), "weak_rate"), TypeError)
     coupled = "coupling" in study.data
     names = [*study.data.attrs["distances"], *["coupling"] * coupled]
-    known = [*names, *["coupling up to rotation"] * coupled]
+    drawable = [*names, *["coupling up to rotation"] * coupled]
     if not names:
         raise ValueError("rates shows distances or the coupling, and this study has neither.")
-    one = name is None or (isinstance(name, str) and name in known)
-    fitting("name", name, f"one of {', '.join(known)}", one)
+    is_known = name is None or (isinstance(name, str) and name in drawable)
+    fitting("name", name, f"one of {', '.join(drawable)}", is_known)
     chosen = name or ("W2" if "W2" in names else names[0])
     with theme.style():
         if ax is not None:
@@ -492,7 +498,7 @@ def rates(
             _against_time(panels[1], study, chosen)
         wide = figure.get_figwidth() / len({panel.get_subplotspec().colspan for panel in panels})
         for panel in panels:
-            style = BESIDE if wide > BESIDE_FROM else {"loc": "best", "fontsize": 6}
+            style = LEGEND_BESIDE if wide > BESIDE_FROM else {"loc": "best", "fontsize": 6}
             panel.legend(**style)
     return figure
 
@@ -510,7 +516,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
-        label = f"{SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
+        label = f"{DISTANCE_SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour)
         ax.plot([], [], color=colour, marker=mark, ms=4, label=label)
         _floor(ax, sizes, table, name, colour)
@@ -538,7 +544,7 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     ax.set(
         yscale="log",
         xlabel="time $t$",
-        ylabel=SYMBOLS.get(name, name) + ", radians" * (name in ANGLES),
+        ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in ANGLES),
     )
     label_logarithmic(ax.yaxis)
 

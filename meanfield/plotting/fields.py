@@ -27,17 +27,16 @@ from .clusters import evenly
 from .labels import Member, member_of
 from .layouts import Panels
 from .registry import figure
-from .spaces import AROUND, Chart, Euclidean, Hypersphere, chart_of
+from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere, chart_of
 from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
-DENSITY = r"density $\mu_t(\theta)$"
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
 FEWEST_COLUMNS = 600  # below, its cells show
 ANGLE_BINS, MOST_TOKEN_COLUMNS = 72, 600
 PRODUCT_BINS, MOST_PRODUCT_COLUMNS = 80, 300
 MOST_PAIRED = 500  # tokens of which all pairs are counted
 LEAST_SHARE = 1e-4  # that is told from none
-PRODUCTS = Chart(
+PRODUCT_AXIS = CoordinateAxis(
     r"inner product $\langle x_i, x_j \rangle$",
     (-1.0, 1.0),
     np.array([-1, -0.5, 0, 0.5, 1]),
@@ -45,10 +44,10 @@ PRODUCTS = Chart(
 )
 SHARE = "share of pairs"
 HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
-DEEPEST = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
+LEAST_LOG_DENSITY = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
 EXPONENT = 0.4
 LOW = 2.4  # inches of a figure in which a bar is shorter than its label
-NAMES = ("auto", "linear", "log", "power")
+SCALE_NAMES = ("auto", "linear", "log", "power")
 
 
 def field_maps(
@@ -58,7 +57,7 @@ def field_maps(
     places: np.ndarray,
     fields: Iterable[np.ndarray],
     norm: Normalize,
-    chart: Chart,
+    chart: CoordinateAxis,
     *,
     log_time: bool = False,
 ) -> Any:
@@ -114,7 +113,7 @@ def _edges(places: np.ndarray, cells: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Scale:
-    """How densities from `low` to `high` are shown.
+    """A scale of densities from `low` to `high`.
 
     Attributes
     ----------
@@ -133,7 +132,7 @@ class Scale:
 
     @property
     def note(self) -> str:
-        """What to add to a label: nothing for a linear scale."""
+        """The words that a label adds; none for a linear scale."""
         power = f" (power scale, exponent {EXPONENT:g})"
         return {"linear": "", "log": " (log scale)", "power": power}[self.name]
 
@@ -169,8 +168,8 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     """
     if isinstance(scale, Scale):
         return scale
-    known = isinstance(scale, str) and scale in NAMES
-    fitting("scale", scale, f"one of {', '.join(map(repr, NAMES))}", known)
+    is_known = isinstance(scale, str) and scale in SCALE_NAMES
+    fitting("scale", scale, f"one of {', '.join(map(repr, SCALE_NAMES))}", is_known)
     finite = values[np.isfinite(values)]
     if not finite.size:
         raise ValueError(
@@ -181,8 +180,8 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     if scale == "auto":
         scale = heavy if high > HEAVY_PEAK else "linear"
     if scale == "log":
-        # max(..., DEEPEST) also keeps the scale positive for densities that touch zero.
-        floor = min(max(low, DEEPEST), 0.5 * high)
+        # max(..., LEAST_LOG_DENSITY) also keeps the scale positive for densities that touch zero.
+        floor = min(max(low, LEAST_LOG_DENSITY), 0.5 * high)
         return Scale("log", floor, high, low < floor)
     if scale == "power":
         return Scale("power", 0.0, high, low < -1e-9 * high)
@@ -246,14 +245,14 @@ def profiles(
     return chart_of(space_of(solution)).profiles(states, members, most_angles)
 
 
-def visible_chart(solution: Solution) -> Chart:
+def visible_chart(solution: Solution) -> CoordinateAxis:
     """The chart for `profiles`; in high dimension only the angles where there is mass."""
     law = appearance_of(solution.final).law(solution.final)
     return chart_of(space_of(solution)).with_mass(law.space)
 
 
 def law_in_words(solution: Solution, of: str = r"\theta") -> str:
-    """What is drawn of the densities of a solution, for the axis of its values."""
+    """The name of a density on the axis of its values."""
     return rf"{appearance_of(solution.final).law_in_words} $\mu_t({of})$"
 
 
@@ -400,15 +399,17 @@ def inner_products(
         raise ValueError("Inner products are those of pairs; there is only one token.")
     kept, times = columns_of_times(solution, MOST_PRODUCT_COLUMNS, log_time=log_time)
     fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
-    edges = np.linspace(*PRODUCTS.limits, bins + 1)
+    edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
     if len(kept) > 1:
         fields, norm = [np.maximum(field, LEAST_SHARE) for field in fields], LogNorm(LEAST_SHARE, 1)
-        mesh = field_maps(target, solution, times, edges, fields, norm, PRODUCTS, log_time=log_time)
+        mesh = field_maps(
+            target, solution, times, edges, fields, norm, PRODUCT_AXIS, log_time=log_time
+        )
         target.figure.colorbar(mesh, ax=target.axes, label=SHARE, extend="min", pad=0.02)
     else:
         for ax, (shares,) in zip(target.axes, fields, strict=True):
             draw_histogram(ax, shares, edges)
-            ax.set(xlim=PRODUCTS.limits, xlabel=PRODUCTS.name, ylabel=SHARE)
+            ax.set(xlim=PRODUCT_AXIS.limits, xlabel=PRODUCT_AXIS.name, ylabel=SHARE)
     if len(solution.final) > MOST_PAIRED:
         note = f"{MOST_PAIRED} of {len(solution.final)} tokens"
         target.axes[0].set_title(note, loc="left", fontsize=9)

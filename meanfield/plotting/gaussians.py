@@ -19,14 +19,14 @@ from .registry import figure
 from .spaces import Flat, Plane
 from .times import drawn_count, is_logarithmic, spread, time_axis, titles_of
 
-TURN = np.linspace(0, 2 * np.pi, 181)
-LARGEST = 8.0  # times the extent at the start: what is larger leaves the panel
-MARGIN = 0.04
-RULES = 12  # straight lines on the cone
-NAMES = ("$a - b$", "$2c$", "$a + b$")
-ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
-NEGLIGIBLE = 1e-12  # nor is it known later, unless it grows
-MOST_IN_LEGEND = 8
+ELLIPSE_TURN = np.linspace(0, 2 * np.pi, 181)
+LARGEST_ELLIPSE = 8.0  # times the extent at the start: what is larger leaves the panel
+ELLIPSE_MARGIN = 0.04
+CONE_LINES = 12  # straight lines on the cone
+CONE_AXES = ("$a - b$", "$2c$", "$a + b$")
+COVARIANCE_ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
+NEGLIGIBLE_EIGENVALUE = 1e-12  # nor is it known later, unless it grows
+MOST_VARIANCES_IN_LEGEND = 8
 
 
 @figure("variances", Gaussian, Flat, panels=(7.0, 3.4))
@@ -56,11 +56,13 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
     t = solution.t[: drawn_count(solution)]
     values = np.array([state.variances for state in solution.states[: len(t)]])
     count = values.shape[1]
-    known = _known(solution, values)
+    significant = _known(solution, values)
     marker = {"marker": "."} if len(t) == 1 else {}
     for i, colour in enumerate(theme.ordered_colours(count)):
-        curve = np.where(known[:, i], values[:, i], np.nan)
-        named = known[:, i].any() and (count <= MOST_IN_LEGEND or i in (0, count - 1))
+        curve = np.where(significant[:, i], values[:, i], np.nan)
+        named = significant[:, i].any() and (
+            count <= MOST_VARIANCES_IN_LEGEND or i in (0, count - 1)
+        )
         label = rf"$\lambda_{{{i + 1}}}$" if named else None
         ax.plot(t, curve, color=colour, label=label, **marker)
     ax.set_yscale("log")
@@ -71,10 +73,10 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
 
 
 def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
-    """Which of the eigenvalues are more than the rounding of the given covariance."""
-    given = solution.t[0] == solution.options.get("t_start")
-    noise = (values[0] <= ROUNDING * values[0, 0]) & given
-    return (values > 0) & ~(noise & (values <= NEGLIGIBLE * values[:, :1]))
+    """A mask over eigenvalues: True above the rounding of the covariance of the start."""
+    from_start = solution.t[0] == solution.options.get("t_start")
+    noise = (values[0] <= COVARIANCE_ROUNDING * values[0, 0]) & from_start
+    return (values > 0) & ~(noise & (values <= NEGLIGIBLE_EIGENVALUE * values[:, :1]))
 
 
 @figure("ellipses", Gaussian, Plane, panels=(5.4, 4.4))
@@ -121,7 +123,7 @@ def ellipses(
 
     framed = [outlines[i] for i in shown]
     points = np.concatenate([framed[k] for k in _inside(framed)], axis=1)
-    square(ax, points.min(axis=1), points.max(axis=1), MARGIN)
+    square(ax, points.min(axis=1), points.max(axis=1), ELLIPSE_MARGIN)
     ax.set(xlabel="$x_1$", ylabel="$x_2$")
     if target.film is not None:
         ax.plot(*outlines[0], color=theme.FAINT, linewidth=0.8)
@@ -139,12 +141,12 @@ def ellipses(
 def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
     """Indices of the curves (2, points) that are not much larger than the first."""
     sizes = np.array([np.abs(curve).max() for curve in curves])
-    return np.flatnonzero(sizes <= LARGEST * (sizes[0] if sizes[0] > 0 else sizes.max()))
+    return np.flatnonzero(sizes <= LARGEST_ELLIPSE * (sizes[0] if sizes[0] > 0 else sizes.max()))
 
 
 def ellipse(state: Gaussian) -> np.ndarray:
     """The curve a + L e(theta), L L^T = S, (2, points)."""
-    return state.mean[:, None] + state.root @ np.array([np.cos(TURN), np.sin(TURN)])
+    return state.mean[:, None] + state.root @ np.array([np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN)])
 
 
 @figure("cone", Gaussian, Plane)
@@ -218,13 +220,15 @@ def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> No
 
 def _surface(ax: Any, height: float) -> None:
     faint: dict[str, Any] = {"color": theme.FAINT, "linewidth": 0.5}
-    for angle in 2 * np.pi * np.arange(RULES) / RULES:
+    for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:
         ends = height * np.array([[0, np.cos(angle)], [0, np.sin(angle)], [0, 1]])
         ax.plot(*ends, **faint)
-    rim = height * np.array([np.cos(TURN), np.sin(TURN), np.ones_like(TURN)])
+    rim = height * np.array(
+        [np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN), np.ones_like(ELLIPSE_TURN)]
+    )
     ax.plot(*rim, **faint)
     ax.plot([0, 0], [0, 0], [0, height], linestyle=":", **faint)
-    ax.set(xlabel=NAMES[0], ylabel=NAMES[1], zlabel=NAMES[2])
+    ax.set(xlabel=CONE_AXES[0], ylabel=CONE_AXES[1], zlabel=CONE_AXES[2])
     ax.set_box_aspect((1, 1, 0.8), zoom=0.92)
     ax.view_init(elev=18, azim=-60)
     ax.locator_params(nbins=4)

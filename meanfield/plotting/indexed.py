@@ -24,10 +24,10 @@ from .layouts import Draw, Panels
 from .registry import figure
 from .times import columns_of_times, is_logarithmic, need_two_times, time_edges
 
-DENSITY = r"density $\mu_s(\theta)$"
+DENSITY_BY_INDEX = r"density $\mu_s(\theta)$"
 ORDER = r"order parameter $|m_1(s)|$"
 MOST_ANGLES = 256
-MARGIN = 1.06
+ORDER_MARGIN = 1.06
 
 
 @figure("map", Indexed, Circle, Zonal, sheet=(4, 1.0, 4))
@@ -85,7 +85,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         if name:  # that of a member
             ax.set_ylabel(f"{name}\n{axis.name}")
         ax.spines[:].set_visible(True)
-    density_bar(page, ScalarMappable(**colours), chosen, DENSITY)
+    density_bar(page, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
 
 
 @figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4))
@@ -131,7 +131,7 @@ def order(
     )
     for ax, bottom, left in target.outer:
         axis.beneath(ax, named=bottom)
-        ax.set(ylim=(0, MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")
+        ax.set(ylim=(0, ORDER_MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")
 
 
 @figure("order_map", Indexed, Circle, Sphere, Zonal, panels=(7.0, 3.2))

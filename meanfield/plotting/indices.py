@@ -16,20 +16,20 @@ from ..spaces.index import Classes, Index, Positions
 from ..spaces.indexed import Indexed
 from .clusters import evenly
 from .labels import distinct
-from .spaces import Chart
+from .spaces import CoordinateAxis
 
-ROWS = 160  # of a map, for positions from 0 to 1
-FEWEST = 4  # of a piece
+ROWS_PER_UNIT = 160  # of a map, for positions from 0 to 1
+FEWEST_ROWS = 4  # of a piece
 SINK = (-0.2, -0.05)  # where the atom at s = 0 is drawn
-APART = 12  # more rows of classes than these touch
-LEAST = 1e-4  # nodes beyond which there is less of the index are not shown
+MOST_SEPARATE_CLASSES = 12  # more rows of classes than these touch
+LEAST_TAIL = 1e-4  # nodes beyond which there is less of the index are not shown
 MOST_TICKS = 6
 
 Part = tuple[np.ndarray, np.ndarray]  # edges (n + 1,) or places (n,), and weights (n, P) of nodes
 
 
 @dataclass(frozen=True, eq=False)
-class IndexAxis(Chart):
+class IndexAxis(CoordinateAxis):
     """An index as an axis of a panel.
 
     Attributes
@@ -50,7 +50,7 @@ class IndexAxis(Chart):
     points: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     def densities(self, state: Indexed) -> Density:
-        """Those of the rows, an ensemble (*ensemble, R)."""
+        """The densities of the rows, an ensemble (*ensemble, R)."""
         return _mixed(state, self.rows)
 
     def order_of_rows(self, state: Indexed) -> np.ndarray:
@@ -91,7 +91,7 @@ def nodes_to_tell(index: Index, count: int) -> np.ndarray:
 def _nodes(index: Index) -> IndexAxis:
     """Nodes where they are, without those in tails that hold next to nothing."""
     below = np.cumsum(index.weights)
-    kept = np.flatnonzero((below > LEAST) & (below - index.weights < 1 - LEAST))
+    kept = np.flatnonzero((below > LEAST_TAIL) & (below - index.weights < 1 - LEAST_TAIL))
     places, weights = index.nodes[kept], np.eye(len(index))[kept]
     middles = (places[1:] + places[:-1]) / 2
     half = (places[[1, -1]] - places[[0, -2]]) / 2 if len(places) > 1 else np.full(2, 0.5)
@@ -112,7 +112,7 @@ def _positions(index: Positions) -> IndexAxis:
         rows, curve = _level(index, 0, *SINK)
         ticks, labels = np.append(np.mean(SINK), ticks[::2]), ["sink", *labels[::2]]
     for a, b in zip(index.breaks[:-1], index.breaks[1:], strict=True):
-        edges = np.linspace(a, b, 1 + max(FEWEST, round(ROWS * (b - a))))
+        edges = np.linspace(a, b, 1 + max(FEWEST_ROWS, round(ROWS_PER_UNIT * (b - a))))
         rows.append((edges, index.interpolation((edges[1:] + edges[:-1]) / 2)))
         # At a break the density is that on its left, and at s = 0 that of the sink.
         places = np.concatenate([[np.nextafter(a, 1)], edges[1:]])
@@ -122,7 +122,7 @@ def _positions(index: Positions) -> IndexAxis:
 
 def _classes(index: Classes) -> IndexAxis:
     """A row for each class, whatever its number or its share."""
-    half = 0.45 if len(index) <= APART else 0.5
+    half = 0.45 if len(index) <= MOST_SEPARATE_CLASSES else 0.5
     parts = [_level(index, p, p - half, p + half) for p in range(len(index))]
     rows, curve = ([part for (part,) in side] for side in zip(*parts, strict=True))
     ticks = evenly(len(index), MOST_TICKS)
@@ -148,11 +148,11 @@ def _axis(
     """The axis of these parts: rows apart leave one empty, curves are interrupted between two."""
     empty = np.full((1, len(index)), np.nan)
     edges, weights = [rows[0][0]], [rows[0][1]]
-    for own, mixed in rows[1:]:
-        apart = own[0] > edges[-1][-1]
-        edges.append(own if apart else own[1:])
+    for places_of_row, mixed in rows[1:]:
+        apart = places_of_row[0] > edges[-1][-1]
+        edges.append(places_of_row if apart else places_of_row[1:])
         weights += [empty, mixed] if apart else [mixed]
-    places = [part for own, _ in curve for part in (own, own[-1:])]
+    places = [part for places_of_row, _ in curve for part in (places_of_row, places_of_row[-1:])]
     points = [part for _, mixed in curve for part in (mixed, empty)]
     every = np.concatenate(edges)
     return IndexAxis(

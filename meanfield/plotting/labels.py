@@ -14,7 +14,7 @@ from ..results.solution import Solution
 
 Member = tuple[int, ...]
 MOST_PANELS = 9
-SYMBOLS = {
+PARAMETER_SYMBOLS = {
     "beta": r"\beta",
     "kappa": r"\kappa",
     "common_kappa": r"\kappa_0",
@@ -142,8 +142,9 @@ def describe_model(solution: Solution) -> str:
         if name not in differing
     ]
     causal = solution.model.causal
-    seen = [] if causal is None else [f"causal ({causal.divide})" if causal.divide else "causal"]
-    return ", ".join([_names(solution.model.drift), *seen, *shared])
+    division = f" ({causal.divide})" if causal and causal.divide else ""
+    causality = [] if causal is None else [f"causal{division}"]
+    return ", ".join([_names(solution.model.drift), *causality, *shared])
 
 
 def describe_drift(drift: Any, varies: str) -> str:
@@ -161,7 +162,7 @@ def describe_drift(drift: Any, varies: str) -> str:
 
 
 def _names(drift: Any) -> str:
-    """Of a sum c_0 USA + c_1 SA."""
+    """The name of a drift, or the formula of a sum: c_0 USA + c_1 SA."""
     parts = [type(part).__name__ for _, part in drift.terms]
     terms = [f"${symbol_of(f'factors[{k}]')}$ {part}" for k, part in enumerate(parts)]
     return parts[0] if drift.terms[0][1] is drift else " + ".join(terms)
@@ -174,9 +175,9 @@ def _equation(name: str, number: str) -> str:
 def symbol_of(name: str) -> str:
     """A parameter in a formula; in a sum of drifts c_k and those of the parts, with an index."""
     if of_part := OF_A_PART.fullmatch(name):
-        number, own = of_part.groups()
-        return rf"{{{symbol_of(own) if own else 'c'}_{{{number}}}}}"
-    return SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\ "))
+        number, parameter = of_part.groups()
+        return rf"{{{symbol_of(parameter) if parameter else 'c'}_{{{number}}}}}"
+    return PARAMETER_SYMBOLS.get(name, rf"\mathrm{{{name}}}".replace("_", r"\ "))
 
 
 # Ticks of a logarithmic axis ---------------------------------------------------------------------

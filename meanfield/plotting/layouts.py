@@ -19,7 +19,7 @@ from ..core.checks import as_given, positive
 from ..results.solution import Solution
 from . import theme
 from .labels import Member, choose_members, describe_model, label_of_member
-from .spaces import Chart
+from .spaces import CoordinateAxis
 from .times import drawn_count, pick_times, resolved_states, titles_of
 
 KEY = 1.4  # inches for a legend beside the panels
@@ -74,7 +74,7 @@ class Panels:
 
     @property
     def views(self) -> list[tuple[Member, list[tuple[Axes, int]]]]:
-        """Of a sheet: each member, with its panels and the indices of the times they show."""
+        """The rows of a sheet: each member, its panels and the indices of their times."""
         count = len(self.times)
         cells = list(zip(self.axes, [*self.times] * len(self.members), strict=True))
         return [(m, cells[k * count : (k + 1) * count]) for k, m in enumerate(self.members)]
@@ -86,10 +86,10 @@ class Panels:
         return np.arange(drawn_count(solution))
 
     def shown(self, solution: Solution) -> np.ndarray:
-        """Of a sheet: indices of the saved states that it shows; in a movie all of them."""
+        """Indices of the saved states that a sheet shows; in a movie all of them."""
         return self.times if self.film is None else np.arange(len(solution))
 
-    def label(self, beneath: Chart, beside: str) -> None:
+    def label(self, beneath: CoordinateAxis, beside: str) -> None:
         """The axis beneath all panels, named at the lowest, and names beside those on the left."""
         for ax, bottom, left in self.outer:
             beneath.beneath(ax, named=bottom)
@@ -164,9 +164,9 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
             pad = 24 if sheet.upright else None
             row[0][0].set_ylabel(label_of_member(solution, member), labelpad=pad)
         if member == sheet.members[0]:
-            for (ax, _), text, known in zip(row, texts, resolved, strict=True):
+            for (ax, _), text, is_resolved in zip(row, texts, resolved, strict=True):
                 if text or not sheet.inside:
-                    ax.set_title(text, color=theme.INK if known else theme.WARNING)
+                    ax.set_title(text, color=theme.INK if is_resolved else theme.WARNING)
     return sheet
 
 
@@ -241,8 +241,8 @@ def sheet(
         shown = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
         if len(shown) > 1:
-            given = f"count = {count}" if times is None else f"times = {as_given(times)}"
-            raise ValueError(f"One `ax` holds one time; got {given}.")
+            request = f"count = {count}" if times is None else f"times = {as_given(times)}"
+            raise ValueError(f"One `ax` holds one time; got {request}.")
         return titled(Panels(ax.figure, [ax], members, 1, shown, inside=True), solution)
     upright = ratio < 1 and len(members) == 1 and len(shown) > 1
     ratio = 2.0 if ratio < 1 and not upright else ratio
@@ -323,9 +323,9 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
     Both get room of their own, which the layout cannot give them inside a frame.
     """
     heading = describe_model(solution) if title is None else title
-    found, beneath, side = verdict(solution), 0.0, 0.0
-    if found is not None:
-        text, colour = found
+    outcome, beneath, side = verdict(solution), 0.0, 0.0
+    if outcome is not None:
+        text, colour = outcome
         banner = fill(text, int(11 * figure.get_figwidth()))
         beneath, side = 0.3 + 0.2 * (1 + banner.count("\n")), 0.1
         figure.set_figheight(figure.get_figheight() + beneath)
@@ -344,10 +344,10 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
 
 def mark(ax: Axes, solution: Solution) -> None:
     """Frame one panel of somebody else's figure and write the verdict into it."""
-    found = verdict(solution)
-    if found is None:
+    outcome = verdict(solution)
+    if outcome is None:
         return
-    text, colour = found
+    text, colour = outcome
     ax.spines[:].set(visible=True, edgecolor=colour, linewidth=2.5)
     width = ax.get_position().width * ax.figure.get_figwidth()
     box = {"facecolor": "white", "edgecolor": colour, "alpha": 0.9}

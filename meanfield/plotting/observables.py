@@ -38,15 +38,15 @@ from .registry import figure
 from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 
 SHOWN_MOMENTS = 4
-MARGIN = 0.05  # beneath curves on a logarithmic axis
+LOG_MARGIN = 0.05  # beneath curves on a logarithmic axis
 BAND = (5.0, 50.0, 95.0)
 RUNS_DRAWN: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # in axes of the caller
 OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
-MOST_IN_LEGEND = 9
+MOST_GROUPS_IN_LEGEND = 9
 
 
 def is_present(solution: Solution, name: str) -> bool:
-    """Whether a solution has this observable, with a finite value at some time.
+    """True if a solution has this observable, with a finite value at some time.
 
     A state by itself has none that depends on a model.
     """
@@ -64,17 +64,17 @@ def names_of(solution: Solution) -> list[str]:
     Of those that nobody declared, the ones that are one number for each time, or for each time and
     member.
     """
-    known = {"t", *member_dims(solution.shape)}
+    dims = {"t", *member_dims(solution.shape)}
     numbers = [
         str(name)
         for name, values in solution.observables.items()
-        if (name, False) in OBSERVABLE_STYLES or {"t"} <= {*values.dims} <= known
+        if (name, False) in OBSERVABLE_STYLES or {"t"} <= {*values.dims} <= dims
     ]
     return [name for name in ["moments", *numbers] if is_present(solution, name)]
 
 
 def of_one_member(solution: Solution, names: Sequence[str]) -> list[str]:
-    """Those of these that are several curves for each member, and are drawn of one alone."""
+    """The names of observables with several curves for each member, drawn of one member alone."""
     data = solution.observables
     return [name for name in names if name == "moments" or "index" in data[name].dims]
 
@@ -93,13 +93,13 @@ Group = tuple[list[Member], Any]  # members that are drawn as one, and their col
 
 def groups_of(solution: Solution, members: Sequence[Member]) -> list[Group]:
     """Each member by itself; replicas, whose parameters are the same, together."""
-    found: dict[Any, list[Member]] = {}
+    groups: dict[Any, list[Member]] = {}
     varying = varying_parameters(solution).values()
     for index in members:
         same = tuple(float(v[index]) for v in varying) if solution.final.replicated else index
-        found.setdefault(same, []).append(index)
-    colours = theme.ordered_colours(len(found)) if len(found) > 1 else [theme.PALETTE[0]]
-    return list(zip(found.values(), colours, strict=True))
+        groups.setdefault(same, []).append(index)
+    colours = theme.ordered_colours(len(groups)) if len(groups) > 1 else [theme.PALETTE[0]]
+    return list(zip(groups.values(), colours, strict=True))
 
 
 def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
@@ -108,9 +108,9 @@ def percentiles(values: xr.DataArray, members: list[Member]) -> np.ndarray:
     series = np.stack([table[index] for index in members])
     if len(series) == 1:
         return series
-    known = np.isfinite(series).any(axis=0)
+    measured = np.isfinite(series).any(axis=0)
     curves = np.full((len(BAND), series.shape[1]), np.nan)
-    curves[:, known] = np.nanpercentile(series[:, known], BAND, axis=0)
+    curves[:, measured] = np.nanpercentile(series[:, measured], BAND, axis=0)
     return curves
 
 
@@ -129,7 +129,7 @@ def key_of_groups(
     labels = [label_of_member(solution, members[0]) for members, _ in groups]
     if label is not None:
         labels = [label] if len(groups) == 1 else [f"{label}, {text}" for text in labels]
-    if len(groups) > MOST_IN_LEGEND:
+    if len(groups) > MOST_GROUPS_IN_LEGEND:
         last = len(groups) - 1
         scale = ScalarMappable(Normalize(0, last), ListedColormap(theme.ordered_colours(256)))
         style = {"aspect": 40, "pad": 0.02, "label": "member"}
@@ -269,7 +269,7 @@ def draw_observables(
     label: str | None = None,
     line: Mapping[str, Any] | None = None,
 ) -> None:
-    """One observable in each panel, of all members of `target`, told apart by colour.
+    """One observable in each panel, of all members of `target`, in colours of their own.
 
     Runs that are drawn into the same axes one after another differ in colour, and in dashes.
     """
@@ -313,22 +313,22 @@ def _curves(
     """A curve for each group, or its median and a band, on the scale that they need."""
     if values.ndim == 1:  # the same for all members, as the degree is
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
-    found, t = [percentiles(values, members) for members, _ in groups], values["t"]
+    bands, t = [percentiles(values, members) for members, _ in groups], values["t"]
     style: dict[str, Any] = {"drawstyle": "steps-post"} if scale.steps else {}
     style |= line | ({"marker": "."} if len(t) == 1 else {})
     step: dict[str, Any] = {"step": "post"} if scale.steps else {}
-    for curves, (_, colour) in zip(found, groups, strict=True):
+    for curves, (_, colour) in zip(bands, groups, strict=True):
         shown = curves - scale.offset
         ax.plot(t, shown[len(shown) // 2], color=colour, **style)
         if len(shown) > 1:
             ax.fill_between(t, *shown[::2], color=colour, alpha=0.25, linewidth=0, **step)
-    series = np.concatenate(found)
+    series = np.concatenate(bands)
     positive = series[series > 0]
     negative = (series < 0).any()  # a logarithmic axis would hide it
     if not negative and positive.size and positive.max() >= scale.log_from * positive.min():
         ax.set_yscale("log", nonpositive="mask")
         least = _least_known(series, scale.noise)
-        ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** MARGIN))
+        ax.set_ylim(bottom=least * min(0.5, (least / positive.max()) ** LOG_MARGIN))
         label_logarithmic(ax.yaxis)
     elif scale.steps:
         ax.set_ylim(0, 1.08 * np.nanmax(series, initial=1))
@@ -379,16 +379,16 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
     data, look = solution.observables, appearance_of(solution.final)
     masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()
     points = data["cluster_point"].transpose("t", "cluster", "component").to_numpy()
-    known = np.isfinite(masses)
+    present = np.isfinite(masses)
     nodes = [
         (places[there] @ state.points.T).argmax(axis=1)
-        for state, places, there in zip(solution, points, known, strict=True)
+        for state, places, there in zip(solution, points, present, strict=True)
     ]
-    colours, found = look.colours(solution, np.concatenate(nodes)), masses[known]
-    times = np.broadcast_to(solution.t[:, None], masses.shape)[known]
-    for colour in sorted(set(colours), key=lambda c: -found[colours == c].max()):
+    colours, shares = look.colours(solution, np.concatenate(nodes)), masses[present]
+    times = np.broadcast_to(solution.t[:, None], masses.shape)[present]
+    for colour in sorted(set(colours), key=lambda c: -shares[colours == c].max()):
         here = colours == colour
-        ax.plot(times[here], found[here], ".", color=colour, markersize=2.5)
+        ax.plot(times[here], shares[here], ".", color=colour, markersize=2.5)
     ax.set(xlim=(solution.t[0], solution.t[-1]), ylim=(0, 1.08 * np.nanmax(masses, initial=0.1)))
 
 

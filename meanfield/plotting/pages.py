@@ -1,7 +1,7 @@
 """One page and one movie for every run: where the state goes, and the observables that tell most.
 
-What the upper part of a page shows is registered by `upper_part` for kinds of states and spaces, as
-bands of panels, and what moves in a movie by `scene`. States without one have the observables.
+`upper_part` registers the upper part of a page for kinds of states and spaces, as bands of panels,
+and `scene` the moving part of a movie. States without one have the observables.
 """
 
 import os
@@ -116,17 +116,17 @@ def overview(
         For an option that the upper part of the page does not have.
     """
     part = PARTS.of(solution).get("")
-    known = options_of(part) if part else ["log_time"]
-    check_options(solution, "kind='overview'", options, ["member", "title", *known])
+    allowed = options_of(part) if part else ["log_time"]
+    check_options(solution, "kind='overview'", options, ["member", "title", *allowed])
     look = appearance_of(solution.final)
     members = look.members(solution, member)
     if part is None or (len(solution) == 1 and part.single):
         draw = registry.find_figure(solution, part.single if part else "observables")
         chosen = (members[0] or None) if solution.final.replicated else member
-        given = {"member": chosen, "title": title, **options}
-        return draw(solution, **options_for(draw, given))
+        all_options = {"member": chosen, "title": title, **options}
+        return draw(solution, **options_for(draw, all_options))
     log_time = options.pop("log_time", None)
-    if "log_time" in known:
+    if "log_time" in allowed:
         log_time = options["log_time"] = is_logarithmic(solution, log_time)
     alone = len(members) == 1 and not solution.final.replicated
     with theme.style():
@@ -233,9 +233,9 @@ def animate(
     dpi = real("dpi", dpi, "from 10 to 10000", lambda number: 10 <= number <= 10_000)
     check_memory(f"frames of dpi = {dpi:g}", (round(8 * dpi), round(8 * dpi)), "dpi")
     draw = SCENES.of(solution)[""]
-    known = options_of(draw)
-    check_options(solution, "a movie", options, known)
-    if "scale" in known:
+    allowed = options_of(draw)
+    check_options(solution, "a movie", options, allowed)
+    if "scale" in allowed:
         options["scale"] = scale
     members = appearance_of(solution.final).members(solution, member)
     with theme.style():
@@ -281,10 +281,11 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
     """
     (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
-    labels, known = distinct(solution.t), resolved_states(solution)
+    labels, resolved = distinct(solution.t), resolved_states(solution)
 
     def update(i: int) -> None:
-        text.set(text=f"{begin}$t = {labels[i]}$", color=theme.INK if known[i] else theme.WARNING)
+        colour = theme.INK if resolved[i] else theme.WARNING
+        text.set(text=f"{begin}$t = {labels[i]}$", color=colour)
 
     return update
 
@@ -335,8 +336,8 @@ def one_band(height: float, kind: FigureKind, times: int | None = None, **fixed:
 
     def bands(solution: Solution, members: list[Member], **options: Any) -> list[Band]:
         shown = None if times is None else pick_times(solution, members, None, times)
-        own = options_for(kind, options)
-        return [band(height, kind, solution, members, shown, **fixed, **own)]
+        chosen = options_for(kind, options)
+        return [band(height, kind, solution, members, shown, **fixed, **chosen)]
 
     viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
     bands.__signature__ = taking([*viewing, "log_time"])  # type: ignore[attr-defined]
@@ -356,8 +357,8 @@ def _densities(solution, members, *, scale="auto"):
         return [band(height, fields.spacetime, solution, members, scale=scale)]
 
     def middle_band(middle: SubFigure) -> None:
-        known = registry.kinds_of(solution)
-        kinds = [known[name] for name in ("snapshots", "polar") if name in known]
+        available = registry.kinds_of(solution)
+        kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
         for ax, kind in zip(places, kinds, strict=True):
@@ -447,15 +448,15 @@ def _ellipses(solution, members, *, log_time=None):
 
 
 PATHS = one_band(3.4, curves.trajectories)
-PRODUCTS = one_band(3.2, fields.inner_products)
+PRODUCT_BANDS = one_band(3.2, fields.inner_products)
 DOTS = one_band(3.1, sphere.orthographic_dots, COLUMNS, upright=True)
 upper_part((Characteristics, Tokens), Sphere, single="orthographic")(DOTS)
 upper_part(Characteristics, Circle, Zonal, single="distribution")(PATHS)
 upper_part(Tokens, Line, single="observables")(one_band(3.4, curves.trajectories))
 upper_part(Tokens, Plane, single="paths")(one_band(4.2, points.paths))
 upper_part(Tokens, Euclidean, single="projection")(one_band(2.2, points.projection, COLUMNS))
-upper_part(Tokens, Hypersphere, single="inner_products")(PRODUCTS)
-upper_part(Gram, single="inner_products")(PRODUCTS)
+upper_part(Tokens, Hypersphere, single="inner_products")(PRODUCT_BANDS)
+upper_part(Gram, single="inner_products")(PRODUCT_BANDS)
 upper_part(Gaussian, Flat, single="variances")(one_band(3.4, gaussians.variances))
 
 
@@ -470,8 +471,8 @@ class Film:
 
     def __init__(self, *kinds: FigureKind, **fixed: Any):
         self._kinds, self._fixed = kinds, fixed
-        known = {name for kind in kinds for name in options_of(kind)}
-        self.__signature__ = taking([name for name in VIEWING if name in known])
+        options = {name for kind in kinds for name in options_of(kind)}
+        self.__signature__ = taking([name for name in VIEWING if name in options])
 
     def __call__(
         self, top: SubFigure, solution: Solution, members: list[Member], **options: Any
@@ -502,7 +503,7 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 @scene(object)
 def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
-    """What overviews show over time, or observables, with lines at the present."""
+    """The upper part of overviews, or observables, with lines at the present."""
     part = PARTS.of(solution).get("")
     if part is not None:
         part(solution, members, log_time=False)[0].draw(top)
@@ -543,9 +544,9 @@ def ffmpeg_program() -> str:
     MeanfieldError
         If there is neither.
     """
-    found = shutil.which("ffmpeg")
-    if found:
-        return found
+    program = shutil.which("ffmpeg")
+    if program:
+        return program
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 

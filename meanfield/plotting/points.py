@@ -16,11 +16,10 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..states import Tokens
 from . import theme
-from .appearance import Sample, TokensAppearance, appearance_of, sample_of, space_of
+from .appearance import DrawnSample, TokensAppearance, appearance_of, sample_of, space_of
 from .clusters import evenly
 from .curves import (
     CENTRED,
-    TURN,
     check_beside,
     name_angles,
     name_sample,
@@ -31,23 +30,24 @@ from .curves import (
 from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels, square
+from .projections import FULL_TURN
 from .registry import figure
 from .spaces import Euclidean, Hypersphere, chart_of
 
-LARGEST = 20.0  # times the mean mass: heavier tokens have dots of this size
+LARGEST_DOT = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
-FEW = 32  # saved times from which the principal axes are found
-MARGIN = 0.06
+TIMES_OF_AXES = 32  # saved times from which the principal axes are found
+PLANE_MARGIN = 0.06
 KEY_SIZE = 4.0
 
 
-def dots(ax: Axes, sample: Sample, places: np.ndarray) -> PathCollection:
+def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
     """Dots of areas in proportion to masses, at places (n, 2) of all points of a member."""
     count = len(sample.indices)
     area = float(np.clip(1500 / count, 2.0, 22.0))
     return ax.scatter(
         *places[sample.indices].T,
-        s=area * np.minimum(sample.sizes, LARGEST),
+        s=area * np.minimum(sample.sizes, LARGEST_DOT),
         c=list(sample.colours),
         alpha=opacity(count),
         linewidths=0,
@@ -137,10 +137,12 @@ class _Around:
 
 def circle(ax: Axes) -> None:
     """The unit circle."""
-    ax.plot(np.cos(TURN), np.sin(TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+    ax.plot(np.cos(FULL_TURN), np.sin(FULL_TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
 
 
-def explain_dots(target: Panels, samples: dict[Member, Sample], *, pairs: bool = False) -> None:
+def explain_dots(
+    target: Panels, samples: dict[Member, DrawnSample], *, pairs: bool = False
+) -> None:
     """Write beneath a figure what a dot stands for."""
     if target.inside:
         return
@@ -187,7 +189,7 @@ class PrincipalPlane:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Of the axes."""
+        """Names of the axes."""
         if self.shares is None:
             return "$x_1$", "$x_2$"
         first, second = (f"{100 * share:.0f}%" for share in self.shares)
@@ -204,7 +206,7 @@ def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
     d = last.dimension
     if d == 2 and not last.on_sphere:
         return PrincipalPlane(np.zeros(2), np.eye(2), None)
-    kept = evenly(len(solution), FEW)
+    kept = evenly(len(solution), TIMES_OF_AXES)
     states = [member_of(solution[i], member) for i in kept]
     centre = np.zeros(d)
     if not last.on_sphere:
@@ -232,7 +234,7 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
     Parameters
     ----------
     solution : Solution
-        Tokens in any dimension above 1; in R^2 they are seen in their own plane.
+        Tokens in any dimension above 1; in R^2 they are drawn in their own plane.
     times, count
         As for `rings`.
     trails : bool
@@ -254,10 +256,10 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
         style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
         shown = range(len(solution)) if trails else page.shown(solution)
         places = {i: plane.place(member_of(solution[i], member).x) for i in shown}
-        seen = [places[i] for i in page.shown(solution)]
+        frames = [places[i] for i in page.shown(solution)]
         for ax, _ in row:
             named = ax is row[0][0] and (page.film is not None or not member)
-            plane_axes(ax, plane, sample, seen, named=named)
+            plane_axes(ax, plane, sample, frames, named=named)
 
         def draw(ax: Axes, i: int) -> list[Artist]:
             drawn: list[Artist] = [dots(ax, sample, places[i])]
@@ -273,16 +275,21 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
 
 
 def plane_axes(
-    ax: Axes, plane: PrincipalPlane, sample: Sample, seen: Sequence[np.ndarray], *, named=True
+    ax: Axes,
+    plane: PrincipalPlane,
+    sample: DrawnSample,
+    frames: Sequence[np.ndarray],
+    *,
+    named=True,
 ) -> None:
-    """Equal scales that hold the sample in all `seen` places; the circle of a projected sphere."""
+    """Equal scales that hold the sample in all `frames`; the circle of a projected sphere."""
     if plane.round:
         circle(ax)
         low, high = np.full(2, -1.0), np.ones(2)
     else:
-        places = np.concatenate([each[sample.indices] for each in seen])
+        places = np.concatenate([each[sample.indices] for each in frames])
         low, high = places.min(axis=0), places.max(axis=0)
-    square(ax, low, high, MARGIN)
+    square(ax, low, high, PLANE_MARGIN)
     if named:
         ax.set(xlabel=plane.names[0], ylabel=plane.names[1])
 
@@ -311,14 +318,14 @@ def paths(target: Panels, solution: Solution, *, count: int = TokensAppearance.m
     count = whole_number("count", count)
     for panel, index in zip(target.axes, target.members, strict=True):
         plane, sample = plane_of(solution, index), sample_of(solution, index, count)
-        seen = [plane.place(member_of(state, index).x) for state in solution]
-        plane_axes(panel, plane, sample, seen)
+        frames = [plane.place(member_of(state, index).x) for state in solution]
+        plane_axes(panel, plane, sample, frames)
         colours = list(sample.colours)
-        places = np.stack(seen, axis=1)[sample.indices]
+        places = np.stack(frames, axis=1)[sample.indices]
         style = {"linewidths": 0.8, "alpha": opacity(len(colours))}
         panel.add_collection(LineCollection(places, colors=colours, zorder=2, **style))
         starts = {"facecolors": "none", "edgecolors": colours, "linewidths": 0.6}
         panel.scatter(*places[:, 0].T, s=9, alpha=0.7, zorder=2.5, **starts)
-        sizes = 14 * np.minimum(sample.sizes, LARGEST)
+        sizes = 14 * np.minimum(sample.sizes, LARGEST_DOT)
         panel.scatter(*places[:, -1].T, s=sizes, c=colours, linewidths=0, alpha=0.9, zorder=3)
         name_sample(panel, solution, index, sample)

@@ -15,8 +15,8 @@ from ..core.checks import fitting
 from ..states.points import unit
 
 GAP = 0.06  # between the discs of a pair, whose radius is 1
-TURN = np.linspace(0.0, 2 * np.pi, 361)
-STEP = np.pi / 6  # of the graticule
+FULL_TURN = np.linspace(0.0, 2 * np.pi, 361)
+GRATICULE_STEP = np.pi / 6  # of the graticule
 
 
 def frame_of(direction) -> np.ndarray:
@@ -74,7 +74,7 @@ class OrthographicPair:
 
     @property
     def outlines(self) -> list[np.ndarray]:
-        disc = np.stack([np.cos(TURN), np.sin(TURN)], axis=-1)
+        disc = np.stack([np.cos(FULL_TURN), np.sin(FULL_TURN)], axis=-1)
         return [centre + disc for centre in self.centres]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
@@ -120,7 +120,7 @@ class Mollweide:
 
     @property
     def outlines(self) -> list[np.ndarray]:
-        return [np.stack([2 * np.cos(TURN), np.sin(TURN)], axis=-1)]
+        return [np.stack([2 * np.cos(FULL_TURN), np.sin(FULL_TURN)], axis=-1)]
 
     def points(self, x: np.ndarray, y: np.ndarray, slack: float = 0.0) -> np.ndarray:
         u, v = _within(x / 2, y, slack)
@@ -172,8 +172,8 @@ def graticule(projection: Projection) -> tuple[list[np.ndarray], list[np.ndarray
     Meridians and parallels are 30 degrees apart; those meridians end at 75 degrees, so that they
     do not crowd at the poles. Where a curve leaves a disc or the map, it is broken by a nan.
     """
-    fine = [_meridian(k * STEP, np.pi / 12) for k in range(1, 12)]
-    fine += [_parallel(np.sin(k * STEP)) for k in (-2, -1, 1, 2)]
+    fine = [_meridian(k * GRATICULE_STEP, np.pi / 12) for k in range(1, 12)]
+    fine += [_parallel(np.sin(k * GRATICULE_STEP)) for k in (-2, -1, 1, 2)]
     main = [_meridian(0.0, 0.0), _parallel(0.0)]
     leap = projection.leap
     placed = [[_broken(projection.place(c), leap) for c in curves] for curves in (fine, main)]
@@ -189,7 +189,10 @@ def _meridian(phi: float, end: float) -> np.ndarray:
 
 def _parallel(z: float) -> np.ndarray:
     radius = np.sqrt(1 - z**2)
-    return np.stack([radius * np.cos(TURN), radius * np.sin(TURN), np.full(TURN.size, z)], axis=-1)
+    return np.stack(
+        [radius * np.cos(FULL_TURN), radius * np.sin(FULL_TURN), np.full(FULL_TURN.size, z)],
+        axis=-1,
+    )
 
 
 def _broken(curve: np.ndarray, leap: float) -> np.ndarray:

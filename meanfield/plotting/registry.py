@@ -64,10 +64,10 @@ class FigureRegistry:
 
     def of(self, solution: Solution) -> dict[str, Draw]:
         """All functions for the states of a solution on their space, by name."""
-        found: dict[str, Draw] = {}
+        functions: dict[str, Draw] = {}
         for pair in product(type(solution.final).__mro__, space_of(solution).__mro__):
-            found = {**self._entries.get(pair, {}), **found}
-        return found
+            functions = {**self._entries.get(pair, {}), **functions}
+        return functions
 
 
 def pairs_of(states: type | tuple[type, ...], spaces: tuple) -> list[tuple[type, type]]:
@@ -95,10 +95,10 @@ class FigureKind:
         update_wrapper(self, draw)
         self._around: list[Parameter] = []
         if frame is not None:
-            first, *own = list(signature(draw).parameters.values())[1:]
+            first, *options = list(signature(draw).parameters.values())[1:]
             self._around = [p for p in signature(frame).parameters.values() if p.default is None]
             title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
-            self.__signature__ = Signature([first, *self._around, title, *own])
+            self.__signature__ = Signature([first, *self._around, title, *options])
 
     def __call__(self, solution: Solution, **options: Any) -> Figure:
         expect(solution, self.drawn)
@@ -148,11 +148,11 @@ def figure(
 
     def register(draw: Draw) -> FigureKind:
         frame = layouts.panels if panels else layouts.sheet if sheet else None
-        known = draw
+        kind_of_figure = draw
         if not isinstance(draw, FigureKind):
-            known = FigureKind(draw, frame, panels or sheet or ())
-        known.drawn += pairs_of(states, spaces)
-        return FIGURE_KINDS.register(kind, states, spaces)(known)
+            kind_of_figure = FigureKind(draw, frame, panels or sheet or ())
+        kind_of_figure.drawn += pairs_of(states, spaces)
+        return FIGURE_KINDS.register(kind, states, spaces)(kind_of_figure)
 
     return register
 
@@ -182,15 +182,15 @@ def described(drawn: Iterable[tuple[type, type]]) -> str:
 
 
 def _name(state: type) -> str:
-    known = Appearance.registered.get(state)
-    return known.states if known else state.__name__
+    appearance = Appearance.registered.get(state)
+    return appearance.states if appearance else state.__name__
 
 
 def kinds_of(solution: Solution) -> dict[str, Draw]:
-    """What `plot` can draw of a solution, "overview" first and "observables" last."""
-    found = FIGURE_KINDS.of(solution)
-    last = {kind: found.pop(kind) for kind in ("overview", "observables")}
-    return {"overview": last.pop("overview"), **found, **last}
+    """Kinds of figures that `plot` draws of a solution, "overview" first and "observables" last."""
+    functions = FIGURE_KINDS.of(solution)
+    last = {kind: functions.pop(kind) for kind in ("overview", "observables")}
+    return {"overview": last.pop("overview"), **functions, **last}
 
 
 def find_figure(solution: Solution, kind: str) -> Draw:
@@ -213,20 +213,22 @@ def options_of(draw: Draw) -> list[str]:
 
 
 def options_for(draw: Draw, options: dict) -> dict:
-    """Those of these options that a function has."""
+    """The options that a function has, among these."""
     return {name: options[name] for name in options_of(draw) if name in options}
 
 
-def check_options(solution: Solution, what: str, options: dict, known: list[str]) -> None:
-    """Raise TypeError for an option that is not known, which says what kinds of figures have it."""
+def check_options(
+    solution: Solution, what: str, options: dict[str, Any], allowed: list[str]
+) -> None:
+    """Raise TypeError for an option not allowed, with the kinds of figures that have it."""
     for name in options:
-        if name not in known:
+        if name not in allowed:
             others = [kind for kind, draw in kinds_of(solution).items() if name in options_of(draw)]
             elsewhere = f" These kinds have it: {', '.join(map(repr, others))}." if others else ""
-            closest = "." if others else nearest(name, known) or "."
+            closest = "." if others else nearest(name, allowed) or "."
             raise TypeError(
                 f"{name!r} is no option of {what} for {describe_states(solution)}; it has "
-                f"{', '.join(known)}{closest}{elsewhere}"
+                f"{', '.join(allowed)}{closest}{elsewhere}"
             )
 
 

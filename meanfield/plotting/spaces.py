@@ -70,7 +70,7 @@ POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
 
 
 @dataclass(frozen=True)
-class Chart:
+class CoordinateAxis:
     """One coordinate of a space as an axis of a panel.
 
     That of a space in which points are drawn answers `of_points(points)`, their coordinates
@@ -111,11 +111,11 @@ class Chart:
         if self.ticks is not None:
             ax.set_yticks(self.ticks, self.labels if named else [])
 
-    def fitted(self, places: np.ndarray) -> "Chart":
+    def fitted(self, places: np.ndarray) -> "CoordinateAxis":
         """The axis that holds these coordinates."""
         return self
 
-    def with_mass(self, space: Any) -> "Chart":
+    def with_mass(self, space: Any) -> "CoordinateAxis":
         """The part of the axis where there can be mass."""
         return self
 
@@ -133,7 +133,7 @@ class Chart:
         return [curve]
 
 
-class CircleChart(Chart):
+class CircleAxis(CoordinateAxis):
     """Angles in [-pi, pi]."""
 
     def copies(self, curve):
@@ -182,7 +182,7 @@ class CircleChart(Chart):
         return theta, np.concatenate([values[..., -1:], values, values[..., :1]], axis=-1)
 
 
-class PolarChart(Chart):
+class PolarAxis(CoordinateAxis):
     """Polar angles in [0, pi], from the pole on the last axis."""
 
     def of_points(self, points):
@@ -204,7 +204,7 @@ class PolarChart(Chart):
         values = [np.stack([state.at(points)[index] for index in members]) for state in states]
         return theta, np.stack(values, axis=1)
 
-    def with_mass(self, space: Zonal) -> "PolarChart":
+    def with_mass(self, space: Zonal) -> "PolarAxis":
         """In high dimension only the angles where there is mass."""
         low = max(0.0, np.arccos(space.x[space.judged].max()) - 0.02)
         if low < 0.1:
@@ -214,7 +214,7 @@ class PolarChart(Chart):
         return replace(self, limits=(low, np.pi - low), ticks=ticks, labels=labels)
 
 
-class LineChart(Chart):
+class LineAxis(CoordinateAxis):
     """The real line."""
 
     def over_time(self, points):
@@ -230,13 +230,13 @@ class LineChart(Chart):
 
 POLAR_ANGLES = 1025
 SMOOTH_DEGREE = 256  # at least this degree, or a curve shows its corners
-AROUND = CircleChart(
+AROUND = CircleAxis(
     r"angle $\theta$",
     (-np.pi, np.pi),
     np.pi * np.array([-1.0, -0.5, 0.0, 0.5, 1.0]),
     (r"$-\pi$", r"$-\pi/2$", "$0$", r"$\pi/2$", r"$\pi$"),
 )
-FROM_POLE_TO_POLE = PolarChart(
+FROM_POLE_TO_POLE = PolarAxis(
     r"polar angle $\theta$",
     (0.0, np.pi),
     np.pi * np.array([0.0, 0.25, 0.5, 0.75, 1.0]),
@@ -245,10 +245,10 @@ FROM_POLE_TO_POLE = PolarChart(
     sides=(1, -1),
 )
 # What is drawn over one coordinate is drawn over this one; of a subclass, over that of its base.
-CHARTS: dict[type, Chart] = {
+CHARTS: dict[type, CoordinateAxis] = {
     Circle: AROUND,
     Zonal: FROM_POLE_TO_POLE,
-    Line: LineChart("$x$", (-np.inf, np.inf)),
+    Line: LineAxis("$x$", (-np.inf, np.inf)),
 }
 
 

@@ -14,8 +14,8 @@ from .labels import Member, label_logarithmic
 from .layouts import Panels
 from .registry import figure
 
-LEAST = 1e-18  # what is less, as coefficients that vanish by symmetry, is drawn as this
-LOWEST = 1e-17  # end of the axis, below the rounding of the mass
+LEAST_COEFFICIENT = 1e-18  # what is less, as coefficients that vanish by symmetry, is drawn as this
+SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
 ROOM = 3.0  # above and below the curves, a factor
 
 
@@ -58,12 +58,12 @@ def spectrum(
     shown, law = target.pick(solution, times, count), appearance_of(solution.final).law
     laws = {int(i): law(solution[int(i)]) for i in shown}
     curves = [[by_degree(laws[int(i)], member) for i in shown] for member in target.members]
-    least = min(sizes[sizes > LEAST].min() for each in curves for _, sizes in each)
+    least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
     highest = max(degrees[-1] for each in curves for degrees, _ in each)
     for ax, bottom, left in target.outer:
         ax.axhline(solution.rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
         ax.set(xlim=(0, max(highest, 1)), yscale="log")
-        ax.set_ylim(max(LOWEST, min(least, solution.rtol)) / ROOM, ROOM)
+        ax.set_ylim(max(SPECTRUM_FLOOR, min(least, solution.rtol)) / ROOM, ROOM)
         label_logarithmic(ax.yaxis)
         ax.set_xlabel("degree $l$" if bottom else "")
         ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
@@ -74,7 +74,7 @@ def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.nda
     """The degrees of a density (n,), and the largest absolute coefficient of each."""
     of_modes = density.space.degrees
     degrees = np.unique(of_modes)
-    sizes = np.full(degrees.size, LEAST)
+    sizes = np.full(degrees.size, LEAST_COEFFICIENT)
     places = np.searchsorted(degrees, of_modes)
     np.maximum.at(sizes, places, np.abs(density.coefficients[member]))
     return degrees, sizes

@@ -32,15 +32,15 @@ from .registry import figure
 
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
 MOVING = 160  # the same, of a movie
-MARGIN = 0.02
+GLOBE_MARGIN = 0.02
 COVERED = 0.25  # of the page, by the dots of the uniform state
-POLES = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+POLE_POINTS = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 WIDEST = 0.08  # dots of medium mass, where the radius of the sphere is 1
-SMALL = 7.5  # points of the texts at clusters
+TEXT_SIZE = 7.5  # points of the texts at clusters
 WIDE = 0.66  # of the height: a digit, or %
 RING = 4.0  # points from the middle of a mark to its text
 TURNS = ((0, 0), (0, 1), (1, 0), (1, 1))  # to the other side of a mark: not at all, down, left
-MANY = 512  # more dots than these have no edges
+MOST_EDGED_DOTS = 512  # more dots than these have no edges
 
 
 class FieldLayer:
@@ -73,7 +73,7 @@ def common_scale(
     law = appearance_of(solution.final).law
     shown = [law(solution[int(i)]) for i in times]
     states = [member_of(state, m) for state in shown for m in members]
-    peaks = [np.append(state.values, state.at(POLES)) for state in states]
+    peaks = [np.append(state.values, state.at(POLE_POINTS)) for state in states]
     return choose_scale(np.array([[p.min(), p.max()] for p in peaks]), scale)
 
 
@@ -93,7 +93,7 @@ class DotLayer:
         shares = sample.masses / sample.masses.sum()
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
         widths *= min(1.0, WIDEST / np.median(widths))
-        many = len(widths) > MANY
+        many = len(widths) > MOST_EDGED_DOTS
         places = projection.place(self._look.points(state)[sample.indices])
         style = {"edgecolors": "none", "alpha": 0.6} if many else {"edgecolors": "white"}
         style |= {"facecolors": list(sample.colours), "linewidths": 0.25, "rasterized": many}
@@ -103,7 +103,7 @@ class DotLayer:
         return ax.add_collection(dots, autolim=False)
 
     def explain(self) -> None:
-        """What a dot stands for, beneath the panels."""
+        """The meaning of a dot, beneath the panels."""
         explain_dots(self._page, self._samples)
 
 
@@ -307,9 +307,9 @@ def pixels(projection: Projection, density: Density, per_unit: int = PER_UNIT) -
     x = left + (right - left) * (np.arange(columns) + 0.5) / columns
     y = bottom + (top - bottom) * (np.arange(rows) + 0.5) / rows
     points = projection.points(*np.meshgrid(x, y), slack=1.5 / per_unit)
-    seen = np.isfinite(points[..., 0])
-    image = np.full(seen.shape, np.nan)
-    image[seen] = density.at(points[seen])
+    inside = np.isfinite(points[..., 0])
+    image = np.full(inside.shape, np.nan)
+    image[inside] = density.at(points[inside])
     return image
 
 
@@ -323,7 +323,10 @@ def globe(ax: Axes, projection: Projection, lines: str) -> PathPatch:
         for curve in curves:
             ax.plot(*curve.T, color=lines, linewidth=0.45, alpha=alpha, zorder=2)
     left, right, bottom, top = projection.box
-    ax.set(xlim=(left - MARGIN, right + MARGIN), ylim=(bottom - MARGIN, top + MARGIN))
+    ax.set(
+        xlim=(left - GLOBE_MARGIN, right + GLOBE_MARGIN),
+        ylim=(bottom - GLOBE_MARGIN, top + GLOBE_MARGIN),
+    )
     ax.set(xticks=[], yticks=[], aspect="equal")
     ax.spines[:].set_visible(False)
     return outline
@@ -349,13 +352,13 @@ def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
     free = {"zorder": 4, "clip_on": False, "mfc": "none", "ms": 4.6}
     clusters = appearance_of(state).clusters(state)
     places = [projection.place(cluster.point) for cluster in clusters]
-    sides = _free_sides(ax, projection, places, [percent(one.mass) for one in clusters])
+    sides = _free_sides(ax, projection, places, [percent(cluster.mass) for cluster in clusters])
     for cluster, place, (left, down) in zip(clusters, places, sides, strict=True):
         marks += ax.plot(*place, "o", mec="white", mew=1.7, **free)
         marks += ax.plot(*place, "o", mec=theme.INK, mew=0.8, **free)
         aligned = {"ha": "right" if left else "left", "va": "top" if down else "baseline"}
         offset = {"xytext": (-4 if left else 4, -3 if down else 3), "textcoords": "offset points"}
-        style = {"fontsize": SMALL, "zorder": 5, "path_effects": halo}
+        style = {"fontsize": TEXT_SIZE, "zorder": 5, "path_effects": halo}
         marks.append(ax.annotate(percent(cluster.mass), place, **offset, **aligned, **style))
     return marks
 
@@ -363,7 +366,7 @@ def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
 def _free_sides(
     ax: Axes, projection: Projection, places: list[np.ndarray], texts: list[str]
 ) -> list[tuple[bool, bool]]:
-    """Whether each text stands to the left of its mark, and below it: where there is most room.
+    """The side of each text at its mark, (left, below), where there is most room.
 
     Texts near the end of an outline stand inside it, unless they would cover another there.
     """
@@ -376,7 +379,7 @@ def _free_sides(
         others = [*taken, *marks[:k], *marks[k + 1 :]]
         boxes = {}
         for left, down in ((usual[0] ^ a, usual[1] ^ b) for a, b in TURNS):
-            size = SMALL * np.array([WIDE * len(text), 1.0])
+            size = TEXT_SIZE * np.array([WIDE * len(text), 1.0])
             low = place * points + np.where([left, down], -RING - size, RING)
             boxes[left, down] = np.array([low, low + size])
         side = min(boxes, key=lambda side: sum(_common(boxes[side], other) for other in others))
@@ -392,7 +395,7 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:
-    """Whether a place is near the right and the upper end of the outline it lies in."""
+    """Two truth values: a place is near the right, and near the upper end of its outline."""
     ends = [(outline.min(axis=0), outline.max(axis=0)) for outline in projection.outlines]
     low, high = min(ends, key=lambda box: np.linalg.norm(place - (box[0] + box[1]) / 2))
     right, top = (place - low) / (high - low) > 0.85

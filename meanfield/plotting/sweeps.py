@@ -25,7 +25,7 @@ EVEN, LONG = 0.01, 5.0  # steps differ by less, the range is longer: a logarithm
 
 @FIGURES.register
 def sweep(
-    found: "Sweep",
+    result: "Sweep",
     name: str = "order_parameter",
     *,
     ax: "Axes | None" = None,
@@ -36,7 +36,7 @@ def sweep(
 
     Parameters
     ----------
-    found : Sweep
+    result : Sweep
     name : str
         A variable with one number for each run, or for each of its times.
     ax : Axes, optional
@@ -51,9 +51,9 @@ def sweep(
     MeanfieldError
         For a sweep over more parameters, or over none that are numbers.
     """
-    known = [str(n) for n, v in found.data.items() if v.dtype.kind in "fi" and found.is_scalar(n)]
-    fitting("kind", name, f"a variable: one of {', '.join(known)}", name in known)
-    values = found.at_the_end(name)
+    names = [str(n) for n, v in result.data.items() if v.dtype.kind in "fi" and result.is_scalar(n)]
+    fitting("kind", name, f"a variable: one of {', '.join(names)}", name in names)
+    values = result.at_the_end(name)
     values = values.mean(REPLICA) if REPLICA in values.dims else values
     values = values.squeeze(drop=True)
     if values.ndim not in (1, 2) or any(values[dim].dtype.kind not in "fi" for dim in values.dims):

@@ -169,8 +169,8 @@ def figure(*, width: float = 7.0, height: float = 3.2) -> PaperFigure:
 def resized(figure: Figure, width: float | None, height: float | None) -> Figure:
     """The figure in another size, in inches; room for headings and banners stays as it is."""
     before = figure.get_size_inches()
-    given = [("width", width, before[0]), ("height", height, before[1])]
-    after = np.array([old if size is None else positive(name, size) for name, size, old in given])
+    sizes = [("width", width, before[0]), ("height", height, before[1])]
+    after = np.array([old if size is None else positive(name, size) for name, size, old in sizes])
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         rect = np.array(engine.get()["rect"])

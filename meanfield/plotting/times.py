@@ -21,14 +21,14 @@ MOST_LISTED = 4  # times in a message
 
 
 def resolved_states(solution: Solution) -> np.ndarray:
-    """Whether each saved state comes before the first that is not resolved, (m,)."""
+    """A mask (m,) over saved states: True before the first that is not resolved."""
     if solution.resolved:
         return np.ones(len(solution.t), dtype=bool)
     return appearance_of(solution.final).resolved(solution)
 
 
 def is_timeless(solution: Solution) -> bool:
-    """Whether it is a state by itself, as `state.plot()` draws it, whose time is not known."""
+    """True for a state by itself, as `state.plot()` draws it, whose time is not known."""
     return solution.stored.get("timeless", False)
 
 
@@ -40,7 +40,7 @@ def titles_of(solution: Solution, shown: np.ndarray) -> list[str]:
 
 
 def drawn_count(solution: Solution) -> int:
-    """How many saved states are drawn: not the last of a blow-up, which would hide all others."""
+    """The number of saved states that are drawn: not the last of a blow-up, which hides others."""
     return len(solution) - (solution.status == "blow-up" and len(solution) > 1)
 
 
@@ -97,7 +97,7 @@ def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.n
 
 
 def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
-    """Whether times are shown on a logarithmic axis: if asked, or by themselves for None.
+    """True for a logarithmic axis of times: if asked, or for None by the spacing of times.
 
     Raises
     ------
@@ -149,12 +149,12 @@ def hatch(ax: Axes, solution: Solution) -> None:
     A run that stopped long before its end is hatched as far as a quarter of what it reached.
     """
     begin, end = solution.t[0], solution.t[-1]
-    known = solution.t[resolved_states(solution)]
+    resolved = solution.t[resolved_states(solution)]
     span = (end - begin) or 1.0
     asked = max(solution.options.get("t_eval", [end]))
     edge = end + min(max(asked - end, 0.06 * span), 0.25 * span)
     style = {"facecolor": (1, 1, 1, 0.35), "edgecolor": theme.WARNING, "hatch": "////"}
-    ax.axvspan(known[-1] if len(known) else begin, edge, linewidth=1.2, zorder=5, **style)
+    ax.axvspan(resolved[-1] if len(resolved) else begin, edge, linewidth=1.2, zorder=5, **style)
     ax.set_xlim(begin, edge)
 
 

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from ..core.checks import path_of
+from ..core.descriptions import describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
-from ..core.kinds import Kind, describe
+from ..core.kinds import Kind
 from ..core.provided import Shown
 from ..core.read_only import ReadOnlyArrays
 from ..states.contract import Arrays

@@ -5,7 +5,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from ..core.kinds import describe
+from ..core.descriptions import describe
 from ..core.version import LIBRARIES, version_of
 from ..models.transformer import Transformer
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.cached import cached_property
+from ..core.calls import with_hints
 from ..core.checks import as_given, boolean, path_of
+from ..core.descriptions import build, describe
 from ..core.errors import MeanfieldError, StorageError
 from ..core.forms import Reading, ResultFile
-from ..core.kinds import build, describe, with_hints
 from ..core.provided import FIGURES
 from ..dynamics.observables import MOMENT_COUNT, measure_all
 from ..lowlevel.progress import Progress

@@ -160,7 +160,7 @@ class Arguments:
         start, times = times_of(t_span, t_eval, requested.dt if scheme is Layers else None)
         user_breaks = breaks_of(breaks, t_span)
         if isinstance(state, State):
-            if not state.held:
+            if not state.parts:
                 state.check_arrays()
             model = model.resolve(StateSizes(state.dimension, state.tokens, state.shape))
         kind = motion_for(state)

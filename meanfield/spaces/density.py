@@ -17,7 +17,7 @@ from ..core.checks import (
 )
 from ..core.errors import UnresolvedWarning
 from ..core.forms import Instance, Many
-from ..states.contract import Arrays, Held, State, member_dims
+from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
 from .validity import (
@@ -67,7 +67,7 @@ class Density(State):
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
     )
     space: Any
-    coefficients: Annotated[np.ndarray, Held("harmonic coefficients", ("mode",))]
+    coefficients: Annotated[np.ndarray, StatePart("harmonic coefficients", ("mode",))]
     words: ClassVar[dict[str, str]] = {
         "density": "density with respect to the uniform probability measure",
         "mode": "number of the coefficient; its degree where there is one of each",
@@ -140,7 +140,7 @@ class Density(State):
     def dimension(self) -> int:
         return self.space.dimension
 
-    def told(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         """Space and ensemble, and the least and the largest value."""
         ensemble = {"ensemble": str(self.shape)} if self.shape else {}
         ends = f"{self.values.min():.6g}, {self.values.max():.6g}"

@@ -412,8 +412,8 @@ class Indexed(Density):
         tails = f"{self.spectral_tail.max():.1e}, in the index {self.index_tail.max():.1e}"
         return f"Indexed({self.space!r}{ensemble}, spectral tail {tails})"
 
-    def told(self) -> dict[str, str]:
-        rows = super().told()
+    def facts(self) -> dict[str, str]:
+        rows = super().facts()
         return {**rows, self.index.label: f"{len(self.index)} nodes, {self.index!r}"}
 
     @property

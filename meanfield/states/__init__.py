@@ -1,4 +1,4 @@
-"""What moves: measures in one representation or another."""
+"""States: measures in one representation or another, which models move."""
 
 from .contract import Start, State
 from .dirac import Dirac

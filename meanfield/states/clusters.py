@@ -4,8 +4,8 @@ import numpy as np
 
 from ..lowlevel.compilation import njit
 
-LINKED = float(np.arccos(0.9999))  # radians
-MANY = 20_000  # tokens beyond which all pairs are too many
+LINKED_ANGLE = float(np.arccos(0.9999))  # radians
+MOST_PAIRED_TOKENS = 20_000  # tokens beyond which all pairs are too many
 
 
 def labels_of_points(x: np.ndarray, angle: float, on_sphere: bool) -> np.ndarray:
@@ -14,12 +14,12 @@ def labels_of_points(x: np.ndarray, angle: float, on_sphere: bool) -> np.ndarray
     if on_sphere and d == 2:
         return _along_the_circle(x, angle)
     chord = 2 * np.sin(min(angle, np.pi) / 2) if on_sphere else angle
-    if n <= MANY:
+    if n <= MOST_PAIRED_TOKENS:
         return _numbered(_linked(np.ascontiguousarray(x), chord**2))
     if d > 3:
         raise ValueError(
-            f"Clusters of more than {MANY} tokens are found in d <= 3; got {n} in d = {d}. Take "
-            "some of them: Tokens(tokens.x[:20000])."
+            f"Clusters of more than {MOST_PAIRED_TOKENS} tokens are found in d <= 3; got {n} in "
+            f"d = {d}. Take some of them: Tokens(tokens.x[:20000])."
         )
     return _numbered(_linked_by_cells(x, chord))
 
@@ -77,7 +77,7 @@ def _linked(x, square):
 
 
 def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
-    """The same for many points of low dimension."""
+    """Roots as of `_linked`, for many points of low dimension: cells are compared, not pairs."""
     from scipy.spatial import cKDTree
 
     side = distance / np.sqrt(x.shape[1]) * (1 - 1e-12)

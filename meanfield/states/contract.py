@@ -1,4 +1,4 @@
-"""What a state is: a measure in one representation, which holds named arrays."""
+"""The contract of states: a state is a measure in one representation, made of named arrays."""
 
 import inspect
 import math
@@ -11,7 +11,8 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.dual import Dual
 from ..core.identity import digest
-from ..core.kinds import Kind, signature_of
+from ..core.kinds import Kind
+from ..core.parameters import signature_of
 from ..core.provided import FIGURES, Rows, Shown
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def member_dims(shape: tuple[int, ...]) -> tuple[str, ...]:
 
 
 class Start(Kind, family=True):
-    """What a run may begin with: a state, or a law that makes one on a space."""
+    """The start of a run: a state, or a law that makes one on a space."""
 
     @abstractmethod
     def begin(self, space: Any) -> "State":
@@ -39,8 +40,8 @@ class Start(Kind, family=True):
         """
 
 
-class Held(NamedTuple):
-    """An array of floats that states hold, in the annotation of an attribute that may be None.
+class StatePart(NamedTuple):
+    """An array of floats of a state, in the annotation of an attribute that may be None.
 
     Attributes
     ----------
@@ -60,15 +61,14 @@ class Held(NamedTuple):
 class State(Start, Shown):
     """A measure in one representation, or an ensemble of them.
 
-    A state of one's own is an ordinary class with an ``__init__``. Either the
-    annotations of its arrays say that they are `Held`, and all else is in `header`; or it writes
-    `arrays`, and what that returns has the names of the parameters of ``__init__``, or `of_arrays`
-    is written too. A `Motion` says how models move it.
+    A user's state is an ordinary class with an ``__init__``. Either its arrays are annotated with
+    `StatePart`, and everything else is in `header`; or it defines `arrays`, whose names are the
+    parameters of ``__init__``, or it defines `of_arrays` too. A `Motion` says how models move it.
 
     Attributes
     ----------
-    held : dict
-        The arrays that are `Held`, by name.
+    parts : dict
+        The arrays annotated with a `StatePart`, by name.
     words : dict
         Long names of the arrays, for figures and files.
     fixed : tuple of str
@@ -82,15 +82,15 @@ class State(Start, Shown):
     """
 
     by_hand = True
-    held: ClassVar[dict[str, Held]] = {}
+    parts: ClassVar[dict[str, StatePart]] = {}
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
     replicated: ClassVar[bool] = False
     families: ClassVar[dict[str, Any]] = {}
     takes_noise: ClassVar[bool] = False
     _internal: ClassVar[str] = (
-        "begin broadcast card check_arrays computed families fixed header held of_arrays "
-        "replicated size_in_words stacked takes_noise told unstacked with_members words "
+        "begin broadcast card check_arrays computed families fixed header parts of_arrays "
+        "replicated size_in_words stacked takes_noise facts unstacked with_members words "
         "directed_masses sum_of_inner_products "
         "chart covariance inner_product logit mean_direction negative_mass of_root square w2_error"
     )
@@ -98,9 +98,9 @@ class State(Start, Shown):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, hint in inspect.get_annotations(cls).items():
-            for held in getattr(hint, "__metadata__", ()):
-                cls.held, cls.words = {**cls.held, name: held}, {**cls.words, name: held.words}
-                cls.fixed = (*cls.fixed, name) if held.fixed else cls.fixed
+            for part in getattr(hint, "__metadata__", ()):
+                cls.parts, cls.words = {**cls.parts, name: part}, {**cls.words, name: part.words}
+                cls.fixed = (*cls.fixed, name) if part.fixed else cls.fixed
 
     @abstractmethod
     def __init__(self, *values: Any):
@@ -108,20 +108,20 @@ class State(Start, Shown):
 
     @classmethod
     def computed(cls, *arrays: Any, **others: Any) -> Self:
-        """The state that holds these arrays, in the order of `held` or by name, unchecked."""
-        given = dict.fromkeys(cls.held) | dict(zip(cls.held, arrays, strict=False)) | others
-        for name in cls.held:
-            if given[name] is not None and not isinstance(given[name], Dual):
-                given[name] = np.array(given[name], dtype=float, order="C")
+        """The state of these arrays, in the order of `parts` or by name, unchecked."""
+        values = dict.fromkeys(cls.parts) | dict(zip(cls.parts, arrays, strict=False)) | others
+        for name in cls.parts:
+            if values[name] is not None and not isinstance(values[name], Dual):
+                values[name] = np.array(values[name], dtype=float, order="C")
         state = object.__new__(cls)
-        state._set(**given)
+        state._set(**values)
         return state
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the ensemble, or of the replicas; () for a single state."""
-        for name, held in self.held.items():
-            return getattr(self, name).shape[: -len(held.axes) or None]
+        for name, part in self.parts.items():
+            return getattr(self, name).shape[: -len(part.axes) or None]
         return ()
 
     @property
@@ -136,11 +136,11 @@ class State(Start, Shown):
 
     @property
     def size_in_words(self) -> str:
-        """How much it holds, for tables: "256 tokens"."""
+        """Its size in words, for tables: "256 tokens"."""
         return repr(self)
 
-    def told(self) -> dict[str, str]:
-        """The rows of its table by name: sizes and ranges of its arrays."""
+    def facts(self) -> dict[str, str]:
+        """Rows of its table in notebooks, by name: sizes and ranges of its arrays."""
         arrays = {name: np.asarray(values) for name, (_, values) in self.arrays().items()}
         return {self.words.get(name, name): _in_words(values) for name, values in arrays.items()}
 
@@ -148,11 +148,11 @@ class State(Start, Shown):
         """The state with room for that many axes of an ensemble of models, after its own."""
         if not (self.replicated and axes and self.shape):
             return self
-        return self._each(lambda array, own: array.reshape(*self.shape, *(1,) * axes, *own))
+        return self._each(lambda array, form: array.reshape(*self.shape, *(1,) * axes, *form))
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
-        """The same state in every member of this shape, to which its own broadcasts."""
-        return self._each(lambda array, own: np.broadcast_to(array, (*shape, *own)))
+        """The ensemble of this shape whose members are this state; its shape broadcasts to it."""
+        return self._each(lambda array, form: np.broadcast_to(array, (*shape, *form)))
 
     @classmethod
     def stack(cls, states: Sequence[Self]) -> Self:
@@ -161,19 +161,19 @@ class State(Start, Shown):
         Raises
         ------
         ValueError
-            If they hold arrays of other shapes, or live elsewhere.
+            If their arrays differ in shape, or their spaces differ.
         """
         first, *others = states
-        held = [{n: v for n in cls.held if (v := getattr(one, n)) is not None} for one in states]
-        forms = [{name: array.shape for name, array in arrays.items()} for arrays in held]
+        tables = [{n: v for n in cls.parts if (v := getattr(s, n)) is not None} for s in states]
+        forms = [{name: array.shape for name, array in arrays.items()} for arrays in tables]
         same = all(form == forms[0] for form in forms)
-        same = same and all(one.header() == first.header() for one in others)
-        fitting("states", forms, "states with arrays of the same shapes, of one space", same)
-        arrays = {name: np.stack([one[name] for one in held]) for name in held[0]}
+        same = same and all(other.header() == first.header() for other in others)
+        fitting("states", forms, "states with arrays of the same shapes, of state space", same)
+        arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
     def __getitem__(self, index) -> Self:
-        """One of the replicas, or of the members, or some of them.
+        """A replica, or a member, or several of them.
 
         Raises
         ------
@@ -198,10 +198,10 @@ class State(Start, Shown):
 
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Self:
         """The state with other arrays: `change` takes each, and its shape in one member."""
-        held = {name: getattr(self, name) for name in self.held}
+        arrays = {name: getattr(self, name) for name in self.parts}
         changed = {
             name: None if array is None else change(array, array.shape[len(self.shape) :])
-            for name, array in held.items()
+            for name, array in arrays.items()
         }
         return self.computed(**changed, **self.header())
 
@@ -216,37 +216,37 @@ class State(Start, Shown):
         return FIGURES["portrait"](self, kind, **options)
 
     def card(self) -> tuple[str, Rows, Callable[[], Any]]:
-        return repr(self), self.told().items(), self.plot
+        return repr(self), self.facts().items(), self.plot
 
     def arrays(self) -> Arrays:
-        """What the state holds, by name: names of the axes, and values."""
+        """Arrays of the state by name: names of the axes, and values."""
         dims = member_dims(self.shape)
         return {
-            name: ((*dims, *held.axes), getattr(self, name))
-            for name, held in self.held.items()
+            name: ((*dims, *part.axes), getattr(self, name))
+            for name, part in self.parts.items()
             if getattr(self, name) is not None
         }
 
     def header(self) -> dict[str, Any]:
-        """What else it is made of: plain data and kinds, such as its space."""
+        """The other parts of the state: plain data and kinds, such as its space."""
         return {}
 
     @classmethod
-    def of_arrays(cls, *values: Any, **held: Any) -> Self:
+    def of_arrays(cls, *values: Any, **parts: Any) -> Self:
         """The state that holds these arrays, and what stands in its `header`, bit for bit."""
-        return cls.computed(*values, **held) if cls.held else cls(*values, **held)
+        return cls.computed(*values, **parts) if cls.parts else cls(*values, **parts)
 
     @classmethod
     def stacked(cls, states: Sequence[Self]) -> Arrays:
         """The arrays of the states of a run, with an axis "t" where they may differ."""
-        found: Arrays = {}
+        arrays: Arrays = {}
         for name, (dims, first) in states[0].arrays().items():
             each = [state.arrays()[name][1] for state in states]
             if name in cls.fixed and all(np.array_equal(values, first) for values in each):
-                found[name] = dims, first
+                arrays[name] = dims, first
             else:
-                found[name] = ("t", *dims), np.stack(each)
-        return found
+                arrays[name] = ("t", *dims), np.stack(each)
+        return arrays
 
     @classmethod
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Self]:
@@ -289,7 +289,7 @@ class State(Start, Shown):
         return id(self)
 
     def identity(self) -> Any:
-        """What `digest` reads of it: its arrays and its header."""
+        """The parts that `digest` reads: arrays and header."""
         return [self.header(), {name: values for name, (_, values) in self.arrays().items()}]
 
 

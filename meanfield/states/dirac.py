@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core.checks import real_array
-from .contract import Held, State
+from .contract import State, StatePart
 from .points import check_unit, function_values
 
 
@@ -27,7 +27,7 @@ class Dirac(State):
     """
 
     kept = False  # it does not move
-    point: Annotated[np.ndarray, Held("point of all mass", ("component",))]
+    point: Annotated[np.ndarray, StatePart("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
         point = real_array("The point of a Dirac", point)

@@ -7,10 +7,10 @@ import numpy as np
 from ..core.cached import cached_property
 from ..core.checks import check_memory, real_array, whole_number
 from ..core.forms import Numbers, PositiveNumbers
-from .contract import Held, State
+from .contract import State, StatePart
 from .tokens import Tokens
 
-CLOSE = 1e-3
+CLOSE_GAP = 1e-3
 
 
 class Equiangular(State):
@@ -50,9 +50,9 @@ class Equiangular(State):
         "initial_gap": "1 - rho at the start",
         "initial_radius": "length of the hidden states at the start",
     }
-    n: Annotated[np.ndarray, Held("number of tokens", fixed=True)]
-    logit: Annotated[np.ndarray, Held("log((1 + (n - 1) rho)/(1 - rho))")]
-    radius: Annotated[np.ndarray, Held("length of the hidden states")]
+    n: Annotated[np.ndarray, StatePart("number of tokens", fixed=True)]
+    logit: Annotated[np.ndarray, StatePart("log((1 + (n - 1) rho)/(1 - rho))")]
+    radius: Annotated[np.ndarray, StatePart("length of the hidden states")]
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Equiangular(State):
 
     def start(self) -> dict[str, list]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
-        close = (self.gap < CLOSE).any()
+        close = (self.gap < CLOSE_GAP).any()
         rho = {"initial_gap": self.gap} if close else {"initial_rho": self.rho}
         radius = {} if (self.radius == 1).all() else {"initial_radius": self.radius}
         return {name: a.tolist() for name, a in {"n": self.n, **rho, **radius}.items()}
@@ -182,21 +182,21 @@ class Equiangular(State):
         return Tokens(x, radii=None if (self.radius == 1).all() else radii)
 
 
-def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, given: str) -> None:
-    """Raise ValueError unless -1/(n - 1) < rho < 1, in terms of what was `given`, rho or gap."""
+def _check_inside(n: np.ndarray, rho: np.ndarray, gap: np.ndarray, parameter: str) -> None:
+    """Raise ValueError unless -1/(n - 1) < rho < 1, in terms of `parameter`, rho or gap."""
     inside = (gap > 0) & (1 + (n - 1) * rho > 0)
     if inside.all():
         return
     i = int(np.argmin(inside))
-    count, value = n.flat[i], {"rho": rho, "gap": gap}[given].flat[i]
-    if given == "rho":
+    count, value = n.flat[i], {"rho": rho, "gap": gap}[parameter].flat[i]
+    if parameter == "rho":
         bounds, advice = f"{-1 / (count - 1):.6g} = -1/(n - 1) < rho < 1", "gap = 1 - rho"
     else:
         bounds, advice = f"0 < gap < n/(n - 1) = {count / (count - 1):.6g}", "gap > 0"
     raise ValueError(
         f"Equiangular needs {bounds} for n = {count:.15g} tokens: at the bounds they are a regular "
-        f"simplex or one point, and rest; got {given} = {value:.6g}. For tokens that are nearly "
-        f"one give {advice}."
+        f"simplex or one point, and rest; got {parameter} = {value:.6g}. For tokens that are "
+        f"nearly one give {advice}."
     )
 
 

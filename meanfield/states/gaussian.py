@@ -5,12 +5,12 @@ from typing import Annotated
 import numpy as np
 
 from ..core.checks import check_memory, finite, finite_array, fitting, generator, whole_number
-from .contract import Held, State
+from .contract import State, StatePart
 from .tokens import Tokens
 
-ROUNDING = 1e-12
-MOST_NODES = 1000  # along an axis
-NEGLIGIBLE = 1e-6  # of the largest variance: another one is taken for 0
+COVARIANCE_TOLERANCE = 1e-12
+MOST_AXIS_NODES = 1000  # along an axis
+NEGLIGIBLE_VARIANCE = 1e-6  # of the largest variance: another one is taken for 0
 
 
 class Gaussian(State):
@@ -38,9 +38,13 @@ class Gaussian(State):
         For other shapes, numbers that are not finite, and what is no covariance.
     """
 
-    mean: Annotated[np.ndarray, Held("mean of the Gaussian", ("component",))]
-    covariance: Annotated[np.ndarray, Held("covariance of the Gaussian", ("component", "other"))]
-    root: Annotated[np.ndarray, Held("root L of the covariance L L^T", ("component", "column"))]
+    mean: Annotated[np.ndarray, StatePart("mean of the Gaussian", ("component",))]
+    covariance: Annotated[
+        np.ndarray, StatePart("covariance of the Gaussian", ("component", "other"))
+    ]
+    root: Annotated[
+        np.ndarray, StatePart("root L of the covariance L L^T", ("component", "column"))
+    ]
 
     def __init__(self, mean: np.ndarray, cov: np.ndarray):
         mean, cov = finite_array("The mean", mean), finite_array("The covariance", cov)
@@ -87,8 +91,8 @@ class Gaussian(State):
         trace = np.trace(self.cov)
         return self.cov / (trace if trace > 0 else np.nan)
 
-    def rank(self, negligible: float = NEGLIGIBLE) -> int:
-        """How many of the `variances` exceed `negligible` times the largest."""
+    def rank(self, negligible: float = NEGLIGIBLE_VARIANCE) -> int:
+        """The number of `variances` that exceed `negligible` times the largest."""
         negligible = finite("negligible", negligible)
         if not 0 <= negligible < 1:
             raise ValueError(f"negligible is a share >= 0 and < 1; got negligible = {negligible}.")
@@ -123,9 +127,9 @@ class Gaussian(State):
         """
         from scipy.special import roots_hermitenorm
 
-        nodes = whole_number("nodes", nodes, least=2, most=MOST_NODES)
+        nodes = whole_number("nodes", nodes, least=2, most=MOST_AXIS_NODES)
         axes, sizes, _ = np.linalg.svd(self.root)
-        axes = (axes * sizes)[:, sizes > ROUNDING * sizes[0]]
+        axes = (axes * sizes)[:, sizes > COVARIANCE_TOLERANCE * sizes[0]]
         count, dimension = nodes ** axes.shape[1], self.dimension
         check_memory(f"nodes = {nodes} along each axis", (6 * count, dimension), "nodes")
         z, weights = roots_hermitenorm(nodes)
@@ -139,7 +143,7 @@ def _symmetric_root(cov: np.ndarray) -> np.ndarray:
     largest = float(np.abs(cov).max()) or 1.0
     scaled = cov / largest  # sums of its entries may overflow
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
-    off, allowed = np.abs(scaled - scaled.T).max(), ROUNDING * len(cov)
+    off, allowed = np.abs(scaled - scaled.T).max(), COVARIANCE_TOLERANCE * len(cov)
     if off > allowed or values[0] < -allowed:
         raise ValueError(
             "A covariance is symmetric and positive semidefinite; got one that is off by "

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 
 from ..core.checks import check_memory, finite_array, positive
-from .contract import Held
+from .contract import StatePart
 from .points import UNIT, Points
 from .tokens import Tokens, TokenSet, checked_masses
 
@@ -27,7 +27,9 @@ class Gram(TokenSet):
         products of unit vectors, or masses that are not a probability.
     """
 
-    inner_product: Annotated[np.ndarray, Held("inner product of two tokens", ("token", "other"))]
+    inner_product: Annotated[
+        np.ndarray, StatePart("inner product of two tokens", ("token", "other"))
+    ]
 
     def __init__(self, G: np.ndarray | Points, masses: np.ndarray | None = None):
         if isinstance(G, Points):
@@ -87,5 +89,5 @@ def sum_of_pairs(values: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """
     n = masses.shape[-1]
     systems = zip(values.reshape(-1, n, n), masses.reshape(-1, n), strict=True)
-    found = [np.einsum("i,ij,j->", m, v, m) for v, m in systems]
-    return np.reshape(found, masses.shape[:-1])
+    sums = [np.einsum("i,ij,j->", m, v, m) for v, m in systems]
+    return np.reshape(sums, masses.shape[:-1])

@@ -24,13 +24,13 @@ def unit(x: np.ndarray) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def unit_vectors(who: str, given: Any, advice: str = DIVIDE) -> np.ndarray:
+def unit_vectors(who: str, vectors: Any, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 
     Those of float32 and float16 have length 1 up to the rounding of these, and are divided by
     their lengths in double precision; their directions are the same.
     """
-    x, kind = real_array("x", given), plain_array("x", given).dtype  # also of a tensor
+    x, kind = real_array("x", vectors), plain_array("x", vectors).dtype  # also of a tensor
     coarse = kind.kind == "f" and kind.itemsize < x.itemsize
     tolerance = ROUNDINGS * float(np.finfo(kind).eps) if coarse else UNIT
     check_unit(who, x, tolerance, advice)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from ..core.arrays import read_numbers
+from ..core.calls import with_hints
 from ..core.checks import (
     boolean,
     check_memory,
@@ -20,10 +21,9 @@ from ..core.checks import (
 )
 from ..core.errors import StorageError
 from ..core.forms import TEXT
-from ..core.kinds import with_hints
 from ..lowlevel.legendre import racah
-from .clusters import LINKED
-from .contract import Held, State
+from .clusters import LINKED_ANGLE
+from .contract import State, StatePart
 from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Estimator(Protocol[D]):
         """The density of kind D estimated from a single set of tokens."""
 
 
-GAPS = f"gaps up to {np.degrees(LINKED):.2f} degrees, in R^d up to {LINKED:.4f}"
+GAPS = f"gaps up to {np.degrees(LINKED_ANGLE):.2f} degrees, in R^d up to {LINKED_ANGLE:.4f}"
 
 
 class TokenSet(State):
-    """What is known of n tokens with masses, or of many independent sets of them."""
+    """A state of n tokens with masses, or of many independent sets of them."""
 
-    masses: Annotated[np.ndarray, Held("masses of the tokens", ("token",), fixed=True)]
+    masses: Annotated[np.ndarray, StatePart("masses of the tokens", ("token",), fixed=True)]
     """Masses >= 0 of sum 1, (*replicas, n)."""
     replicated = True
     words: ClassVar = {"cluster_count": f"clusters of tokens linked by {GAPS}"}
@@ -119,9 +119,9 @@ class Tokens(TokenSet):
         1e-9), radii <= 0.
     """
 
-    x: Annotated[np.ndarray, Held("position of a token", ("token", "component"))]
+    x: Annotated[np.ndarray, StatePart("position of a token", ("token", "component"))]
     """Positions of the tokens, (*replicas, n, d): unit vectors where `on_sphere`."""
-    radii: Annotated[np.ndarray | None, Held("lengths of the hidden states", ("token",))]
+    radii: Annotated[np.ndarray | None, StatePart("lengths of the hidden states", ("token",))]
     """Lengths of the hidden states radii * x, (*replicas, n), or None."""
     on_sphere: bool
     """Whether the tokens live on the sphere, rather than in R^d."""
@@ -342,8 +342,8 @@ class Tokens(TokenSet):
     def to_density(self, space: Estimator[D], bandwidth: float | None = None) -> D:
         """The kernel estimate `space.estimate` of the density of these tokens."""
         fitting("space", space, "a space itself", not isinstance(space, type), TypeError)
-        known = hasattr(space, "estimate")
-        fitting("space", space, "a Circle or a Sphere, where densities are estimated", known)
+        estimates = hasattr(space, "estimate")
+        fitting("space", space, "a Circle or a Sphere, where densities are estimated", estimates)
         if self.shape or not self.on_sphere:
             raise ValueError(
                 "A density is estimated from a single set of tokens on the sphere; got "
@@ -373,8 +373,8 @@ def sum_over_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
     first = np.take_along_axis(points, heaviest[..., None], axis=-2)[..., 0, :]
     squares = (points**2).sum(axis=-1)
     mass = np.take_along_axis(masses, heaviest, axis=-1)[..., 0]
-    own = (others**2 * squares).sum(axis=-1)
-    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - own
+    squares_of_others = (others**2 * squares).sum(axis=-1)
+    return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - squares_of_others
 
 
 def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
@@ -398,9 +398,9 @@ def _are_lengths(radii: np.ndarray) -> bool:
     return bool(((radii > 0) & np.isfinite(radii)).all())
 
 
-def _of_each_token(wanted: str, name: str, given, shape: tuple[int, ...], valid) -> np.ndarray:
+def _of_each_token(wanted: str, name: str, numbers, shape: tuple[int, ...], valid) -> np.ndarray:
     """Numbers (*replicas, n), (n,) or () as a new array of this shape; ValueError if not valid."""
-    values = real_array(name, given)
+    values = real_array(name, numbers)
     fits = values.shape in (shape, shape[-1:], ())
     if not fits or not valid(np.broadcast_to(values, shape)):
         raise ValueError(

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from ..core.calls import checked_call
 from ..core.checks import fitting, path_of
 from ..core.errors import ConfigError
 from ..core.forms import Index, Natural
-from ..core.kinds import checked_call
 from ..core.provided import CONFIGURED_RUNS
 from ..results.provenance import versions
 from .execution import run_points

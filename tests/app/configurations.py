@@ -10,7 +10,8 @@ import pytest
 import meanfield as mf
 from meanfield.app.configuration import parse_config, run_config, schema
 from meanfield.app.tasks import TASKS
-from meanfield.core.kinds import Kind, parameters_of
+from meanfield.core.kinds import Kind
+from meanfield.core.parameters import parameters_of
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIFORM = {"kind": "Uniform", "n": 6, "d": 3, "rng": 1}

@@ -8,7 +8,7 @@ from configurations import FAMILIES, ROOT, of_files
 
 from meanfield.app.configuration import parse_config
 from meanfield.app.tasks import TASKS
-from meanfield.core.kinds import parameters_of
+from meanfield.core.parameters import parameters_of
 
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
 MARK = re.compile(r"^<!-- kinds: (\w+) -->\n(?:\n(?:\|.*\n)+)?", re.M)

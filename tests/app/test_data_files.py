@@ -19,7 +19,7 @@ from configurations import (
 
 import meanfield as mf
 from meanfield.core.forms import DATA_FILE
-from meanfield.core.kinds import parameters_of
+from meanfield.core.parameters import parameters_of
 
 
 def test_angles_vectors_and_hidden_states_in_a_plane_give_the_same_density(tmp_path):

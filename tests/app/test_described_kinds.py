@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 import meanfield as mf
 from meanfield.app.configuration import parse_config, read_config, schema
 from meanfield.app.tasks import TASKS
+from meanfield.core.descriptions import KindOf, build, describe
+from meanfield.core.descriptions import schema as schema_of_kinds
 from meanfield.core.identity import digest
-from meanfield.core.kinds import KindOf, build, describe
-from meanfield.core.kinds import schema as schema_of_kinds
 
 FILES = [*sorted((ROOT / "examples").glob("*.toml")), ROOT / "benchmarks" / "circle.toml"]
 

@@ -109,7 +109,7 @@ def test_completion_offers_documented_names_only(made):
         documented |= set(re.findall(r"^(\w[\w, ]*?) :", inspect.cleandoc(cls.__doc__ or ""), re.M))
     documented = {word for entry in documented for word in entry.split(", ")}
     offered = {name for name in dir(made) if name[0] != "_"}
-    assert not offered & {"by_hand", "told", "held", "kinds"} and offered - documented == set()
+    assert not offered & {"by_hand", "facts", "parts", "kinds"} and offered - documented == set()
 
 
 def test_names_that_completion_leaves_out_are_there():
@@ -129,6 +129,47 @@ def _below(classes):
 
 
 def test_tables_of_notebooks_say_sizes_and_values():
-    told = TOKENS.told()
+    told = TOKENS.facts()
     assert told["masses of the tokens"] == "5 numbers, each 0.2"
     assert told["position of a token"].startswith("5 × 3 numbers, from -0.")
+
+
+def test_classes_offer_what_their_objects_offer_for_completion():
+    """Also the parameters, and constructors such as `Tokens.uniform`."""
+    for cls in {type(made) for made in OBJECTS if isinstance(made, Kind)}:
+        offered = {name for name in dir(cls) if name[0] != "_"}
+        assert not offered & {"by_hand", "told", "held", "kinds", "leaves", "as_form"}
+    assert {"x", "masses", "radii", "uniform", "from_hidden"} <= set(dir(mf.Tokens))
+
+
+def test_a_class_that_lacks_a_method_names_it_with_its_arguments():
+
+    class Quadratic(mf.ZonalDrift):
+        """A drift without its slope."""
+
+    class Bent(mf.Weights):
+        """Weights whose method is misspelt."""
+
+        def of_logit(self, logits, squares):
+            return logits
+
+    with pytest.raises(TypeError, match=r"^Quadratic must define slope\(self, t\)\.$"):
+        Quadratic()
+    with pytest.raises(TypeError, match=r"of_logits\(self, logits, squares\).* of_logit\."):
+        Bent()
+
+
+def test_a_misspelt_class_attribute_is_refused():
+    with pytest.raises(TypeError, match=r"normalized.*did you mean normalised"):
+        type("Relu", (mf.Weights,), {"normalized": False, "of_logits": abs})
+
+
+def test_signatures_have_no_module_paths():
+    for function in (mf.solve, mf.branches, mf.wasserstein, mf.propagation_of_chaos):
+        text = str(inspect.signature(function))
+        assert "Annotated" not in text and "meanfield." not in text and "typing" not in text
+
+
+def test_a_parameter_that_a_class_of_the_package_lacks_gets_no_advice_for_authors():
+    with pytest.raises(TypeError, match=r"no parameter dimension\. It takes degree"):
+        mf.Sphere(degree=16, dimension=4)

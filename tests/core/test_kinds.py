@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.core.descriptions import KindOf, build, describe, schema
 from meanfield.core.forms import Array, Index, Natural, NonNegative, Positive, Reading, nearest
 from meanfield.core.identity import digest
-from meanfield.core.kinds import Kind, KindOf, build, describe, parameters_of, schema
+from meanfield.core.kinds import Kind
+from meanfield.core.parameters import parameters_of
 
 
 class Shape(Kind, family=True):

@@ -133,7 +133,7 @@ def test_cells_find_the_same_clusters(monkeypatch, d, angle):
     tokens = Tokens(x, on_sphere=False)
     expected = groups_of(cluster_labels(tokens, angle))
     assert 2 < len(expected) < 240
-    monkeypatch.setattr("meanfield.states.clusters.MANY", 10)
+    monkeypatch.setattr("meanfield.states.clusters.MOST_PAIRED_TOKENS", 10)
     assert groups_of(cluster_labels(tokens, angle)) == expected
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.core.errors import ConfigError, MeanfieldError
-from meanfield.core.kinds import parameters_of
+from meanfield.core.parameters import parameters_of
 from meanfield.explore.export import exported
 from meanfield.explore.scene import FRAME_COUNTS, Scene
 

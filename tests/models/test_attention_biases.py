@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
-from meanfield.core.kinds import build, describe
 from meanfield.engines.attention import AttentionSums
 
 N, D, H, K = 9, 8, 2, 4

@@ -10,8 +10,8 @@ from hypothesis.extra.numpy import arrays
 
 import meanfield as mf
 from meanfield import MeanfieldError, Transformer
+from meanfield.core.descriptions import build, describe
 from meanfield.core.forms import Reading
-from meanfield.core.kinds import build, describe
 from meanfield.models import (
     L2,
     Attention,

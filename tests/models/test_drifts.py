@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield import SA, USA, Interaction, Kuramoto
+from meanfield.core.descriptions import build, describe
 from meanfield.core.forms import Reading
-from meanfield.core.kinds import build, describe
 from meanfield.spaces.kernels import exponential_multipliers
 
 DIMENSIONS = [2, 3, 4, 8]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.forms import Reading
-from meanfield.core.kinds import build, describe
 from meanfield.dynamics import TokenMotion
 from meanfield.engines.attention import AttentionSums
 from meanfield.models import Attention, Hardmax, PerLayer, ensembles

@@ -18,7 +18,7 @@ from meanfield import (
     Kuramoto,
     Transformer,
 )
-from meanfield.core.kinds import describe
+from meanfield.core.descriptions import describe
 
 reproducible = settings(deadline=None, derandomize=True, max_examples=50)
 shapes = st.lists(st.integers(1, 3), max_size=3).map(tuple)

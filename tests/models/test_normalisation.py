@@ -5,7 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield import NGPT, MixLN, PeriLN, PostLN, PreLN, SqrtScaling
-from meanfield.core.kinds import describe
+from meanfield.core.descriptions import describe
 
 A = np.random.default_rng(0).standard_normal((2, 3, 4))
 

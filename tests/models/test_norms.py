@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
 from meanfield.core.dual import Dual
-from meanfield.core.kinds import build, describe
 from meanfield.dynamics.tokens import TokenMotion
 from meanfield.models.norms import standardised
 

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
 from meanfield.core.dual import Dual
-from meanfield.core.kinds import build, describe
 from meanfield.models import gelu, relu, softplus
 from meanfield.models.activations import ACTIVATIONS, gelu_tanh, quick_gelu, silu
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
-from meanfield.core.kinds import build, describe
 from meanfield.engines import attention as engine
 from meanfield.engines.attention import AttentionSums
 

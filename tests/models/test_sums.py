@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.forms import Reading
-from meanfield.core.kinds import build, describe
 from meanfield.models.parameters import StateSizes
 from meanfield.models.scalings import Logarithmic
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from meanfield.networks.fitting.goodness import Compared, Comparison, _from_others
+from meanfield.networks.fitting.goodness import Compared, Comparison, leave_one_out
 from meanfield.networks.fitting.transitions import LayerTransition, unit
 
 
 def test_squares_from_the_others_are_those_without_each():
     x = np.random.default_rng(0).standard_normal((7, 2)) * [1.0, 30.0]
     precision, away = np.linalg.inv(np.cov(x.T)), x - x.mean(axis=0)
-    found = _from_others(((away @ precision) * away).sum(axis=1), 7)
+    found = leave_one_out(((away @ precision) * away).sum(axis=1), 7)
     for k, square in enumerate(found):
         others = np.delete(x, k, axis=0)
         v = x[k] - others.mean(axis=0)

@@ -249,8 +249,8 @@ def test_single_precision_is_double_to_its_rounding():
 
 
 def test_padding_of_roberta_has_a_place_of_its_own():
-    places = spread(ROBERTA).places(np.array([0, 5, 1, 6, 1, 1]))
-    assert places.tolist() == [2, 3, 1, 4, 1, 1]
+    rows = spread(ROBERTA).position_rows(np.array([0, 5, 1, 6, 1, 1]))
+    assert rows.tolist() == [2, 3, 1, 4, 1, 1]
 
 
 def test_old_names_and_heads_of_other_tasks_are_known(tmp_path):
@@ -362,7 +362,7 @@ def test_unsupported_options_are_refused_by_name(config, says):
 def test_pickles_are_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(GPT2))
     (tmp_path / "pytorch_model.bin").write_bytes(b"")
-    with pytest.raises(mf.StorageError, match=r"pytorch_model\.bin is not read: it is a pickle"):
+    with pytest.raises(mf.StorageError, match=r"pytorch_model\.bin.* pickle"):
         mf.networks.load(tmp_path)
 
 
@@ -428,5 +428,5 @@ def test_an_array_is_hidden_states_of_one_text(tmp_path):
     np.savez(tmp_path / "states.npz", np.ones((2, 3, 4)))
     assert mf.networks.read_trace(tmp_path / "states.npz").hidden[0].shape == (2, 3, 4)
     np.save(tmp_path / "states.npy", np.ones(4))
-    with pytest.raises(ValueError, match=r"\(layers, n, d\); found float64 of shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"\(layers, n, d\).*\(4,\)"):
         mf.networks.read_trace(tmp_path / "states.npy")

@@ -96,10 +96,10 @@ def test_sentences_name_the_layers_that_they_speak_of():
     attention, mlp = of_parts(changes)
     assert attention.verdict == HOLDS and mlp.verdict == ""
     assert "positive in layers 1 and 3, and negative in layer 2" in attention.text
-    assert "The feed-forward map spreads tokens" in mlp.text and "-0.3 [" in mlp.text
+    assert "The feed-forward map disperses tokens" in mlp.text and "-0.3 [" in mlp.text
 
 
-def test_the_network_gathers_more_or_less_than_its_null_models():
+def test_the_network_clusters_more_or_less_than_its_null_models():
     """By what the mean cosine gains: null models start elsewhere."""
     changes = Changes(certain([0.1, 0.4]), certain([1.0, 1.0]), {})
     draws = {"random weights": [[0.6, 0.7], [0.7, 0.9]],
@@ -109,7 +109,7 @@ def test_the_network_gathers_more_or_less_than_its_null_models():
     null = xr.Dataset({"mean_cosine": (("null", "draw", "text", "layer"), values)},
                       {"null": list(draws)})  # fmt: skip
     words = [one.text for one in of_nulls(changes, null)]
-    told = ["gathers tokens more.", "gathers tokens less.", "not distinguishably more or less."]
+    told = ["clusters tokens more.", "clusters tokens less.", "not distinguishably more or less."]
     assert all(word in text for word, text in zip(told, words, strict=True))
     assert "goes from 0.65 to 0.8, by +0.15 (standard deviation 0.071 of 2 draws)" in words[0]
     assert "goes from 0.1 to 0.4, by +0.3 [+0.3, +0.3]" in words[0]
@@ -181,7 +181,7 @@ def test_a_token_that_is_unlike_the_others_is_named_with_what_it_changes():
     assert finding.text.count("In text ") == 2 and "token 3 is" in finding.text
 
 
-def gathered(**named):
+def clustered(**named):
     """A report on two clusters whose tokens alternate."""
     rng = np.random.default_rng(0)
     h = np.stack([np.eye(8)[[0, 1] * 12] + 0.02 * rng.standard_normal((24, 8))] * 2)
@@ -190,17 +190,17 @@ def gathered(**named):
 
 
 def test_tokens_without_words_are_told_by_their_places_in_the_order_of_the_text():
-    page = clusters_section(gathered())
+    page = clusters_section(clustered())
     assert "Clusters of tokens" in page and "by their position in the text" in page
-    assert "0, 2, 4, 6, 8, 10, 12, 14, 16" in page and "Which words gather" not in page
+    assert "0, 2, 4, 6, 8, 10, 12, 14, 16" in page and "Clusters of words" not in page
     ids = np.array([5, 7] * 12)
-    page = clusters_section(gathered(words=[list(map(str, ids))], ids=[ids]))
+    page = clusters_section(clustered(words=[list(map(str, ids))], ids=[ids]))
     assert "by their ids" in page and "5 ×12" in page
 
 
 def test_words_that_no_file_can_hold_are_escaped(tmp_path):
     words = ["a\ud800", "b"] * 11 + ["x" * 10**6, "\0<b>"]
-    found = gathered(words=[words])
+    found = clustered(words=[words])
     found.save(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert r"a\ud800 ×11" in page and r"\x00&lt;b&gt;" in page and len(page) < 10**6
@@ -318,7 +318,7 @@ def test_the_command_writes_the_page_of_hidden_states(tmp_path):
     np.savez(states, hidden=rng.standard_normal((3, 8, 4)), tokens=np.array(["<b>"] * 8))
     done = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
     assert done.exit_code == 0, done.output
-    assert "Tokens gather" in done.output
+    assert "Tokens cluster" in done.output
     assert "<b>" not in out.read_text(encoding="utf-8")  # words are no markup
     again = CliRunner().invoke(main, ["probe", str(states), "--out", str(out), "--no-fit"])
     assert again.exit_code == 2 and "--force" in again.output

@@ -203,7 +203,7 @@ def test_the_root_is_found_from_the_least_misfit_where_the_model_is_wrong():
     pairs = transitions_of(np.array([x, y]), rng)
     equations = WideEquations(family, pairs, test_replicas=16, steps=5)
     least = minimize(
-        lambda point: equations._deviance(equations.means(point)), family.start,
+        lambda point: equations.deviance(equations.means(point)), family.start,
         method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9},
     ).x  # fmt: skip
     found = equations.estimate(least)

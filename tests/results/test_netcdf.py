@@ -11,7 +11,7 @@ import xarray as xr
 
 import meanfield as mf
 from meanfield.app.configuration import read_config, run_config
-from meanfield.core.kinds import describe
+from meanfield.core.descriptions import describe
 from meanfield.results import files
 
 CIRCLE = mf.Circle(24)

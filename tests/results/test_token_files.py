@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.core.descriptions import build, describe
 from meanfield.core.forms import Reading
-from meanfield.core.kinds import build, describe
 
 X = mf.Tokens.uniform(6, 4, rng=0)
 GOE = mf.ensembles.goe(4, rng=1)

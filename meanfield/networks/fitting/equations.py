@@ -16,9 +16,9 @@ from .transitions import LayerTransition, logarithm
 LONGEST_STEP = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
 ROOT_TOLERANCE = 0.02  # standard errors from the root at which a search ends
 TEST_SIZE = 0.05  # of tests of fit
-LARGEST_CONDITION = 1e10  # condition number from which on a direction is not told
+LARGEST_CONDITION = 1e10  # condition number from which on a direction is not identified
 LEAST_CORRELATION = 1e-10  # eigenvalue of correlations below which equations are the same
-UNIDENTIFIED_PART = 1e-4  # of a free number in a direction that is not told
+UNIDENTIFIED_PART = 1e-4  # of a free number in a direction that is not identified
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Equations(ABC):
     ----------
     family : ParameterFamily
     transitions : sequence of LayerTransition
-    told : callable
+    evaluated : callable
         Called after each evaluation.
     """
 
@@ -202,10 +202,6 @@ class Equations(ABC):
     def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
         """The result of the test in sentences."""
 
-    def _scale(self, point: np.ndarray) -> np.ndarray:
-        """Scales of changes of the free numbers: 1 for logarithms, 1 + |value| for others."""
-        return np.where(self.family.logarithmic, 1, 1 + np.abs(point))
-
 
 class NoisyEquations(Equations):
     """Equations for models with noise: sums G of terms of tokens, of mean 0 at the true numbers.
@@ -214,7 +210,7 @@ class NoisyEquations(Equations):
     ----------
     family : ParameterFamily
     transitions : sequence of LayerTransition
-    told : callable
+    evaluated : callable
         Is called after each evaluation.
     replicas : int
         Of each layer, by which the root is found; 0 if it is found without.

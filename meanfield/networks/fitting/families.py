@@ -5,7 +5,7 @@ logarithms, parameters of the drift as they are.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +113,19 @@ class ParameterFamily:
         """Mask of the free numbers that are logarithms."""
         return np.array([label in LAYER_PARAMETERS for label in self.labels])
 
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lowest and highest values of the free numbers in a search: of the time only."""
+        of_time = np.array([label == "time" for label in self.labels])
+        return (
+            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
+            np.where(of_time, LONGEST_LOG_TIME, np.inf),
+        )
+
+    def scale(self, point: np.ndarray) -> np.ndarray:
+        """Scales of changes of the free numbers: 1 for logarithms, 1 + |value| for others."""
+        return np.where(self.logarithmic, 1, 1 + np.abs(point))
+
     def at(self, point: np.ndarray) -> LayerFlow:
         """The model at a point."""
         values: dict[str, Any] = {}
@@ -153,6 +166,16 @@ class ParameterFamily:
     def holding(self, index: int, number: float) -> Callable[[np.ndarray], np.ndarray]:
         """A map from the other free numbers to a point with `number` at `index`."""
         return lambda others: np.insert(others, index, number)
+
+
+def central_differences(
+    f: Callable[[np.ndarray], np.ndarray], point: np.ndarray, lengths: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield (f(point + h e_j) - f(point - h e_j))/(2 h) for each length h_j."""
+    for j, length in enumerate(lengths):
+        change = np.zeros(len(point))
+        change[j] = length
+        yield (f(point + change) - f(point - change)) / (2 * length)
 
 
 def _only_directions(model: Transformer) -> None:

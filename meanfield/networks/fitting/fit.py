@@ -64,7 +64,7 @@ def fit(
         but with `wide` the kappa that the mean cosine of layers would have without a drift.
         Arrays are fitted entry by entry.
     fixed : dict, optional
-        Parameters that are held: of the family, "time" or "kappa".
+        Parameters with fixed values: of the family, "time" or "kappa".
     noise : bool
         Whether tokens have noise, with a kappa that is fitted.
     replicas : int

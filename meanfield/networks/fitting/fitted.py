@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-# Relative standard error along a direction from which on it counts as not told
+# Relative standard error from which on a direction counts as not identified
 UNIDENTIFIED_ERROR = 0.5
 VARIANCE_SOURCES = ("model", "tokens", "texts")
 

@@ -5,7 +5,7 @@ their law is that of the model's own replicas. Two of those used here are learne
 on the residuals of one half of the tokens predicts for the other half.
 
 A layer is compared with the mean and the spread of few replicas, which vary themselves, and with
-few tokens neither statistics nor scores are normal. What that does is seen in the replicas: each
+few tokens neither statistics nor scores are normal. Replicas show the effect: each
 is compared with the others as the layer is with all, and the test goes by the spread of *these*.
 """
 
@@ -124,7 +124,7 @@ class Comparison:
         precision = np.linalg.pinv(covariance)
         size = value @ precision @ value * count / (count + 1)
         self._layers.append(float(_surprise(size, p, count)))
-        sizes = _from_others(((away @ precision) * away).sum(axis=1), count)
+        sizes = leave_one_out(((away @ precision) * away).sum(axis=1), count)
         self._others.append(_surprise(sizes * (count - 1) / count, p, count - 1))
         mean = one.left.mean(axis=0)
         others = (one.left - mean) * count / (count - 1)
@@ -132,7 +132,7 @@ class Comparison:
         residual = (one.residual - mean)[None]
         observed = _statistics(one.transition.x, residual, one.transition.y[None], self._weights)[0]
         off, spread = table - table.mean(axis=0), table.std(axis=0, ddof=1) + LEAST_SPREAD
-        self._tables.append(np.sign(off) * np.sqrt(_from_others((off / spread) ** 2, count)))
+        self._tables.append(np.sign(off) * np.sqrt(leave_one_out((off / spread) ** 2, count)))
         self._off.append((observed - table.mean(axis=0)) / spread)
 
     @property
@@ -174,7 +174,7 @@ def _f_tail(value: Any, of: int, over: int) -> Any:
     return fdtrc(of, over, value)
 
 
-def _from_others(squares: np.ndarray, count: int) -> np.ndarray:
+def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:
     """Squared distances of replicas from the mean of the others, in units of the others' spread.
 
     `squares` are those from the mean of all `count`, in units of the spread of all: Sherman and

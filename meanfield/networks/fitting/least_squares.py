@@ -8,7 +8,7 @@ import numpy as np
 from meanfield import MeanfieldError, Tokens, solve
 
 from .equations import Equations, Estimate
-from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
+from .families import ParameterFamily, central_differences
 from .goodness import Goodness
 from .scores import first_guess
 from .transitions import LayerTransition, logarithm
@@ -40,30 +40,20 @@ class LeastSquares(Equations):
             return np.concatenate(ways)
 
         def slopes(point: np.ndarray) -> np.ndarray:
-            columns = []
-            for j in range(len(point)):
-                change = np.zeros(len(point))
-                change[j] = LEAST_SQUARES_CHANGE * (
-                    1 if family.logarithmic[j] else 1 + abs(point[j])
-                )
-                columns.append((left(point + change) - left(point - change)) / (2 * change[j]))
-            return np.stack(columns, axis=1)
+            lengths = LEAST_SQUARES_CHANGE * family.scale(point)
+            return np.stack([*central_differences(left, point, lengths)], axis=1)
 
-        of_time = np.array([label == "time" for label in family.labels])
-        low, high = (
-            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
-            np.where(of_time, LONGEST_LOG_TIME, np.inf),
-        )
-        minimum = least_squares(left, point, jac=slopes, bounds=(low, high), x_scale="jac",
-                              ftol=1e-14, xtol=1e-13, gtol=1e-14, max_nfev=100)  # fmt: skip
+        minimum = least_squares(left, point, jac=slopes, bounds=family.bounds, x_scale="jac",
+                                ftol=1e-14, xtol=1e-13, gtol=1e-14, max_nfev=100)  # fmt: skip
         J, r, d, p = slopes(minimum.x), minimum.fun, self.dimension, len(point)
         each = -np.einsum("ndp,nd->np", J.reshape(-1, d, p), r.reshape(-1, d))
         cuts = np.cumsum([len(one.x) for one in order])[:-1]
         by_transition = dict(zip(map(id, order), np.split(each, cuts), strict=True))
         terms = [by_transition[id(one)] for one in transitions]
         size = float(np.sqrt((r**2).sum() * d / r.size))
-        return Estimate(minimum.x, self._scale(minimum.x), J.T @ J, each.T @ each, np.zeros((p, p)),
-                        terms, bool(minimum.success), size)  # fmt: skip
+        scale, none = family.scale(minimum.x), np.zeros((p, p))
+        return Estimate(minimum.x, scale, J.T @ J, each.T @ each, none, terms,
+                        bool(minimum.success), size)  # fmt: skip
 
     def ahead(
         self, point: np.ndarray, part: Sequence[LayerTransition]

@@ -30,7 +30,7 @@ from .equations import (
     squared,
     total,
 )
-from .families import ParameterFamily
+from .families import ParameterFamily, central_differences
 from .goodness import Compared
 from .score_tests import ScoreTest
 from .scores import first_guess, information, scores
@@ -76,17 +76,14 @@ class ReplicaEquations(NoisyEquations):
 
         They go over half of the errors that are given, within a tenth of the numbers themselves.
         """
-        scale = self._scale(point)
-        columns = []
-        for j, length in enumerate(np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)):
-            change = np.zeros(len(point))
-            change[j] = length
-            up, down = (
-                sum(h.mean(axis=0).sum(axis=0) for h in self.simulated(there, anchor))
-                for there in (point + change, point - change)
-            )
-            columns.append((np.asarray(up) - np.asarray(down)) / (2 * length))
-        return np.stack(columns, axis=1)
+
+        def mean(point: np.ndarray) -> np.ndarray:
+            drawn = self.simulated(point, anchor)
+            return np.sum([h.mean(axis=0).sum(axis=0) for h in drawn], axis=0)
+
+        scale = self.family.scale(point)
+        lengths = np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)
+        return np.stack([*central_differences(mean, point, lengths)], axis=1)
 
     def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         """The root of G for fixed h, by Broyden's method, with the sensitivity and a success flag.
@@ -99,7 +96,7 @@ class ReplicaEquations(NoisyEquations):
         value, slope = total(terms), self.sensitivity(point, anchor, errors)
         spread = squared(terms)
         precision = np.linalg.pinv(spread)
-        scale = self._scale(point)
+        scale = self.family.scale(point)
         for _ in range(BROYDEN_ROUNDS):
             if value @ precision @ value < ROOT_TOLERANCE**2 * len(point):
                 return point, slope, True
@@ -132,7 +129,7 @@ class ReplicaEquations(NoisyEquations):
         for _ in range(MOST_ANCHORS):
             point, slope, converged = self.root(point, anchor)
             terms, simulation = self.terms(point, anchor)
-            scale = self._scale(point)
+            scale = self.family.scale(point)
             estimate = Estimate(point, scale, slope, squared(terms), simulation, terms, converged)
             if not converged or np.all(np.abs(point - anchor) < 0.5 * estimate.errors):
                 break

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
+from .families import ParameterFamily, central_differences
 from .transitions import EARLY_WEIGHTS, SIMPSON_WEIGHTS, LayerTransition, chord, mean_velocity
 
 DRIFT_CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
@@ -35,16 +35,16 @@ def parts(
     weights: tuple[float, ...] = SIMPSON_WEIGHTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Residuals a - T v, their negative derivatives (p, ..., d), those of log s (p,), and s."""
-    at = family.at(point)
+
+    def velocity(point: np.ndarray) -> np.ndarray:
+        return mean_velocity(family.at(point), x, y, weights)
+
+    at, v = family.at(point), velocity(point)
     _, way = chord(x, y)
-    v = mean_velocity(at, x, y, weights)
     slopes = np.zeros((len(point), *v.shape))
-    for j in range(family.drifts):
-        change = np.zeros(len(point))
-        change[j] = DRIFT_CHANGE * (1 + abs(point[j]))
-        up, down = (family.at(point + sign * change) for sign in (1, -1))
-        there = mean_velocity(up, x, y, weights) - mean_velocity(down, x, y, weights)
-        slopes[j] = at.time * there / (2 * change[j])
+    lengths = DRIFT_CHANGE * family.scale(point)[: family.drifts]
+    for j, slope in enumerate(central_differences(velocity, point, lengths)):
+        slopes[j] = at.time * slope
     widths = np.zeros(len(point))
     for j, label in enumerate(family.labels):
         if label == "time":
@@ -98,13 +98,9 @@ def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition])
         return -np.concatenate([part.reshape(len(moving), -1) for part in columns], axis=1).T
 
     if moving:
-        of_time = np.array([family.labels[j] == "time" for j in moving])
-        low, high = (
-            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
-            np.where(of_time, LONGEST_LOG_TIME, np.inf),
-        )
-        minimum = least_squares(left, point[moving], jac=slopes, bounds=(low, high),
-                              x_scale="jac", ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
+        bounds = tuple(end[moving] for end in family.bounds)
+        minimum = least_squares(left, point[moving], jac=slopes, bounds=bounds, x_scale="jac",
+                                ftol=1e-6, xtol=1e-6, max_nfev=60)  # fmt: skip
         point[moving] = minimum.x
     if "kappa" in family.labels:
         free = sum(len(one.x) * (one.x.shape[1] - 1) for one in transitions)

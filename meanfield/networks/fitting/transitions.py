@@ -38,10 +38,6 @@ class LayerTransition:
     layer: int
     seed: np.random.SeedSequence
 
-    def with_next(self, y: np.ndarray) -> "LayerTransition":
-        """A copy with another next layer."""
-        return LayerTransition(self.x, y, self.text, self.layer, self.seed)
-
 
 def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransition]:
     """All transitions of texts (L + 1, n, d), by text and layer; directions only.

@@ -103,11 +103,11 @@ class WideEquations(NoisyEquations):
         point = self._within(self.family.start if start is None else start)
         means, converged = self._followed(point), False
         for _ in range(SCORING_ROUNDS):
-            misfit = self._deviance(means)
+            misfit = self.deviance(means)
             slopes = self._slopes(point, means)
             scores, information = self._scores(slopes, means, means)
             value = total(scores)
-            inverse, _ = solved(information, information, self._scale(point))
+            inverse, _ = solved(information, information, self.family.scale(point))
             step = inverse @ value
             if value @ step < ROOT_TOLERANCE**2 * len(point):
                 converged = self._resolved(point, slopes, means, inverse)
@@ -115,7 +115,7 @@ class WideEquations(NoisyEquations):
                     self._spare(point, slopes, inverse)
                     break
             else:
-                step /= max(1.0, np.abs(step / self._scale(point)).max() / LONGEST_STEP)
+                step /= max(1.0, np.abs(step / self.family.scale(point)).max() / LONGEST_STEP)
                 better = self._better(point, step, misfit)
                 if not better and value @ step < len(point):
                     # within a standard error: the misfit, least where G is 0 up to parts 1/d, is
@@ -131,7 +131,7 @@ class WideEquations(NoisyEquations):
             self.rk_steps *= 2
             means = self._followed(point)
         none = np.zeros_like(information)
-        scale = self._scale(point)
+        scale = self.family.scale(point)
         return Estimate(point, scale, information, information, none, scores, converged)
 
     def _better(
@@ -144,7 +144,7 @@ class WideEquations(NoisyEquations):
         for halving in range(STEP_HALVINGS):
             after = self._within(point + step / 2**halving)
             there = self._tried(after)
-            if there and self._deviance(there) < misfit:
+            if there and self.deviance(there) < misfit:
                 return after, there
             if not there and self.rk_steps < MOST_RK_STEPS:
                 break
@@ -221,8 +221,7 @@ class WideEquations(NoisyEquations):
     def _slopes(self, point: np.ndarray, means: Arrays) -> Arrays:
         """dM/dtheta, (p, n, d) for each transition, by differences."""
         columns = []
-        for j in range(len(point)):
-            change = WIDE_CHANGE * (1 if self.family.logarithmic[j] else 1 + abs(point[j]))
+        for j, change in enumerate(WIDE_CHANGE * self.family.scale(point)):
             there = self.means(point + change * np.eye(len(point))[j])
             columns.append([(a - b) / change for a, b in zip(there, means, strict=True)])
         return [np.stack(parts) for parts in zip(*columns, strict=True)]
@@ -241,7 +240,7 @@ class WideEquations(NoisyEquations):
             information += np.tensordot(weight, slope, axes=([1, 2], [1, 2]))
         return scores, information
 
-    def _deviance(self, means: Arrays) -> float:
+    def deviance(self, means: Arrays) -> float:
         """-2 log of the density of the next layers, up to a constant: what the search lowers.
 
         Of the law of von Mises and Fisher with the mean M, in many dimensions:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from diffusions import unit
 
-from meanfield.core.kinds import describe
+from meanfield.core.descriptions import describe
 from meanfield.models.noise import (
     Anisotropic,
     Isotropic,

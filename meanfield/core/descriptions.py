@@ -1,0 +1,331 @@
+"""Kinds as plain data: tables of configuration files, entries of result files, JSON schemas."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import checks
+from .checks import fitting
+from .errors import ConfigError, MeanfieldError
+from .forms import INVALID, REFUSED, Form, Reading, nearest, without_name
+from .kinds import Kind
+from .parameters import parameters_of
+
+ENTRY_POINTS = "meanfield.kinds"
+DEEPEST = 100  # tables and lists in each other, as plain data
+SHORT = 16  # entries of an array that stands among other words
+
+
+def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = "") -> Any:
+    """A value as plain data that JSON can write; `build` makes it again, bit for bit.
+
+    Parameters
+    ----------
+    value : object
+        A kind, or what its parameters may be.
+    arrays : dict, optional
+        Takes arrays of more than 16 entries, by the dotted keys at which they stand; what is
+        returned names them. Without it they are written out.
+    at : str
+        The dotted key of the value.
+
+    Notes
+    -----
+    A function is described by its name, what else JSON has no words for by its repr; in their place
+    `build` gives back a function that raises MeanfieldError.
+    """
+    if isinstance(value, Kind):
+        value = value.in_file()
+        if value.is_absent:
+            return describe(value.table, arrays, at)
+        tree: dict[str, Any] = {"kind": type(value).__name__}
+        if not value.kept:
+            return {**tree, "shown": repr(value)}
+        kind: Any = type(value)
+        known = parameters_of(kind)
+        for name, entry in value.described.items():
+            if not known[name].is_default(entry):
+                names = [n for n, value in known[name].form.known.items() if value is entry]
+                key = f"{at}.{name}" if at else name
+                tree[name] = names[0] if names else describe(entry, arrays, key)
+        return tree
+    if isinstance(value, np.ndarray | np.generic):
+        if arrays is not None and value.size > SHORT:
+            arrays[at] = np.asarray(value)
+            return {"array": at}
+        plain = float(value) if isinstance(value, np.longdouble) else value.tolist()
+        return describe(plain, arrays, at)
+    if isinstance(value, Path) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    if at.count("[") + at.count(".") > DEEPEST:
+        raise ValueError(f"value is nested more than {DEEPEST} deep, at {at[:40]}...")
+    if isinstance(value, list | tuple):
+        return [describe(entry, arrays, f"{at}[{i}]") for i, entry in enumerate(value)]
+    if isinstance(value, Mapping):
+        below = f"{at}." if at else ""
+        return {key: describe(entry, arrays, f"{below}{key}") for key, entry in value.items()}
+    if callable(value):
+        return {"function": getattr(value, "__qualname__", type(value).__qualname__)}
+    if isinstance(value, str | int | float | None):
+        return value
+    return {"function": repr(value)}
+
+
+def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str = "") -> Any:
+    """The kind that plain data describe.
+
+    Parameters
+    ----------
+    family : class
+        A family, such as Drift.
+    data : dict or str
+        What `describe` returned, or a table of a file.
+    reading : Reading, optional
+        Where the data come from.
+    at : str
+        Their dotted key.
+
+    Raises
+    ------
+    ConfigError
+        One line for each problem: the dotted key, what was expected, what came, and the nearest
+        valid name.
+    """
+    _check_family(family)
+    reading = Reading() if reading is None else reading
+    value = KindOf(family).read(data, at, reading)
+    if reading.problems:
+        raise ConfigError("\n".join(reading.problems))
+    return value
+
+
+def schema(family: type[Kind]) -> dict[str, Any]:
+    """The JSON schema of all kinds of a family that are known now, installed packages included."""
+    _check_family(family)
+    _read_entry_points()
+    definitions: dict[str, Any] = {}
+    root = KindOf(family).json(definitions)
+    return {**root, "$defs": definitions}
+
+
+def _check_family(family: Any) -> None:
+    fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
+    fitting("family", family, "a family or a kind, as meanfield.Drift", fits, TypeError)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KindOf(Form):
+    """An object of a family, or of a class below it."""
+
+    base: type[Kind]
+    none_is_default = True
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the kinds that fit."""
+        kinds = self.base.family.kinds.items()
+        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
+
+    @property
+    def in_files(self) -> list[str]:
+        """Those of the names that a file can give: they need no function."""
+        found = {name: parameters_of(self.base.family.kinds[name]).values() for name in self.names}
+        return [n for n, all_of in found.items() if not any(p.needs_function for p in all_of)]
+
+    @property
+    def keys(self) -> set[str]:
+        kinds = self.base.family.kinds
+        return {key for name in self.in_files for key in parameters_of(kinds[name])}
+
+    @property
+    def expected(self) -> str:  # type: ignore[override]
+        some = ", ".join(f"{name}(...)" for name in self.names)
+        return f"one of {some}" if "," in some else some or f"a {self.base.__name__}"
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        if reading.in_python:
+            fits = isinstance(data, self.base)
+            if fits:
+                return data
+            if self.base.of_functions and callable(data) and not isinstance(data, type):
+                given = f"got {at} = {checks.as_given(data)}, a function"
+                raise TypeError(f"{at} must be {self.expected}; {given}. {self.base.of_functions}")
+            return reading.expected(at, self.expected, data, self.names)
+        data = {"kind": data} if isinstance(data, str) else data
+        if not isinstance(data, Mapping):
+            names = self.in_files
+            example = f'{{ kind = "{names[0]}", ... }}' if names else "{ ... }"
+            return reading.expected(at, f"a table, such as {example}", data)
+        name = data.get("kind", self.base.default_kind)
+        key = f"{at}.kind" if at else "kind"
+        if name is None:
+            return reading.refuse(key, f"expected one of {', '.join(self.in_files)}; it is missing")
+        if str(name) not in self.base.family.kinds:
+            _read_entry_points()
+        kind: Any = self.base.family.kinds.get(str(name))
+        if kind is None or not (issubclass(kind, self.base) and kind.kept):
+            if reading.result and isinstance(name, str):
+                reading.lost.append(name)
+                return absent(self.base.family, name, _with_arrays(data, reading.arrays))
+            known = ", ".join(self.in_files)
+            what = f"one of {known}, or a kind of your own (meanfield --import FILE)"
+            return reading.expected(key, what, name, self.in_files)
+        table = {name: value for name, value in data.items() if name != "kind"}
+        values = read_arguments(kind, table, at, reading)
+        try:
+            return values if values is INVALID else kind(**values)
+        except REFUSED as error:
+            return reading.refuse(*located(str(error), at, parameters_of(kind), reading.files))
+
+    def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
+        choices, default = [], self.base.default_kind
+        owner = self.base if default else self.base.family
+        for name in self.in_files:
+            key = f"{owner.__name__}.{name}"
+            kind = self.base.family.kinds[name]
+            if key not in definitions:
+                definitions[key] = {}  # kinds may hold kinds of their own family
+                definitions[key] = call_json(kind, definitions, name)
+                if name == default:
+                    definitions[key]["required"].remove("kind")
+            choices.append({"$ref": f"#/$defs/{key}"})
+            if not any(parameter.required for parameter in parameters_of(kind).values()):
+                choices.append({"const": name})
+        return {"anyOf": choices}
+
+
+def located(text: str, at: str, names, files: Mapping[str, Path]) -> tuple[str, str]:
+    """The key that a message is about, and what it says: it may begin with one of `names`.
+
+    What does not name the data files whose keys are below `at` is told them.
+    """
+    below, first = f"{at}." if at else "", text.split(" ")[0]
+    named = {key: path for key, path in files.items() if key.startswith(below)}
+    if named and not any(str(path) in text for path in named.values()):
+        text += f" ({', '.join(f'{key} is {path}' for key, path in named.items())})"
+    return (f"{below}{first}", without_name(text, first)) if first in names else (at, text)
+
+
+def read_arguments(
+    target: Callable, table: Mapping[str, Any], at: str, reading: Reading, names=None
+) -> Any:
+    """The arguments of a class or a function that a table gives; INVALID, and noted, if wrong.
+
+    Parameters
+    ----------
+    names : collection of str, optional
+        The parameters that a table may give; by default all that have an annotation.
+    """
+    known = parameters_of(target)
+    names = [name for name in known if names is None or name in names]
+    before, values = len(reading.problems), {}
+    for name in table:
+        key = f"{at}.{name}" if at else str(name)
+        if name in names:
+            values[name] = known[name].read(table[name], key, reading)
+        else:
+            hint, valid = nearest(str(name), names), ", ".join(names) or "none"
+            reading.refuse(key, f"unknown key{hint} (valid here: {valid})")
+    for name in names:
+        if known[name].required and name not in table:
+            key = f"{at}.{name}" if at else name
+            words = known[name].words.split(". ")[0].rstrip(".").replace("`", "")
+            meaning = f" ({words})" if words else ""
+            reading.refuse(key, f"this key is required{meaning} and is missing")
+    return INVALID if len(reading.problems) > before else values
+
+
+def call_json(
+    target: Callable, definitions: dict[str, Any], kind: str | None = None, names=None
+) -> dict[str, Any]:
+    """The JSON schema of the table of a class or a function, with the key `kind` if it is named."""
+    properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
+    required = [] if kind is None else ["kind"]
+    for name, parameter in parameters_of(target).items():
+        if names is None or name in names:
+            properties[name] = parameter.form.json(definitions)
+            if parameter.words:
+                properties[name]["description"] = parameter.words
+            if parameter.required:
+                required.append(name)
+            elif parameter.default is not None:
+                properties[name]["default"] = describe(parameter.default)
+    first = (inspect.getdoc(target) or "").split("\n")[0]
+    return {
+        "type": "object",
+        "description": first,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+class NotKnown(MeanfieldError, AttributeError):
+    """A kind that is absent is asked for more than its file holds."""
+
+
+def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
+    """A kind that a file does not hold, or that is not known here: it prints its table.
+
+    Raises
+    ------
+    MeanfieldError
+        By all that the family asks of its kinds.
+    """
+    kind = object.__new__(_absent_class(family, name))
+    kind.__dict__["table"] = dict(table)
+    return kind
+
+
+@functools.cache
+def _absent_class(family: type[Kind], name: str) -> type[Any]:
+    """The class of the kinds of one name that are absent."""
+
+    def refuse(self, *_arguments, **_named):
+        if "shown" in self.table:
+            raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
+        raise NotKnown(f"{name} is not known here: import the module that defines it.")
+
+    def entry_of(self, key):
+        if key[0] == "_" or key == "table":  # which pickle asks for before there is one
+            raise AttributeError(key)
+        return self.table[key] if key in self.table else refuse(self)
+
+    asked = [key for key, entry in vars(family).items() if inspect.isfunction(entry)]
+    asked = [key for key in (*asked, "resolve") if key[0] != "_" and key != "validate"]
+    body = {
+        **dict.fromkeys((*getattr(family, "__abstractmethods__", ()), *asked), refuse),
+        "is_absent": True,
+        "described": property(lambda self: {k: v for k, v in self.table.items() if k != "kind"}),
+        "replace": lambda self, **changes: absent(family, name, {**self.table, **changes}),
+        "__getattr__": entry_of,
+        "__repr__": lambda self: self.table.get("shown", f"<{name}, not known here>"),
+        "__reduce__": lambda self: (absent, (family, name, self.table)),
+    }
+    cls = type(f"_{name}", (family,), body)
+    cls.__name__ = name
+    return cls
+
+
+def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Plain data of a result file with its long arrays where it names them."""
+    if isinstance(data, Mapping):
+        if set(data) == {"array"} and data["array"] in arrays:
+            return arrays[data["array"]]
+        return {key: _with_arrays(entry, arrays) for key, entry in data.items()}
+    return [_with_arrays(entry, arrays) for entry in data] if isinstance(data, list) else data
+
+
+@functools.cache
+def _read_entry_points() -> None:
+    """Import what other packages register in the group "meanfield.kinds", once."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        point.load()

@@ -1,0 +1,148 @@
+"""The parameters of a kind or a function, read from its signature, annotations and docstring."""
+
+import functools
+import inspect
+import re
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from .forms import ANYTHING, FUNCTION, LEAVES, Either, Form, Instance, Many, Named, Reading, choice
+from .identity import same
+
+PARAMETER_SECTION = re.compile(
+    r"^(?:Parameters|Attributes)\n-+\n((?:(?!.*\n---).*\n?)*)", re.MULTILINE
+)
+PARAMETER_ENTRY = re.compile(
+    r"^(\S[^:\n]*).*\n?((?: .*\n?|\n)*)", re.MULTILINE
+)  # names, indented text
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kind or a function.
+
+    Attributes
+    ----------
+    form : Form
+        The values it accepts.
+    default : object
+        ``inspect.Parameter.empty`` if it is required.
+    optional : bool
+        Whether it may be None; a file omits the key then.
+    words : str
+        Its description in the docstring.
+    """
+
+    form: Form
+    default: Any
+    optional: bool
+    words: str
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def needs_function(self) -> bool:
+        """Whether only Python can give it, not a file."""
+        return self.required and self.form is FUNCTION
+
+    def read(self, data: Any, at: str, reading: Reading) -> Any:
+        """The value that a call or a file gives; None means no value, or a default kind."""
+        if data is None and self.optional:
+            return None
+        if data is None and self.form.none_is_default and not self.required:
+            return self.default
+        return self.form.read(data, at, reading)
+
+    def is_default(self, value: Any) -> bool:
+        """Whether a value equals the default."""
+        if self.required or self.default is None or value is None:
+            return value is None and self.default is None
+        default = self.form.check("default", self.default)
+        return type(default) is type(value) and same(default, value)
+
+
+def signature_of(target: Any) -> inspect.Signature:
+    """The signature of a function, or of the constructor of a class.
+
+    `inspect.signature` of a class reads `Kind.__new__` instead, in Python before 3.11.4.
+    """
+    if not isinstance(target, type):
+        return inspect.signature(target)
+    constructor = inspect.signature(getattr(target, "__init__"))  # noqa: B009
+    return constructor.replace(parameters=list(constructor.parameters.values())[1:])
+
+
+@functools.cache
+def parameters_of(target: Any) -> dict[str, Parameter]:
+    """The parameters of a kind, or of a function, that have an annotation."""
+    function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
+    itself = {target.__name__: target} if isinstance(target, type) else {}
+    hints = get_type_hints(function, localns=itself, include_extras=True)
+    checked = hasattr(target, "as_form") and not target.by_hand
+    places = reversed(target.__mro__) if isinstance(target, type) else [target]
+    words = {name: text for place in places for name, text in _words(place).items() if text}
+    special = getattr(target, "leaves", {})
+    given = signature_of(target).parameters
+    return {
+        name: Parameter(
+            form_of(hints[name], special, None if checked else ANYTHING),
+            given[name].default,
+            types.NoneType in get_args(hints[name]),
+            words.get(name, ""),
+        )
+        for name in given
+        if name in hints
+    }
+
+
+def form_of(hint: Any, special: Mapping[Any, Form], otherwise: Form | None = ANYTHING) -> Form:
+    """The form of an annotation; `special` are additional annotations of a family.
+
+    Raises
+    ------
+    TypeError
+        If the annotation has no form, and `otherwise` is None.
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    for other in getattr(hint, "__metadata__", ()):
+        if isinstance(other, Form):
+            return other
+    if origin is Literal:
+        return choice({name: name for name in inner})
+    of_part = functools.partial(form_of, special=special, otherwise=otherwise)
+    if origin in (Union, types.UnionType):
+        forms = [of_part(one) for one in inner if one is not types.NoneType]
+        return forms[0] if len(forms) == 1 else Either(tuple(forms))
+    if origin in (tuple, list, Sequence) and inner:
+        return Many(of_part(inner[0]))
+    if origin in (dict, Mapping) and inner:
+        return Named(of_part(inner[1]))
+    if hasattr(hint, "known"):  # a class that knows its objects by their names, such as Scheme
+        return choice(hint.known)
+    if isinstance(hint, type) and hasattr(hint, "as_form"):  # a kind
+        return hint.as_form()
+    form = {**LEAVES, **special}.get(origin or hint, otherwise)
+    if form is ANYTHING and origin is type and isinstance(inner[0], type):
+        return Instance(inner[0], itself=True)
+    if form is ANYTHING and isinstance(hint, type) and hint not in (object, Any):
+        return Instance(hint)
+    if form is None:
+        raise TypeError(
+            f"{getattr(hint, '__name__', hint)!r} is no annotation of a parameter: expected float, "
+            "int, bool, str, np.ndarray, Callable, a kind, or Any, whose values are not checked."
+        )
+    return form
+
+
+def _words(place: Any) -> dict[str, str]:
+    """The descriptions of parameters in the sections of a numpydoc docstring, by name."""
+    texts: dict[str, str] = {}
+    for section in PARAMETER_SECTION.findall(inspect.cleandoc(place.__doc__ or "")):
+        for names, text in PARAMETER_ENTRY.findall(section):
+            for name in names.split(","):
+                texts.setdefault(name.strip(" *"), " ".join(text.split()))
+    return texts
