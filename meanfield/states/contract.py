@@ -172,7 +172,7 @@ class State(Start, Shown):
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
-    def __getitem__(self, index) -> Self:
+    def __getitem__(self, index: Any) -> Self:
         """A replica, or a member, or several of them.
 
         Raises

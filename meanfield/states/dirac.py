@@ -1,7 +1,7 @@
 """All mass at one point."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -47,6 +47,6 @@ class Dirac(State):
         """The ambient dimension d."""
         return len(self.point)
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
         """int f dmu = f(x); f takes points (1, d)."""
         return function_values(f, self.point[None])[0]
