@@ -248,7 +248,7 @@ class Arguments:
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
     def described(self) -> dict[str, Any]:
-        """What determines the result besides model and state, as plain data."""
+        """Plain data that determine the result, besides model and state."""
         kept = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}

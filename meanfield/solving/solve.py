@@ -25,7 +25,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
-from .ensemble import ALL_ENDED, Ensemble, nested, padded
+from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .replica_integration import ReplicaIntegration, has_own_steps
 from .spectral_integration import CommonNoiseIntegration, SpectralIntegration
@@ -417,7 +417,7 @@ def _integration_of(arguments: Arguments) -> Integration:
         return kind(arguments)
     if arguments.motion.random:
         return CommonNoiseIntegration(arguments)
-    return Ensemble(arguments) if arguments.apart else SpectralIntegration(arguments)
+    return EnsembleIntegration(arguments) if arguments.apart else SpectralIntegration(arguments)
 
 
 @dataclass
