@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from .calls import refuse_abstract, refuse_missing, refuse_unknown
+from .calls import readable, refuse_abstract, refuse_missing, refuse_unknown
 from .forms import Call, Form, nearest, shown
 from .identity import digest, is_cached, same
 from .libraries import of_library
-from .parameters import parameters_of
+from .parameters import parameters_of, signature_of
 
 if TYPE_CHECKING:
     from .descriptions import KindOf
@@ -35,11 +35,15 @@ class Registry(dict[str, Any]):
     """The kinds of a family by their names, which say nothing of what one of them computes."""
 
     def identity(self) -> None:
-        """What `digest` reads of it."""
+        """Nothing that `digest` reads."""
 
 
 class KindType(ABCMeta):
-    """The type of kinds, whose classes offer the same names for completion as their objects."""
+    """The type of kinds: classes complete the names of their objects; `help` shows parameters."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        return readable(signature_of(cls).replace(return_annotation=inspect.Signature.empty))
 
     def __dir__(cls) -> list[str]:
         shown = [name for name in super().__dir__() if name not in internal_names(cls)]
@@ -78,6 +82,7 @@ class Kind(metaclass=KindType):
     to_derive_from: ClassVar[str] = ""  # which classes, where one derives from an abstract class
     kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
     is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters that it might have
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
@@ -165,7 +170,7 @@ class Kind(metaclass=KindType):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of, not what it has computed: another thread may be at that."""
+        """Attributes without cached values, which another thread may be computing."""
         held = vars(self).copy()
         return {name: value for name, value in held.items() if not is_cached(type(self), name)}
 
@@ -181,7 +186,7 @@ class Kind(metaclass=KindType):
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def replace(self, **changes: Any) -> Self:
-        """The same kind with other values of some parameters."""
+        """A copy with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
     def resolve(self, sizes: Any) -> Any:
@@ -202,8 +207,8 @@ class Kind(metaclass=KindType):
         if not self.kept:  # what it was made of may not be an attribute
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
-        found = {name: kind.resolve(sizes) for name, kind in kinds.items()}
-        changed = {name: new for name, new in found.items() if new is not kinds[name]}
+        resolved = {name: kind.resolve(sizes) for name, kind in kinds.items()}
+        changed = {name: new for name, new in resolved.items() if new is not kinds[name]}
         return self.replace(**changed) if changed else self
 
     def in_file(self) -> "Kind":
@@ -211,7 +216,7 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
-        """What `digest` reads of it: the parameters, and what else tells what it computes."""
+        """Parameters for `digest`, and the attributes of kinds that are not of a library."""
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -270,7 +275,7 @@ def _fields(cls: type[Kind]) -> list[str]:
 
 
 def _hidden(cls: type[Kind], name: str) -> str:
-    """What else a parameter of this name would stand for; empty if nothing."""
+    """The inherited name that a parameter of this name would hide; empty if none."""
     if name in ("kind", "self"):
         return f"the word {name} of tables and methods"
     for base in cls.__mro__[1:]:
