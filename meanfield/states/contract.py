@@ -136,7 +136,7 @@ class State(Start, Shown):
 
     @property
     def size_in_words(self) -> str:
-        """Its size in words, for tables: "256 tokens"."""
+        """The size in words, for tables: "256 tokens"."""
         return repr(self)
 
     def facts(self) -> dict[str, str]:
