@@ -53,8 +53,9 @@ def equation_of(
     That of moments where the drift has a potential, else the general one.
     """
     model = model_of(source, basis.noise)
-    if basis.symmetric and model.drift.is_absent:  # its states came from such an equation
-        return MomentEquation(model.drift, basis, changes)
+    drift: Any = model.drift
+    if basis.symmetric and drift.is_absent:  # its states came from such an equation
+        return MomentEquation(drift, basis, changes)
     if basis.symmetric and model.is_zonal:
         equation = MomentEquation(model.zonal, basis, changes)
         if equation.exists:

@@ -638,7 +638,7 @@ def named(listed):
 def kinds():
     """(name, kind, good arguments) of all public kinds that numbers make: 1, or their defaults."""
     import meanfield as mf
-    from meanfield.core.kinds import parameters_of
+    from meanfield.core.parameters import parameters_of
 
     for family in (mf.Drift, mf.Weights, mf.Normalisation, mf.Noise, mf.CommonNoise):
         for name, kind in sorted(family.kinds.items()):
