@@ -1,4 +1,4 @@
-"""What a parameter may be: one check for Python and for files, and its JSON schema.
+"""Forms of parameters: one check for Python and for files, and its JSON schema.
 
 A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
 ``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
@@ -8,7 +8,7 @@ made of others.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -78,7 +78,7 @@ class Call(Reading):
 
 
 class Form:
-    """What a value may be; `expected` says so in words.
+    """The set of values that a parameter accepts; `expected` describes it.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ def _is_reference(data: Any) -> bool:
 def lost_function(name: str) -> Callable:
     """A function that a file does not hold: it raises MeanfieldError when it is called."""
 
-    def function(*_arguments):
+    def function(*_arguments: object) -> None:
         raise MeanfieldError(
             f"{name} is a function, which files do not hold: build the model again with it."
         )
@@ -347,19 +347,22 @@ def _is_iterable(data: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
-    """Any number of values of one form."""
+    """Any number of values of one form; `title` is the form in messages, by default an array."""
 
     form: Form
+    title: str = ""
 
     @property
     def expected(self) -> str:  # type: ignore[override]
-        return f"an array, each entry {self.form.expected}"
+        return self.title or f"an array, each entry {self.form.expected}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if isinstance(data, str | bytes | bytearray | Mapping) or not _is_iterable(data):
-            return reading.expected(at, self.expected, data)
-        found = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
-        return INVALID if any(entry is INVALID for entry in found) else tuple(found)
+            a_number = isinstance(data, int | float) and reading.in_python and not self.title
+            advice = f" (for one of them, [{data}])" if a_number else ""
+            return reading.expected(at, f"{self.expected}{advice}", data)
+        entries = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
+        return INVALID if any(entry is INVALID for entry in entries) else tuple(entries)
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": self.form.json(definitions)}
@@ -378,8 +381,10 @@ class Named(Form):
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
             return reading.expected(at, self.expected, data)
-        found = {key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()}
-        return INVALID if any(entry is INVALID for entry in found.values()) else found
+        entries = {
+            key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()
+        }
+        return INVALID if any(entry is INVALID for entry in entries.values()) else entries
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.form.json(definitions)}
@@ -436,6 +441,8 @@ class Either(Form):
         return {"anyOf": [form.json(definitions) for form in in_files]}
 
 
+TimeSpan = Annotated[Sequence[float], Many(FINITE, "two times (start, end)")]
+
 # Words -------------------------------------------------------------------------------------------
 
 
@@ -480,7 +487,7 @@ SYNONYMS = {
 }  # of scipy and PyTorch for parameters and schemes of ours
 
 
-def nearest(name: str, known, written: str = "{}") -> str:
+def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
     """ "; did you mean ...?", or nothing where no known name is near, nor means the same."""
     from difflib import get_close_matches
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.errors import UnresolvedWarning
-from ..core.forms import Index, Natural, NonNegative, Positive
+from ..core.forms import Index, Natural, NonNegative, Positive, TimeSpan
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
@@ -38,7 +38,7 @@ CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".s
 def solve(
     model: Transformer,
     state: State,
-    t_span: Sequence[float],
+    t_span: TimeSpan,
     *,
     t_eval: np.ndarray | Times | None = None,
     breaks: Sequence[float] = (),
