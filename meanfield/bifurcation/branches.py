@@ -27,7 +27,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import NO_COEFFICIENTS, RESERVED_NAMES, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
@@ -343,7 +343,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
         raise ValueError(
             f"{one!r} has no parameter {name!r}; its parameters: {', '.join(known) or 'none'}."
         )
-    if name in RESERVED_NAMES and name not in ("beta", "kappa"):
+    if name in DIAGRAM_NAMES and name not in ("beta", "kappa"):
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
     for end in (low, high):
         with_parameter(drift, name, end)  # raises ValueError where there is no such drift
@@ -363,8 +363,8 @@ def _checked_observables(observables: Any, space: Space, parameter: str) -> dict
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
-        wanted = f"printable text without / and none of {', '.join(RESERVED_NAMES)}"
-        free = isinstance(name, str) and name not in (*RESERVED_NAMES, parameter)
+        wanted = f"printable text without / and none of {', '.join(DIAGRAM_NAMES)}"
+        free = isinstance(name, str) and name not in (*DIAGRAM_NAMES, parameter)
         fitting("a name of observables", name, wanted, free and is_variable_name(name))
         value = own[name](space.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":

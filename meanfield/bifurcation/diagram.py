@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-RESERVED_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
+DIAGRAM_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 NO_COEFFICIENTS = (float("nan"), float("nan"))
 EDGE_OF_RANGE = 1e-9  # of the range: at its ends

@@ -103,8 +103,8 @@ def refuse_abstract(cls: Any) -> None:
     missing = sorted(cls.__abstractmethods__)
     name, lacking = cls.__name__, " and ".join(missing)
     family = getattr(cls, "family", None)
-    if family and family.to_derive_from and cls.__abstractmethods__ & family.__abstractmethods__:
-        raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.to_derive_from}")
+    if family and family.derivation_advice and cls.__abstractmethods__ & family.__abstractmethods__:
+        raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.derivation_advice}")
     if not of_library(cls.__module__):
         methods = {one: inspect.signature(getattr(cls, one)).parameters for one in missing}
         needed = " and ".join(f"{one}({', '.join(given)})" for one, given in methods.items())

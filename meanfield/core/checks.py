@@ -1,4 +1,4 @@
-"""Checks of arguments: one message for each way to be wrong."""
+"""Checks of arguments, with one message for each kind of error."""
 
 import inspect
 import math
@@ -90,7 +90,7 @@ def shape_of(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _not_real(values: Any, array: np.ndarray) -> str:
-    """A description of values that are no array of real numbers."""
+    """A description of a value that is not an array of real numbers."""
     return as_given(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
 
 
@@ -122,7 +122,7 @@ def finite_array(what: str, values: Any) -> np.ndarray:
 
 
 def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Real numbers of this shape that a method of the caller's returned, without a copy.
+    """Real numbers of this shape that a method of the caller returned, without a copy.
 
     Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
     """
@@ -222,7 +222,7 @@ def _of_machine(system: Path) -> float:
 
 
 def _of_containers(system: Path) -> Iterator[float]:
-    """Bytes left by the control groups of this process and all above, of versions 1 and 2."""
+    """The memory that the control groups of this process allow, in versions 1 and 2."""
     for line in _lines(system / "proc/self/cgroup"):
         _, controllers, place = line.split(":", 2)
         names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
@@ -240,7 +240,7 @@ def _of_containers(system: Path) -> Iterator[float]:
 
 
 def _of_process(system: Path) -> Iterator[float]:
-    """Bytes left by ulimit -v and -d."""
+    """The memory that the limits of `ulimit -v` and `-d` allow."""
     try:
         import resource
     except ImportError:  # Windows has none
@@ -332,7 +332,7 @@ def values_of(f: Any, points: np.ndarray) -> np.ndarray:
 
 
 def called(f: Any, wanted: str, *arguments: Any) -> Any:
-    """The result of a function of the caller's; TypeError if it takes other arguments."""
+    """The result of a function of the caller; raises TypeError if it takes other arguments."""
     fitting("f", f, wanted, callable(f), TypeError)
     try:
         return f(*arguments)

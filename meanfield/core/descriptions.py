@@ -45,7 +45,7 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         if value.is_absent:
             return describe(value.table, arrays, at)
         tree: dict[str, Any] = {"kind": type(value).__name__}
-        if not value.kept:
+        if not value.has_table:
             return {**tree, "shown": repr(value)}
         kind: Any = type(value)
         known = parameters_of(kind)
@@ -130,15 +130,14 @@ class KindOf(Form):
     def names(self) -> list[str]:
         """The names of the kinds that fit."""
         kinds = self.base.family.kinds.items()
-        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
+        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.has_table)
 
     @property
     def in_files(self) -> list[str]:
-        """The names of kinds that a file can give, as they need no function."""
-        parameters = {
-            name: parameters_of(self.base.family.kinds[name]).values() for name in self.names
-        }
-        return [n for n, all_of in parameters.items() if not any(p.needs_function for p in all_of)]
+        """The names that a file can give, of kinds that require no function."""
+        kinds = self.base.family.kinds
+        takes = {name: parameters_of(kinds[name]).values() for name in self.names}
+        return [name for name, every in takes.items() if not any(p.needs_function for p in every)]
 
     @property
     def keys(self) -> set[str]:
@@ -155,9 +154,11 @@ class KindOf(Form):
             fits = isinstance(data, self.base)
             if fits:
                 return data
-            if self.base.of_functions and callable(data) and not isinstance(data, type):
+            if self.base.function_advice and callable(data) and not isinstance(data, type):
                 given = f"got {at} = {checks.as_given(data)}, a function"
-                raise TypeError(f"{at} must be {self.expected}; {given}. {self.base.of_functions}")
+                raise TypeError(
+                    f"{at} must be {self.expected}; {given}. {self.base.function_advice}"
+                )
             return reading.expected(at, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
@@ -171,7 +172,7 @@ class KindOf(Form):
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
         kind: Any = self.base.family.kinds.get(str(name))
-        if kind is None or not (issubclass(kind, self.base) and kind.kept):
+        if kind is None or not (issubclass(kind, self.base) and kind.has_table):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, _with_arrays(data, reading.arrays))

@@ -35,7 +35,11 @@ class Registry(dict[str, Any]):
     """The kinds of a family by their names, which say nothing of what one of them computes."""
 
     def identity(self) -> None:
+<<<<<<< HEAD
+        """The identity, which is empty: names do not matter."""
+=======
         """Nothing that `digest` reads."""
+>>>>>>> main
 
 
 class KindType(ABCMeta):
@@ -76,6 +80,17 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
+<<<<<<< HEAD
+    annotation_forms: ClassVar[
+        dict[Any, Form]
+    ] = {}  # annotations that mean something else in a family
+    default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
+    function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
+    derivation_advice: ClassVar[str] = ""  # names the classes to derive from
+    has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
+    is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
+    plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
+=======
     leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
     default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
     of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
@@ -84,10 +99,11 @@ class Kind(metaclass=KindType):
     is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
     _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters that it might have
     by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
+>>>>>>> main
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
-        "as_form by_hand default_kind described family identity in_file is_absent kept kinds "
-        "leaves of_functions resolve to_derive_from validate"
+        "annotation_forms as_form default_kind derivation_advice described family function_advice "
+        "has_table identity in_file is_absent kinds plain_class resolve validate"
     )
 
     def __init_subclass__(
@@ -147,7 +163,7 @@ class Kind(metaclass=KindType):
         return object.__new__, (type(self),), self.__getstate__()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not self.by_hand:
+        if not self.plain_class:
             cls = type(self)
             if name in parameters_of(cls):
                 advice = f"; use replace({name}=...)."
@@ -170,7 +186,11 @@ class Kind(metaclass=KindType):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
+<<<<<<< HEAD
+        """The attributes without cached properties, which another thread may be computing."""
+=======
         """Attributes without cached values, which another thread may be computing."""
+>>>>>>> main
         held = vars(self).copy()
         return {name: value for name, value in held.items() if not is_cached(type(self), name)}
 
@@ -204,7 +224,7 @@ class Kind(metaclass=KindType):
         ValueError, StorageError
             Where there are no such numbers, or they do not fit together.
         """
-        if not self.kept:  # what it was made of may not be an attribute
+        if not self.has_table:  # what it was made of may not be an attribute
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
         resolved = {name: kind.resolve(sizes) for name, kind in kinds.items()}
@@ -216,7 +236,11 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
+<<<<<<< HEAD
+        """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
+=======
         """Parameters for `digest`, and the attributes of kinds that are not of a library."""
+>>>>>>> main
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -261,7 +285,7 @@ def _refuse_near_miss(cls: type[Kind]) -> None:
 
 def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
-    if cls.by_hand or "__init__" in cls.__dict__:
+    if cls.plain_class or "__init__" in cls.__dict__:
         return False
     if _fields(cls):
         return True
@@ -275,7 +299,11 @@ def _fields(cls: type[Kind]) -> list[str]:
 
 
 def _hidden(cls: type[Kind], name: str) -> str:
+<<<<<<< HEAD
+    """A description of the inherited name that a parameter would hide; empty if there is none."""
+=======
     """The inherited name that a parameter of this name would hide; empty if none."""
+>>>>>>> main
     if name in ("kind", "self"):
         return f"the word {name} of tables and methods"
     for base in cls.__mro__[1:]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 Rows = Iterable[Sequence[str]]  # of a table, of one text or two each
 
 
@@ -27,7 +27,7 @@ class Provided(dict[str, Callable[..., Any]]):
         super().__init__()
         self.module = module
 
-    def register(self, function: F) -> F:
+    def register(self, function: Registered) -> Registered:
         """Decorate a function that is asked for by its name."""
         self[function.__name__] = function
         return function

@@ -26,7 +26,7 @@ class Dirac(State):
         For what is no vector of unit length (to 1e-9).
     """
 
-    kept = False  # it does not move
+    has_table = False  # it does not move
     point: Annotated[np.ndarray, StatePart("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
