@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """Forms of parameters: one check for Python and for files, and its JSON schema.
-=======
-"""Forms of parameters: one check for Python and for files, and a JSON schema.
->>>>>>> main
 
 A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
 ``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
@@ -82,11 +78,7 @@ class Call(Reading):
 
 
 class Form:
-<<<<<<< HEAD
     """The set of values that a parameter accepts; `expected` describes it.
-=======
-    """A rule for the values of a parameter; `expected` says in words what they may be.
->>>>>>> main
 
     Attributes
     ----------

@@ -35,11 +35,7 @@ class Registry(dict[str, Any]):
     """The kinds of a family by their names, which say nothing of what one of them computes."""
 
     def identity(self) -> None:
-<<<<<<< HEAD
         """The identity, which is empty: names do not matter."""
-=======
-        """Nothing that `digest` reads."""
->>>>>>> main
 
 
 class KindType(ABCMeta):
@@ -80,26 +76,15 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-<<<<<<< HEAD
-    annotation_forms: ClassVar[
-        dict[Any, Form]
-    ] = {}  # annotations that mean something else in a family
+    # annotations that mean something else in a family
+    annotation_forms: ClassVar[dict[Any, Form]] = {}
     default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
     function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
     derivation_advice: ClassVar[str] = ""  # names the classes to derive from
     has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
     is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters of other classes
     plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
-=======
-    leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
-    default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
-    of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
-    to_derive_from: ClassVar[str] = ""  # which classes, where one derives from an abstract class
-    kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
-    is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
-    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters that it might have
-    by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
->>>>>>> main
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
         "annotation_forms as_form default_kind derivation_advice described family function_advice "
@@ -186,11 +171,7 @@ class Kind(metaclass=KindType):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-<<<<<<< HEAD
         """The attributes without cached properties, which another thread may be computing."""
-=======
-        """Attributes without cached values, which another thread may be computing."""
->>>>>>> main
         held = vars(self).copy()
         return {name: value for name, value in held.items() if not is_cached(type(self), name)}
 
@@ -236,11 +217,7 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
-<<<<<<< HEAD
         """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
-=======
-        """Parameters for `digest`, and the attributes of kinds that are not of a library."""
->>>>>>> main
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -299,11 +276,7 @@ def _fields(cls: type[Kind]) -> list[str]:
 
 
 def _hidden(cls: type[Kind], name: str) -> str:
-<<<<<<< HEAD
     """A description of the inherited name that a parameter would hide; empty if there is none."""
-=======
-    """The inherited name that a parameter of this name would hide; empty if none."""
->>>>>>> main
     if name in ("kind", "self"):
         return f"the word {name} of tables and methods"
     for base in cls.__mro__[1:]:
