@@ -76,8 +76,7 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-    # annotations that mean something else in a family
-    annotation_forms: ClassVar[dict[Any, Form]] = {}
+    annotation_forms: ClassVar[dict[Any, Form]] = {}  # of annotations with a special meaning
     default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
     function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
     derivation_advice: ClassVar[str] = ""  # names the classes to derive from

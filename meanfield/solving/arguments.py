@@ -421,7 +421,7 @@ def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
 class Times(Kind, family=True):
     """Times of outputs between the ends of a run, in place of a list of them."""
 
-    leaves: ClassVar[dict[Any, Any]] = {}
+    annotation_forms: ClassVar[dict[Any, Any]] = {}
     count: Natural
 
     def validate(self) -> None:
