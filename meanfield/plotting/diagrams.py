@@ -435,7 +435,7 @@ DISTANCE_SYMBOLS = {
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
-ANGLES = ("W1", "W2")  # distances in radians
+DISTANCES_IN_RADIANS = ("W1", "W2")  # distances in radians
 BESIDE_FROM = 3.0  # inches of a panel, from which on its legend stands on its right
 LEGEND_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
@@ -525,7 +525,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
     label_logarithmic(ax.xaxis)
     label_logarithmic(ax.yaxis)
-    angles = [name in ANGLES for name in names]
+    angles = [name in DISTANCES_IN_RADIANS for name in names]
     unit = ", radians" if all(angles) else " ($W$ in radians)" if any(angles) else ""
     ax.set_ylabel(f"distance{unit}")
 
@@ -544,7 +544,7 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     ax.set(
         yscale="log",
         xlabel="time $t$",
-        ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in ANGLES),
+        ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in DISTANCES_IN_RADIANS),
     )
     label_logarithmic(ax.yaxis)
 
