@@ -16,7 +16,9 @@ SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def checked(function: Callable, given: Mapping[str, Any], *without: str) -> dict[str, Any]:
+def checked(
+    function: Callable[..., Any], given: Mapping[str, Any], *without: str
+) -> dict[str, Any]:
     """The arguments of a call, converted according to their annotations, except those in `without`.
 
     Raises
@@ -40,7 +42,9 @@ def _names_of(target: Any) -> tuple[str, ...] | None:
     return tuple(one.name for one in given if one.kind is not inspect.Parameter.POSITIONAL_ONLY)
 
 
-def refuse_unknown(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def refuse_unknown(
+    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+) -> None:
     """Raise TypeError for an unknown parameter of a function or class, with a hint."""
     names = _names_of(target)
     unknown = [] if names is None else [name for name in named if name not in names]
@@ -72,7 +76,9 @@ def _places_of(target: Any) -> tuple[list[str], list[str], bool]:
     return places, required, any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in given)
 
 
-def refuse_missing(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def refuse_missing(
+    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+) -> None:
     """Raise TypeError for a call with too few arguments or too many positional ones."""
     places, required, more = _places_of(target)
     missing = [name for name in required if name not in (*places[: len(given)], *named)]

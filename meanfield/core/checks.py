@@ -129,9 +129,9 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     array = values if isinstance(values, Dual) else np.asarray(values)
     real = array.dtype.kind in "fiub"
     if not real or array.shape != shape:
-        found = f"shape {array.shape}" if real else _not_real(values, array)
+        got = f"shape {array.shape}" if real else _not_real(values, array)
         raise (ValueError if real else TypeError)(
-            f"{what} must return an array of real numbers of shape {shape}; got {found}."
+            f"{what} must return an array of real numbers of shape {shape}; got {got}."
         )
     return array
 
@@ -270,8 +270,8 @@ def common_shape(
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        found = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{what} do not broadcast: {found}. {advice}".rstrip()) from None
+        listed = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{what} do not broadcast: {listed}. {advice}".rstrip()) from None
 
 
 def boolean(name: str, value: Any) -> bool:

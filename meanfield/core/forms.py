@@ -60,10 +60,10 @@ class Reading:
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
-    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
         """Note that something else was expected, and the nearest of the names that are known."""
-        hint = nearest(found, known) if isinstance(found, str) else ""
-        return self.refuse(at, f"expected {what}; got {toml(found)}{hint}")
+        hint = nearest(data, known) if isinstance(data, str) else ""
+        return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
 
 
 class Call(Reading):
@@ -71,10 +71,10 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        name = found.__name__ if isinstance(found, type) else found
+    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
+        name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
-        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}{hint or '.'}")
+        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(data)}{hint or '.'}")
 
 
 class Form:
@@ -155,7 +155,7 @@ class Leaf(Form):
         except REFUSED as error:
             return reading.refuse(at, without_name(str(error), name))
 
-    def _stored(self, data: Mapping, at: str, reading: Reading) -> Any:
+    def _stored(self, data: Mapping[str, Any], at: str, reading: Reading) -> Any:
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
         if "function" in data and reading.result:
@@ -172,7 +172,7 @@ def _is_reference(data: Any) -> bool:
     return isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
 
 
-def lost_function(name: str) -> Callable:
+def lost_function(name: str) -> Callable[..., Any]:
     """A function that a file does not hold: it raises MeanfieldError when it is called."""
 
     def function(*_arguments: object) -> None:
@@ -220,7 +220,9 @@ def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> L
     return Leaf(expected, accept, {"type": "integer", **schema})
 
 
-def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
+def _ensemble(
+    expected: str, words: str, fits: Callable[[Any], Any], schema: dict[str, Any]
+) -> Leaf:
     def accept(name: str, value: Any) -> np.ndarray:
         array = checks.real_array(name, value)
         wanted = f"{words} (a number, or an array of them)"
@@ -230,7 +232,7 @@ def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
     return Leaf(f"{expected}, or an array of them", accept, schema)
 
 
-def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict) -> Leaf:
+def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any]) -> Leaf:
     def accept(name: str, value: Any) -> Any:
         return checks.fitting(name, value, expected, fits(value), TypeError)
 

@@ -82,6 +82,7 @@ class Kind(metaclass=KindType):
     derivation_advice: ClassVar[str] = ""  # names the classes to derive from
     has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
     is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters of other classes
     plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (

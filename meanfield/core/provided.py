@@ -23,7 +23,7 @@ Rows = Iterable[Sequence[str]]  # of a table, of one text or two each
 class Provided(dict[str, Callable[..., Any]]):
     """Functions by name, registered by a module that is imported when one is first asked for."""
 
-    def __init__(self, module: str):
+    def __init__(self, module: str) -> None:
         super().__init__()
         self.module = module
 
