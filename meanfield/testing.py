@@ -37,10 +37,10 @@ CHECKS: list[tuple[type, Callable[[Any], None]]] = []
 DURATION = 0.1
 
 
-def _law_of(family: type) -> Callable[[Callable], Callable]:
+def _law_of(family: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a check for a family."""
 
-    def register(function: Callable) -> Callable:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         CHECKS.append((family, function))
         return function
 

@@ -358,7 +358,9 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(observables: Any, space: Space, parameter: str) -> dict[str, Callable]:
+def _checked_observables(
+    observables: Any, space: Space, parameter: str
+) -> dict[str, Callable[..., Any]]:
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
@@ -386,7 +388,9 @@ class Search(NamedTuple):
     following: "Following"
     start: Density | None = None
 
-    def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+    def diagram(
+        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
+    ) -> Diagram:
         """All branches of a range that are met until the user stops."""
         if not curve.basis.symmetric:
             return self._from_base(curve, observables)
@@ -420,7 +424,9 @@ class Search(NamedTuple):
         return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
-    def _from_base(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+    def _from_base(
+        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
+    ) -> Diagram:
         """All branches of a range where the uniform density does not rest."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
                                    curve.span[1], lambda: self.following.stopped)  # fmt: skip
@@ -441,7 +447,11 @@ class Search(NamedTuple):
                        curve.basis.noise)  # fmt: skip
 
     def _data(
-        self, curve: StationaryCurve, shown: list[Branch], missing: list[str], observables: Mapping
+        self,
+        curve: StationaryCurve,
+        shown: list[Branch],
+        missing: list[str],
+        observables: Mapping[str, Any],
     ) -> "xr.Dataset":
         """The points of all branches, and what is said about them."""
         data, drift = _table(shown, observables), curve.drift
@@ -569,7 +579,7 @@ def _uniform(curve: StationaryCurve) -> Branch:
     return branch
 
 
-def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.Dataset":
+def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]) -> "xr.Dataset":
     """The points of all branches, the uniform one first."""
     import xarray as xr
 
@@ -597,7 +607,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
 
 
-def _observed(name: str, f: Callable, curve: StationaryCurve, m: np.ndarray) -> float:
+def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
     def find() -> float:
         basis = curve.basis
         return float(f(basis.density(basis.padded(m), basis.axis)))

@@ -468,7 +468,7 @@ class Diagram(Result):
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
         return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
 
-    def plot(self, kind: str | None = None, **options) -> "Figure":
+    def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
         return FIGURES["bifurcation"](self, **{"y": kind, **options})
 

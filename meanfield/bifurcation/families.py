@@ -46,7 +46,10 @@ def is_isotropic(model: Transformer) -> bool:
 
 
 def equation_of(
-    source: Any, basis: Any, changes: Callable | None = None, neighbours: Callable | None = None
+    source: Any,
+    basis: Any,
+    changes: Callable[..., Any] | None = None,
+    neighbours: Callable[..., Any] | None = None,
 ) -> StationaryEquation:
     """The equation of a drift, or of a model, in the functions of a basis.
 

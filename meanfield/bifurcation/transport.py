@@ -134,7 +134,7 @@ class TransportEquation(StationaryEquation):
         self,
         model: Transformer,
         basis: Basis,
-        neighbours: Callable | None = None,
+        neighbours: Callable[..., Any] | None = None,
         zonal: list[tuple[Array, Array | None]] | None = None,
     ):
         super().__init__(model, basis)

@@ -1,4 +1,4 @@
-"""What an engine is, and how its work is shared among threads.
+"""The abstract type of engines, and the division of their work among threads.
 
 Times by which engines are chosen were measured on one core with AVX-512 (AMD EPYC of 2025).
 """
