@@ -516,7 +516,9 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
-        label = f"{DISTANCE_SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
+        symbol = DISTANCE_SYMBOLS.get(name, name)
+        no_rate = np.isnan(rate.exponent)
+        label = symbol if no_rate else f"{symbol}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour)
         ax.plot([], [], color=colour, marker=mark, ms=4, label=label)
         _floor(ax, sizes, table, name, colour)
