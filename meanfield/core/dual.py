@@ -135,7 +135,7 @@ class Dual(Operators):
         return np.swapaxes(self, -1, -2)
 
     def astype(self, dtype: Any, **_options: Any) -> Any:
-        """The same numbers, which are floats; NoDerivative for other types."""
+        """A copy, of floats; raises NoDerivative for other types."""
         return self.copy() if np.dtype(dtype) == float else _refuse(f"astype({dtype})")
 
     def reshape(self, *shape: Any, order: str = "C") -> "Dual":
