@@ -413,11 +413,16 @@ class BranchSearch:
         curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
         basis, state = finest.basis, finest.padded(z)
-        scale = np.append(basis.sizes, 1.0)
         mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
+
+        def seen(z: np.ndarray) -> np.ndarray:
+            """A point but for rotations of the state, where the basis does not exclude them."""
+            m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
+            return np.append(m, z[-1])
+
         for branch in self.branches:
-            points = np.array([scale * finest.padded(point.z) for point in branch.points])
-            if any(_distance(points, scale * z) < near / 2 for z in (state, *mirrored)):
+            points = np.array([seen(finest.padded(point.z)) for point in branch.points])
+            if any(_distance(points, seen(z)) < near / 2 for z in (state, *mirrored)):
                 return True
         return False
 

@@ -158,6 +158,9 @@ def branches(
     that lie apart, which are sought at the upper end of the range. Stability is looked at in all
     orders. There is no free energy, and there are no transitions.
 
+    Where a rotation keeps the model but no reflection does, as with a phase lag, waves that turn
+    are followed from the Hopf points at which they begin: see `StationaryState.speed`.
+
     Branches begin at small amplitudes where onsets are close together. At the first onset states
     are sought from densities that cluster; one that lies on no branch is followed too.
 

@@ -242,6 +242,10 @@ class StationaryEquation(ABC):
     def series(self, m: Array, kappa: Array) -> Array:
         """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t; for a symmetric basis."""
 
+    def speed(self, m: Array, kappa: float) -> float:
+        """The angular velocity at which a state turns; 0 at rest."""
+        return 0.0
+
     def free_energy(self, mean: Any) -> float:
         """F(mu) - F(uniform) of a law; nan where there is none."""
         return float("nan")

@@ -109,13 +109,14 @@ class NoiseBranchSearch(BranchSearch):
                 direction[:-1][odd] = 0.0
                 curve = curve.among(symmetric)
             yield curve, z, direction
-        if special.kind != "symmetry breaking":
+        turns = special.kind == "Hopf" and bool(basis.turnings)  # a wave that turns begins
+        if special.kind != "symmetry breaking" and not turns:
             return
         equation, kappa = curve.at(z[-1])
         part = basis.of_order(special.order)
         values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
-        i = int(np.abs(values).argmin())
-        if abs(values[i]) > NEUTRAL * np.abs(values).max():
+        i = int(np.abs(values.real if turns else values).argmin())
+        if abs(values[i].real if turns else values[i]) > NEUTRAL * np.abs(values).max():
             self._miss("another one where it loses a reflection", special.point.value)
             return
         direction = np.zeros(len(z))

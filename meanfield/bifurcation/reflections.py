@@ -354,6 +354,12 @@ class Reflected(Basis):
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
         return Density(self.space, self.all.series(self.sizes * m))
 
+    def fingerprint(self, m: np.ndarray) -> np.ndarray:
+        """Numbers that rotations which keep the model do not change: the size of every degree."""
+        if not self.symmetries.planes:
+            return self.sizes * m
+        return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
+
     # Images of states ---------------------------------------------------------------------------
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:

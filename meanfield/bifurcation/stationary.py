@@ -97,6 +97,15 @@ class StationaryState(Shown):
         return self.equation.free_energy(self.equation.mean(self.legendre_moments, self.kappa))
 
     @property
+    def speed(self) -> float:
+        """The angular velocity at which the state turns, unchanged; 0 of one that rests.
+
+        On the circle its sign is the sense; on S^2 it is positive. Stability is that in the frame
+        that turns with it.
+        """
+        return self.equation.speed(self.legendre_moments, self.kappa)
+
+    @property
     def order_parameter(self) -> float:
         """|int x dmu|."""
         return float(np.linalg.norm(self.legendre_moments[self.equation.degrees == 1]))

@@ -12,6 +12,11 @@ derivatives are known: with q_h(k) = (A_h k - v_h B_h k)/B_h mu,
 
     dv(k) = sum_h q_h(k),    d^2 v(h, k) = -sum_h (q_h(k) B_h h + q_h(h) B_h k)/B_h mu.
 
+Where rotations keep the model, with the generators A_k, a state may turn: M* mu/kappa - div(mu v)
+is sum_k Omega_k A_k c. R is taken without its projection on the A_k c, by least squares, which is
+the equation in the frame that turns, with the Omega_k that it has. Steps of Newton's method are
+orthogonal to the A_k c, as states that differ by a rotation are the same.
+
 Frequencies add T c, which turns and damps densities, and a reaction alpha mu (Phi - int Phi dmu)
 with Phi linear in mu.
 """
@@ -25,7 +30,7 @@ from ..core.cached import cached_property
 from ..engines.density_heads import GridDensity
 from ..engines.fields import fields_of
 from ..models import Transformer
-from .bases import Array, Basis
+from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
 from .power_series import divided, product
 
@@ -93,6 +98,10 @@ class Flow(NamedTuple):
         The change by drift, frequencies and reaction, in functions of order 0.
     moments : ndarray, (N,)
         m - R.
+    turned : ndarray, (n, r)
+        Orthonormal directions in which rotations turn it, among functions of order 0.
+    speeds : ndarray, (k,)
+        Omega_k of each rotation of the model.
     """
 
     kappa: float
@@ -102,6 +111,8 @@ class Flow(NamedTuple):
     potential: Any
     force: Array
     moments: Array
+    turned: Array
+    speeds: Array
 
 
 class TransportEquation(StationaryEquation):
@@ -242,10 +253,28 @@ class TransportEquation(StationaryEquation):
             force = force + alpha * (even.values @ (weights * density * potential))
         if np.ndim(self._turning):
             force = force + self._turned(even) @ c
-        moments, uniform = np.zeros_like(m), self.basis.diffusion[1][mine]
-        change = self._diffusion(even) @ c + uniform + kappa * force
+        moments = np.zeros_like(m)
+        diffused = self._diffusion(even) @ c + self.basis.diffusion[1][mine]
+        turned, speeds = self._turned_by(m, diffused / kappa + force)
+        change = diffused + kappa * force
+        change = change - turned @ (turned.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        return Flow(kappa, density, velocity, parts, potential, force, moments)
+        return Flow(kappa, density, velocity, parts, potential, force, moments, turned, speeds)
+
+    def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
+        """Directions in which rotations turn a state, and the speeds at which a change does."""
+        mine, turnings = self.basis.even.members, getattr(self.basis, "turnings", [])
+        columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
+        if np.abs(columns).max(initial=0.0) < UNIFORM_MOMENT:
+            return np.zeros((len(mine), 0)), np.zeros(len(turnings))
+        left, sizes, right = np.linalg.svd(columns.T, full_matrices=False)
+        kept = sizes > max(UNIFORM_MOMENT * sizes[0], UNIFORM_MOMENT)
+        left, sizes, right = left[:, kept], sizes[kept], right[kept]
+        return left, right.T @ ((left.T @ change) / sizes)
+
+    def speed(self, m: Array, kappa: float) -> float:
+        speeds = self.mean(m, kappa).speeds
+        return float(-speeds[0] if len(speeds) == 1 else np.linalg.norm(speeds))
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         return self.basis.tail(m) <= tail + MOMENT_ROUNDING * self.degree
@@ -261,6 +290,8 @@ class TransportEquation(StationaryEquation):
     def block(self, flow: Flow, part: Any) -> Array:
         """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
+        if part.order == 0 and flow.turned.size:
+            operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
         return -operator * part.sizes / (part.eigenvalues * part.sizes)[:, None]
 
     def linearised(
@@ -285,6 +316,9 @@ class TransportEquation(StationaryEquation):
             means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
             change = flow.potential * part.values + flow.density * (moved - means[:, None])
             matrix += alpha * (part.values * weights) @ change.T
+        for speed, turning in zip(flow.speeds, getattr(self.basis, "turnings", []), strict=True):
+            if speed:
+                matrix -= speed * turning[part.members][:, part.members].toarray()
         return matrix + self._turned(part)
 
     def block_change(self, flow: Flow, m: Array, part: Any, left: Array, right: Array) -> Array:
@@ -332,7 +366,8 @@ class TransportEquation(StationaryEquation):
 
     def by_log_kappa(self, mean: Flow) -> Array:
         result, even = np.zeros(len(self.degrees)), self.basis.even
-        result[even.members] = -mean.kappa * mean.force / (even.eigenvalues * even.sizes)
+        force = mean.force - mean.turned @ (mean.turned.T @ mean.force)
+        result[even.members] = -mean.kappa * force / (even.eigenvalues * even.sizes)
         return result
 
     def by_parameter(self, m: Array, mean: Flow) -> Array:

@@ -33,9 +33,8 @@ class Transformer(Kind, Shown, family=True):
     Parameters
     ----------
     drift : Drift
-        `USA(beta)`, `SA(beta)`, `Kuramoto()`, `Interaction(potential)`, `Attention(Q, K, V, beta)`,
-        `FeedForward(inner, outer)` or `Field(f)`; for tokens also `Hardmax()`; or a sum, as
-        ``SA(4.0) + 0.5 * Field(f)``.
+        A kind of `Drift`, such as ``SA(4.0)`` or ``Attention(Q, K, V, beta)``; or a sum, as
+        ``SA(4.0) + 0.5 * Field(f)``. ``Drift.kinds`` lists them.
     kappa : float, array, PerLayer or callable
         Noise parameter, > 0: increments have variance 2 dt/kappa in each tangent direction.
         Infinity, the default, is the deterministic flow. An array makes an ensemble, by
@@ -48,12 +47,12 @@ class Transformer(Kind, Shown, family=True):
         these give tokens radii, which densities do not have. With norms that have gain, bias and
         epsilon, ``PreLN(LayerNorm(...), LayerNorm(...))``, tokens are hidden states of R^d.
     noise : Noise
-        Of unit strength: `Isotropic()`, for which L is the Laplacian, or `Anisotropic(sigma)`,
-        `MultiplicativeIto(scale)`, `MultiplicativeStratonovich(scale)`, with a finite kappa.
+        A kind of `Noise` of unit strength: `Isotropic()`, for which L is the Laplacian, or another
+        with a finite kappa. ``Noise.kinds`` lists them.
     common : CommonNoise, optional
-        Noise that all tokens have in common, with a strength of its own, beside `noise`:
-        `CommonRotations(kappa)`, `CommonTranslations(kappa)` or `CommonMatrix(kappa)`. A density is
-        then random: the law of the tokens given the common noise.
+        Noise that all tokens have in common, of another strength than `noise`: a kind of
+        `CommonNoise`, as ``CommonRotations(kappa)``. A density is then random: the law of the
+        tokens given the common noise.
     reaction : float
         alpha of d mu/dt = ... + alpha mu (Phi - int Phi dmu), Phi = W * mu. The masses of tokens,
         and of the nodes of `Characteristics`, follow w_i' = alpha w_i (Phi(x_i) - sum_j w_j

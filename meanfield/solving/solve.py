@@ -80,8 +80,9 @@ def solve(
         error control, which broadcast likewise; matrices of `Attention` may differ too. Densities
         under common noise share their steps and their degree.
         Characteristics and a Gaussian take a single model without noise.
-    state : Density, Characteristics, Tokens, Gram, Equiangular or Gaussian
-        The initial state; or one of a class of your own that a `Motion` moves.
+    state : State
+        The initial state, of any kind that a `Motion` moves: those of the package, in
+        ``State.kinds``, or one of your own.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional

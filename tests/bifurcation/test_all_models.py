@@ -7,7 +7,7 @@ from scipy.special import iv
 
 import meanfield as mf
 from meanfield.bifurcation.families import equation_of
-from meanfield.bifurcation.reflections import Reflected
+from meanfield.bifurcation.reflections import Reflected, Symmetries
 
 CIRCLE, SPHERE = mf.Circle(32), mf.Sphere(12)
 
@@ -148,8 +148,7 @@ def test_derivatives_are_those_of_differences(space, order):
     attention = mf.Attention(np.diag(np.linspace(1, 0.5, d)), np.eye(d), np.eye(d), 1.5)
     drift = mf.SA(2.0) + 0.7 * mf.USA(1.0) + 0.5 * attention + 0.3 * PULL
     model = mf.Transformer(drift, 3.0, feedforward=lambda x: 0.1 * x * x[..., :1])
-    basis = Reflected(space, model.noise, kept=None)
-    basis = basis.keeping((0, 2))
+    basis = Reflected(space, model.noise, Symmetries(tuple(range(2**d))), (0, 2))
     equation, even, part = equation_of(model, basis), basis.even, basis.of_order(order)
     m = np.zeros(len(basis.degrees))
     m[even.members] = 0.05 * rng.standard_normal(even.members.size)
@@ -201,3 +200,41 @@ def test_unknown_parameters_are_refused_with_those_that_are_known():
     model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL, 2.0)
     with pytest.raises(ValueError, match=r"factors\[0\], factors\[1\], kappa, reaction"):
         mf.branches(model, CIRCLE, vary={"beta": (1.0, 2.0)})
+
+
+LAG = 0.5
+
+
+@pytest.fixture(scope="module")
+def lagging():
+    """Kuramoto's drift with the phase lag LAG, v(theta) = int sin(theta' - theta + LAG) dmu."""
+    c, s = np.cos(LAG), np.sin(LAG)
+    drift = mf.Attention(np.eye(2), np.eye(2), np.array([[c, -s], [s, c]]), 0.0)
+    return mf.branches(mf.Transformer(drift, 1.0), CIRCLE, (2.0, 3.0))
+
+
+def test_a_phase_lag_leads_to_a_wave_that_turns(lagging):
+    """z' = (e^(i alpha)/2 - 1/kappa) z + ...: onset 2/cos(alpha), speed sin(alpha)/2 there."""
+    (onset,) = lagging.special("Hopf", 0)
+    assert onset.value == pytest.approx(2 / np.cos(LAG), abs=1e-10)
+    assert lagging.ends == ["range"] and not lagging.warnings
+    wave = lagging.states_at(onset.value * (1 + 3e-4))[1][1]
+    assert wave.speed == pytest.approx(np.sin(LAG) / 2, abs=1e-4)
+    assert lagging.states_at(3.0)[0][1].speed == 0
+
+
+def test_a_wave_turns_as_runs_do_and_is_stable_in_its_frame(lagging):
+    (_, wave) = lagging.states_at(2.8)[1]
+    run = mf.solve(wave.model, wave.density, (0, 1.5), rtol=1e-12)
+    first, last = wave.density.moment(1), run.final.moment(1)
+    assert abs(last) == pytest.approx(abs(first), abs=1e-11)
+    assert np.angle(last / first) == pytest.approx(1.5 * wave.speed, abs=1e-10)
+    stability = wave.stability(3)
+    assert stability.stable and stability.neutral.tolist() == [True, False, False]
+
+
+def test_a_wave_is_found_from_the_end_of_a_run(lagging):
+    model = lagging.states_at(2.8)[1][1].model
+    run = mf.solve(model, CIRCLE.von_mises(1.0, 1.0), (0, 150), rtol=1e-10)
+    state = mf.stationary(model, run.final)
+    assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)

@@ -299,7 +299,7 @@ def calls():
         return 1.0 + 0 * x[..., 0]
 
     series = circle.indexed(lambda s, theta: 1 + 0 * s * theta, mf.Positions(order=3))
-    return [
+    listed = [
         ("Circle", mf.Circle, {"degree": 8}),
         ("Sphere", mf.Sphere, {"degree": 8}),
         ("Zonal", mf.Zonal, {"dimension": 4, "degree": 8}),
@@ -625,6 +625,30 @@ def calls():
         ("rates", plotting.rates, {"study": study, "t": 0.05, "name": "W1"}),
         ("bifurcation", plotting.bifurcation, {"diagram": diagram, "y": None, "log": False}),
     ]
+    return listed + [
+        (name, kind, good) for name, kind, good in kinds() if name not in named(listed)
+    ]
+
+
+def named(listed):
+    """The public names that are called, of functions, classes and methods."""
+    return {name.split(".")[0].split(" ")[0] for name, _, _ in listed}
+
+
+def kinds():
+    """(name, kind, good arguments) of all public kinds that numbers make: 1, or their defaults."""
+    import meanfield as mf
+    from meanfield.core.kinds import parameters_of
+
+    for family in (mf.Drift, mf.Weights, mf.Normalisation, mf.Noise, mf.CommonNoise):
+        for name, kind in sorted(family.kinds.items()):
+            parameters = parameters_of(kind).items()
+            good = {key: 1.0 if p.required else p.default for key, p in parameters}
+            try:
+                kind(**good)
+            except (TypeError, ValueError):
+                continue
+            yield name, kind, good
 
 
 NOT_CALLED = {
@@ -656,8 +680,6 @@ NOT_CALLED = {
     *("Stability", "Sweep", "Transition", "Tricritical"),  # results
     "citation",  # which takes any number of things, see tests/app/test_citation.py
     "doctor",  # which takes nothing
-    *("Isotropic", "Kuramoto", "L2", "Linear", "PeriLN"),
-    *("Softmax", "SqrtScaling", "Unnormalised"),
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
     *("State", "Weights", "ZonalDrift", "Index", "Frequency", "Norm", "PositionalEncoding"),
     *("from_pyshtools", "to_pyshtools"),  # need another package
