@@ -6,6 +6,10 @@ Checks of arguments raise the messages of the package; files are read with bound
 runs and curves show a progress bar and can be stopped; kinds list their parameters.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from .core.arrays import ArrayFile, names_shown, shown
 from .core.checks import (
     as_given,
@@ -22,19 +26,24 @@ from .core.checks import (
     whole_number,
 )
 from .core.files import regular_file, write_whole
-from .core.forms import Index, Leaf
+from .core.forms import REFUSED, Index, Leaf
 from .core.kinds import Kind
 from .core.parameters import parameters_of
 from .core.public_names import with_hint
 from .lowlevel.blas import one_blas_thread
 from .lowlevel.progress import Progress, stopped_when
 
+# The argument `rng`: a generator, or a seed
+RandomSource = int | Sequence[int] | np.random.Generator | np.random.SeedSequence | None
+
 __all__ = [
+    "REFUSED",
     "ArrayFile",
     "Index",
     "Kind",
     "Leaf",
     "Progress",
+    "RandomSource",
     "as_given",
     "boolean",
     "check_memory",

@@ -37,10 +37,10 @@ CHECKS: list[tuple[type, Callable[[Any], None]]] = []
 DURATION = 0.1
 
 
-def _law_of(family: type) -> Callable[[Callable], Callable]:
+def _law_of(family: type) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a check for a family."""
 
-    def register(function: Callable) -> Callable:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         CHECKS.append((family, function))
         return function
 
@@ -91,7 +91,7 @@ def _close(law: str, found: Any, expected: Any, tolerance: float) -> None:
 
 @_law_of(Kind)
 def _is_described(kind: Kind) -> None:
-    """Its table in a file gives it back, bit for bit, and so does a pickle."""
+    """A round trip through a file, or a pickle, gives it back bit for bit."""
     if isinstance(kind, State) or kind.in_file() is not kind:
         return
     arrays: dict[str, np.ndarray] = {}

@@ -188,6 +188,38 @@ def test_the_reader_of_imports_sees_every_form(tmp_path, monkeypatch):
     assert set(rooms_imported_by(path)) == below | {"__init__", "app", "plotting"}
 
 
+FIRST_WORDS = re.compile(r"(What|Those|That|The same|Which|Of|As|Its)\b")
+TWO_MEANINGS = {"Uniform"}  # a law of densities and one of tokens: the name in users' tables
+
+
+def definitions(path):
+    """Yield every class and function of a module, and the module itself."""
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_first_sentences_begin_with_a_noun_or_a_verb():
+    """Private ones too: a docstring whose subject stands elsewhere is a riddle."""
+    for path in MODULES:
+        for node in definitions(path):
+            text = ast.get_docstring(node) or ""
+            where = f"{name(path)}:{getattr(node, 'lineno', 1)}"
+            assert not FIRST_WORDS.match(text), f"{where}: {text.splitlines()[0]!r}"
+
+
+def test_names_of_classes_and_constants_have_one_meaning():
+    """Also private classes; a constant of several files is defined in one and imported."""
+    homes = {}
+    for path in MODULES:
+        classes = [node.name for node in definitions(path) if isinstance(node, ast.ClassDef)]
+        targets = [node.targets for node in parse(path).body if isinstance(node, ast.Assign)]
+        names = [target.id for (target, *_) in targets if isinstance(target, ast.Name)]
+        for one in {*classes, *filter(str.isupper, names)} - TWO_MEANINGS:
+            assert one not in homes, f"{one} is defined in {name(path)} and in {homes[one]}."
+            homes[one] = name(path)
+
+
 def test_file_names_say_what_is_inside():
     for path in PYTHON:
         parts = {part.removesuffix(".py").strip("_") for part in path.relative_to(ROOT).parts}

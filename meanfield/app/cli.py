@@ -407,7 +407,7 @@ def probe(
         for path in texts:
             _check_text(net, path)
         with plain_warnings():
-            found = report(
+            probe_report = report(
                 read_trace(source) if net is None else net,
                 list(texts) or None,
                 draws=draws,
@@ -419,11 +419,11 @@ def probe(
     except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
         named = str(error) if str(source) in str(error) else f"{source}: {error}"
         raise MeanfieldError(named) from error
-    found.save(out)
+    probe_report.save(out)
     if cosines is not None:
-        found.histograms().savefig(cosines)
+        probe_report.histograms().savefig(cosines)
     if not quiet:
-        click.echo(found)
+        click.echo(probe_report)
         click.echo(f"wrote {out}{f' and {cosines}' if cosines is not None else ''}")
 
 

@@ -67,7 +67,10 @@ def parse_config(
     ------
     ConfigError
         As `read_config`.
+    TypeError
+        If `data` is not a dictionary.
     """
+    fitting("data", data, "a dictionary of tables", isinstance(data, Mapping), TypeError)
     path = None if source is None else path_of("source", source)
     kind = next((task for work, task in TASKS.items() if work in data), Run)
     reading = Reading(folder=Path() if path is None else path.parent)

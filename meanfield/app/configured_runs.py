@@ -286,7 +286,7 @@ class _Column(NamedTuple):
 class _MemberResult:
     """The observables of one member of an ensemble, with the interface of a dataset."""
 
-    def __init__(self, variables: Mapping[str, _Column], coords: Set[str]):
+    def __init__(self, variables: Mapping[str, _Column], coords: Set[str]) -> None:
         self.variables, self.coords = variables, coords
         self.data_vars = variables.keys() - coords
 

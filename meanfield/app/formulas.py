@@ -82,7 +82,7 @@ def _text(markdown: str) -> str:
 class _Formula:
     """A parser that reads a formula from left to right; a group is one unit, as in LaTeX."""
 
-    def __init__(self, latex: str):
+    def __init__(self, latex: str) -> None:
         self._tokens, self._binary = LATEX_TOKEN.findall(latex), False
         self._of_function = False  # whether the argument of a function such as log follows
 

@@ -128,14 +128,14 @@ class Row:
 
 def _claim(check: str) -> Claim:
     script, _, words = check.partition(": ")
-    found = [c for c in _claims() if c.script == script and c.text.startswith(words)]
-    if len(found) != 1:
+    claims = [c for c in _claims() if c.script == script and c.text.startswith(words)]
+    if len(claims) != 1:
         raise ValueError(
             f"{check!r} has to begin one claim of docs/reference/claims.md; it begins "
-            f"{len(found)}. "
+            f"{len(claims)}. "
             "Name a claim by its first words, as they stand there."
         )
-    return found[0]
+    return claims[0]
 
 
 @cache
@@ -201,13 +201,13 @@ def rows(word: str = "") -> list[Row]:
     """
     every = [Row(**entries) for entries in _table()["row"]]
     named = [row for row in every if word in (row.key, row.key.partition(":")[2])]
-    found = named or [row for row in every if _has(row, word)]
-    if not found:
+    rows = named or [row for row in every if _has(row, word)]
+    if not rows:
         raise MeanfieldError(
             f"no row of the literature has {word!r}; expected the key of a row or a word of its "
             "text. `meanfield literature` lists all keys."
         )
-    return found
+    return rows
 
 
 def names_of(claim: Claim) -> list[str]:

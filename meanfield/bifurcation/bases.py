@@ -122,8 +122,8 @@ class Basis(ReadOnlyArrays, ABC):
         names: tuple[str, ...] = (),
         space: type[Space] = Space,
         groups_on: type[Space] | None = None,
-        **options,
-    ):
+        **options: Any,
+    ) -> None:
         super().__init_subclass__(**options)
         Basis.kinds.update({(name, space): cls for name in names})
         if groups_on is not None:
@@ -509,7 +509,7 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         self.degrees, functions = self._functions(z, phi)
         self.values, self.gradients = functions[0], functions[1:]
 
-    def _functions(self, z: np.ndarray, phi: np.ndarray, parts: int = 3):
+    def _functions(self, z: np.ndarray, phi: np.ndarray, parts: int = 3) -> Any:
         """Degrees (N,), and values and components of gradients (parts, N, M)."""
         degrees, functions = _of_class(self.order < 2, self.degree, z, phi, parts)
         if self.order < 2:
@@ -564,7 +564,7 @@ def _quarter(exact: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.repeat(x[half], count), np.tile(phi, half.sum()), weights
 
 
-def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3):
+def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3) -> Any:
     """Degrees (N,), and values and two components of gradients (parts, N, M), of A or its sibling.
 
     By degree, then by order about z.

@@ -27,7 +27,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import NO_COEFFICIENTS, RESERVED_NAMES, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
@@ -343,7 +343,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
         raise ValueError(
             f"{one!r} has no parameter {name!r}; its parameters: {', '.join(known) or 'none'}."
         )
-    if name in RESERVED_NAMES and name not in ("beta", "kappa"):
+    if name in DIAGRAM_NAMES and name not in ("beta", "kappa"):
         raise ValueError(f"{name!r} is a name that diagrams use: call the parameter otherwise.")
     for end in (low, high):
         with_parameter(drift, name, end)  # raises ValueError where there is no such drift
@@ -358,13 +358,15 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
-def _checked_observables(observables: Any, space: Space, parameter: str) -> dict[str, Callable]:
+def _checked_observables(
+    observables: Any, space: Space, parameter: str
+) -> dict[str, Callable[..., Any]]:
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
     for name in own:
-        wanted = f"printable text without / and none of {', '.join(RESERVED_NAMES)}"
-        free = isinstance(name, str) and name not in (*RESERVED_NAMES, parameter)
+        wanted = f"printable text without / and none of {', '.join(DIAGRAM_NAMES)}"
+        free = isinstance(name, str) and name not in (*DIAGRAM_NAMES, parameter)
         fitting("a name of observables", name, wanted, free and is_variable_name(name))
         value = own[name](space.uniform())
         if np.shape(value) or np.asarray(value).dtype.kind not in "fiub":
@@ -386,7 +388,9 @@ class Search(NamedTuple):
     following: "Following"
     start: Density | None = None
 
-    def diagram(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+    def diagram(
+        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
+    ) -> Diagram:
         """All branches of a range that are met until the user stops."""
         if not curve.basis.symmetric:
             return self._from_base(curve, observables)
@@ -420,7 +424,9 @@ class Search(NamedTuple):
         return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
                        curve.parameter, curve.kappa)  # fmt: skip
 
-    def _from_base(self, curve: StationaryCurve, observables: Mapping[str, Callable]) -> Diagram:
+    def _from_base(
+        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
+    ) -> Diagram:
         """All branches of a range where the uniform density does not rest."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
                                    curve.span[1], lambda: self.following.stopped)  # fmt: skip
@@ -441,7 +447,11 @@ class Search(NamedTuple):
                        curve.basis.noise)  # fmt: skip
 
     def _data(
-        self, curve: StationaryCurve, shown: list[Branch], missing: list[str], observables: Mapping
+        self,
+        curve: StationaryCurve,
+        shown: list[Branch],
+        missing: list[str],
+        observables: Mapping[str, Any],
     ) -> "xr.Dataset":
         """The points of all branches, and what is said about them."""
         data, drift = _table(shown, observables), curve.drift
@@ -569,7 +579,7 @@ def _uniform(curve: StationaryCurve) -> Branch:
     return branch
 
 
-def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.Dataset":
+def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]) -> "xr.Dataset":
     """The points of all branches, the uniform one first."""
     import xarray as xr
 
@@ -597,7 +607,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable]) -> "xr.D
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
 
 
-def _observed(name: str, f: Callable, curve: StationaryCurve, m: np.ndarray) -> float:
+def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
     def find() -> float:
         basis = curve.basis
         return float(f(basis.density(basis.padded(m), basis.axis)))

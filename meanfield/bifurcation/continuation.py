@@ -84,14 +84,14 @@ class Curve(ABC):
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
     @abstractmethod
-    def identity(self) -> tuple:
+    def identity(self) -> tuple[Any, ...]:
         """Values that tell this curve from others of one search."""
 
     @cached_property
     def _digest(self) -> str:
         return digest((type(self), *self.identity()))
 
-    def recalled(self, what: str, given: tuple, find: Callable[[], Any]) -> np.ndarray:
+    def recalled(self, what: str, given: tuple[Any, ...], find: Callable[[], Any]) -> np.ndarray:
         """The numbers that `find` gives, in one row, unless the journal has them."""
         if self.journal is None:
             return np.ravel(find())
@@ -127,7 +127,7 @@ class Curve(ABC):
         None where Newton's method finds none in `most` steps.
         """
 
-        def bordered(z: np.ndarray):
+        def bordered(z: np.ndarray) -> Any:
             try:
                 with np.errstate(all="ignore"):  # a step too far gives no number
                     residual, jacobian = self.system(z)
@@ -248,7 +248,7 @@ class StationaryCurve(Curve):
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step,
                         self.journal)  # fmt: skip
 
-    def identity(self) -> tuple:
+    def identity(self) -> tuple[Any, ...]:
         basis = self.basis
         return self.drift, self.parameter, self.span, self.kappa, basis.degree, basis.kept
 
@@ -301,7 +301,7 @@ class StationaryCurve(Curve):
 class InKappa(StationaryCurve):
     """One drift, p = log kappa."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.equation = equation_of(self.drift, self.basis)
         # Where noise is strong, only the uniform state is left.
@@ -336,7 +336,7 @@ class InKappa(StationaryCurve):
 class InParameter(StationaryCurve):
     """A drift of which one parameter p changes, at one kappa."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.reach = self.span
         self.family = EquationFamily(self.drift, self.parameter, self.span, self.basis)

@@ -21,7 +21,7 @@ from .stability import growth_rates
 MOST_BISECTIONS = 60
 BRACKET_PART = 1e-13  # of the bracket, in parts of the step
 BRACKET_VALUE = 1e-10  # of the bracket, relative, where points between are not solved for
-VALUE_ROUNDING = 1e-14
+BRACKET_ROUNDING = 1e-14
 ZERO_SIZE = 1e-6  # of a function at its zero, relative: at a pole it is large
 SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve
 SAME_VALUE = 1e-9  # of the parameter, relative: two zeros of equal rates
@@ -126,7 +126,7 @@ def _on(point: CurvePoint, first: CurvePoint, last: CurvePoint) -> CurvePoint:
 def _interval(*points: CurvePoint) -> tuple[float, float]:
     """The range of the parameter at points, and what rounding adds."""
     values = [point.value for point in points]
-    more = VALUE_ROUNDING * max(map(abs, values))
+    more = BRACKET_ROUNDING * max(map(abs, values))
     return min(values) - more, max(values) + more
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-RESERVED_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
+DIAGRAM_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 NO_COEFFICIENTS = (float("nan"), float("nan"))
 EDGE_OF_RANGE = 1e-9  # of the range: at its ends
@@ -468,7 +468,7 @@ class Diagram(Result):
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
         return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
 
-    def plot(self, kind: str | None = None, **options) -> "Figure":
+    def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
         return FIGURES["bifurcation"](self, **{"y": kind, **options})
 

@@ -34,7 +34,7 @@ from .newton import Coupled
 from .power_series import exponential, logarithm, product
 from .stability import COUNTED_ATTRACTION
 
-EXPONENT_ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
+POTENTIAL_ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
 CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
 SERIES_BELOW = 1e-4  # |c s| below which dg/dc is computed by its series
 
@@ -339,7 +339,7 @@ class MomentEquation(StationaryEquation):
 
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         potential = np.abs(self.mean(m, kappa).potential).max()
-        return self.basis.tail(m) <= tail + EXPONENT_ROUNDING * (kappa * potential + self.degree)
+        return self.basis.tail(m) <= tail + POTENTIAL_ROUNDING * (kappa * potential + self.degree)
 
     def jacobian(self, mean: Mean) -> Any:
         """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices.

@@ -46,13 +46,19 @@ def is_isotropic(model: Transformer) -> bool:
 
 
 def equation_of(
-    source: Any, basis: Any, changes: Callable | None = None, neighbours: Callable | None = None
+    source: Any,
+    basis: Any,
+    changes: Callable[..., Any] | None = None,
+    neighbours: Callable[..., Any] | None = None,
 ) -> StationaryEquation:
     """The equation of a drift, or of a model, in the functions of a basis.
 
     That of moments where the drift has a potential, else the general one.
     """
     model = model_of(source, basis.noise)
+    drift: Any = model.drift
+    if basis.symmetric and drift.is_absent:  # its states came from such an equation
+        return MomentEquation(drift, basis, changes)
     if basis.symmetric and model.is_zonal:
         equation = MomentEquation(model.zonal, basis, changes)
         if equation.exists:

@@ -43,10 +43,10 @@ class AnswerJournal:
         """The journal; None where nothing is kept."""
         return None if self._keeper.path is None else self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._keeper.save(self._arrays)
 
-    def recall(self, question: tuple, find: Callable[[], Any]) -> np.ndarray:
+    def recall(self, question: tuple[Any, ...], find: Callable[[], Any]) -> np.ndarray:
         """The numbers that `find` gives, in one row; looked up if the question was asked before.
 
         Parameters
@@ -71,6 +71,8 @@ class AnswerJournal:
         }
 
 
-def recalled(journal: AnswerJournal | None, question: tuple, find: Callable[[], Any]) -> np.ndarray:
+def recalled(
+    journal: AnswerJournal | None, question: tuple[Any, ...], find: Callable[[], Any]
+) -> np.ndarray:
     """The numbers that `find` gives, in one row; from the journal, if there is one."""
     return np.ravel(find()) if journal is None else journal.recall(question, find)

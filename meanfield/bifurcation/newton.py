@@ -112,7 +112,7 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
     """
     places = np.array(known)
 
-    def without(x: np.ndarray):
+    def without(x: np.ndarray) -> Any:
         residual, jacobian = system(x)
         away = sizes * (x - places)
         distances = np.einsum("kn,kn->k", away, away)

@@ -31,7 +31,7 @@ class NoiseBranchSearch(BranchSearch):
 
     first = 0
 
-    def all(self, secondary: bool, started: Iterable) -> Iterator[Branch]:
+    def all(self, secondary: bool, started: Iterable[Any]) -> Iterator[Branch]:
         """Every branch, yielded after each new point; those through given states too."""
         low, high = self.curve.span
         start = np.append(self._without_order(low), self.curve.coordinate(low))
@@ -129,7 +129,7 @@ class NoiseBranchSearch(BranchSearch):
         return int(basis.degrees[np.abs(basis.sizes * direction[:-1]).argmax()])
 
     def special_points(self) -> Iterator[SpecialPoint]:
-        """Those of every branch; losses of symmetry of the state without order are its onsets."""
+        """The losses of symmetry of every branch; of the state without order, its onsets."""
         for number, branch in enumerate(self.branches):
             for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
                 point, interval, status, kind, order, _ = special

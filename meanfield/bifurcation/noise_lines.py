@@ -95,7 +95,7 @@ class NeutralLine(Curve):
         self.points, self.changes = np.asarray(points), np.asarray(changes, dtype=int)
         self._part = self.basis.of_order(order)
 
-    def identity(self) -> tuple:
+    def identity(self) -> tuple[Any, ...]:
         basis, borders = self.basis, (self.borders.real, self.borders.imag)
         return self.kind, self.order, basis.degree, basis.kept, *borders
 
@@ -246,7 +246,7 @@ class NeutralLine(Curve):
         return [*found, (points, "not continued")]
 
     def _left(self, point: CurvePoint, kappas: "Range") -> str:
-        """Which range a point has left; empty for none."""
+        """The name of the range that a point has left; empty if it is within all."""
         low, high = self.family.span
         if not low <= point.value <= high:
             return "range"
@@ -318,7 +318,7 @@ class NeutralLine(Curve):
         for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
             mean = cache(lambda m, value=value: member.mean(np.frombuffer(m), value))
 
-            def system(m: np.ndarray, mean=mean):
+            def system(m: np.ndarray, mean: Any = mean) -> Any:
                 flow = mean(m.tobytes())
                 return m - flow.moments, lambda: member.jacobian(flow)
 

@@ -90,7 +90,7 @@ class NoisePhaseDiagram(PhaseDiagram):
         return self._counts(self._beta(beta), lambda name: self.kappa(name, beta))
 
     def drawn_counts(self, beta: float) -> list[tuple[int, float, float]]:
-        """The same between the points of lines, as they are drawn: without Newton's method."""
+        """The numbers of stable states between drawn points of lines, without Newton's method."""
         return self._counts(
             beta, lambda name: float(np.exp(between(self.loci[name].points, beta)[-2]))
         )
@@ -98,7 +98,7 @@ class NoisePhaseDiagram(PhaseDiagram):
     def _counts(
         self, beta: float, kappa_of: Callable[[str], float]
     ) -> list[tuple[int, float, float]]:
-        """As `stable_counts`, with the kappa of lines, by name, from a function."""
+        """The numbers of stable states, with the kappa of each line from a function of its name."""
         crossings = []
         for name, line in self.loci.items():
             places = line.points[:, -1]

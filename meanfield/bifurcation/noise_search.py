@@ -145,7 +145,7 @@ class DiagramsWork(Work):
         return found
 
     def read(self, outcome: Outcome | None) -> tuple[list[LineStart], list[str], bool]:
-        """What `starts` found, from what `values` made of it; None is a diagram not begun."""
+        """The starts read back from a saved outcome; None if the diagram has not been begun."""
         if outcome is None:
             return [], [], True
         arrays = {name: variable.values for name, variable in outcome.variables.items()}
@@ -179,7 +179,7 @@ class _Search:
     following: Following
     journal: AnswerJournal | None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.lines: list[tuple[NeutralLine, tuple[str, str]]] = []
         self.cusps: list[Cusp] = []
         self.missing: list[str] = []

@@ -341,7 +341,7 @@ class PhaseDiagram(Result):
         }
         return cls(data, corners, ends, family, loci, degree=lead)
 
-    def plot(self, kind: str | None = None, **options) -> "Figure":
+    def plot(self, kind: str | None = None, **options: Any) -> "Figure":
         """The curves, "relative" to the first critical one if that is the kind: `plotting.phases`.
 
         Raises
@@ -494,7 +494,7 @@ def phase_diagram(
             raise MeanfieldError(
                 f"The curves need more than {degree} moments. Take a smaller range of {name}."
             )
-    rows: list[tuple] = []
+    rows: list[tuple[Any, ...]] = []
     for l, (values, _) in zip(chosen, onsets, strict=True):
         rows += [("critical", l, b, kappa, 0.0) for b, kappa in zip(grid, values, strict=True)]
     for curve, locus in resolved.items():
@@ -686,7 +686,7 @@ class Locus(Curve):
         self.degree, self.index = degree, family.basis.index(degree)
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
 
-    def identity(self) -> tuple:
+    def identity(self) -> tuple[Any, ...]:
         return self.family.basis.degree, self.null
 
     @property

@@ -137,7 +137,7 @@ class PointGroup:
         about = np.mean(np.linalg.det(self.elements)[:, None, None] * self.elements, axis=0)
         values, vectors = np.linalg.eigh((about + about.T) / 2)
         self.turning = vectors.T[values > 0.5]
-        self._sorted: dict[int, list] = {}
+        self._sorted: dict[int, list[Any]] = {}
 
     def _closed(self) -> np.ndarray:
         """All products of the generators."""
@@ -155,7 +155,7 @@ class PointGroup:
         return np.array(list(known.values()))
 
     @staticmethod
-    def _key(matrix: np.ndarray) -> tuple:
+    def _key(matrix: np.ndarray) -> tuple[Any, ...]:
         return tuple(np.round(matrix, 6).ravel() + 0.0)
 
     @cached_property
@@ -462,5 +462,5 @@ def _named(name: str) -> PointGroup:
 
 
 @lru_cache(maxsize=16)
-def _generated(shape: tuple, entries: tuple) -> PointGroup:
+def _generated(shape: tuple[Any, ...], entries: tuple[Any, ...]) -> PointGroup:
     return PointGroup(np.reshape(entries, shape))

@@ -25,7 +25,7 @@ from ..spaces import Space
 from ..spaces.density import Density
 from .bases import NO_MOMENT, Basis
 
-GENERATOR_ROUNDING = 1e-11  # entries of L*, relative to the largest, that are rounding
+REFLECTION_ROUNDING = 1e-11  # entries of L*, relative to the largest, that are rounding
 FORWARD = np.array([1.0, 0.618, 0.287])  # a direction in which no two images are as far
 PARITY_POINTS = 5  # at which parities are seen
 
@@ -182,7 +182,7 @@ def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
     if noise.is_absent:  # of which a file has states
         return Symmetries(tuple(range(number)))
     matrix, uniform = generator_of(noise, space)
-    rounding = GENERATOR_ROUNDING * np.abs(matrix).max()
+    rounding = REFLECTION_ROUNDING * np.abs(matrix).max()
     coupled, drawn = np.abs(matrix) > rounding, np.abs(uniform) > rounding
     kept = []
     for reflection in range(number):

@@ -117,7 +117,7 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
     return True
 
 
-def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int):
+def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int) -> Any:
     basis = equation.basis.of_order(order)
     values, vectors = np.linalg.eig(equation.linearised(m, kappa, basis))
     turning = neutral_among(values, basis, m)

@@ -475,7 +475,7 @@ def _solved(
 ) -> Iteration:
     """A state near m. Steps away from known states are not shortened: residuals may grow."""
 
-    def system(m: np.ndarray):
+    def system(m: np.ndarray) -> Any:
         mean = equation.mean(m, kappa)
         return m - mean.moments, lambda: (equation.jacobian if known else equation.coupled)(mean)
 

@@ -37,7 +37,7 @@ from .power_series import divided, product
 MOMENT_ROUNDING = 2e-15  # of a moment, for each degree
 
 
-class Linear(NamedTuple):
+class LinearFunction(NamedTuple):
     """A linear function of densities, by its values at the nodes.
 
     Attributes
@@ -59,7 +59,7 @@ class Linear(NamedTuple):
 
     def at(self, c: Array, part: Any) -> Array:
         """The value (..., M) of sum_i c_i p_i."""
-        return np.tensordot(self._factors(part) * c, self.table(part), (0, -2))
+        return (self._factors(part) * c) @ self.table(part)
 
     def of(self, part: Any) -> Array:
         """The values (..., n, M) of each function."""
@@ -75,14 +75,14 @@ class Linear(NamedTuple):
         return self._factors(part) * np.tensordot(kept, own, (other, axes))
 
 
-class Head(NamedTuple):
+class VelocityPart(NamedTuple):
     """A quotient of linear functions, of values (C, M) and (M); `below` None stands for 1."""
 
-    above: Linear
-    below: Linear | None = None
+    above: LinearFunction
+    below: LinearFunction | None = None
 
 
-class Flow(NamedTuple):
+class TransportState(NamedTuple):
     """The motion of the density with the moments m, at the nodes.
 
     Attributes
@@ -134,11 +134,12 @@ class TransportEquation(StationaryEquation):
         self,
         model: Transformer,
         basis: Basis,
-        neighbours: Callable | None = None,
+        neighbours: Callable[..., Any] | None = None,
         zonal: list[tuple[Array, Array | None]] | None = None,
     ):
         super().__init__(model, basis)
         self._neighbours, self._zonal = neighbours, zonal
+        self._diffusions: dict[int, Array] = {}
 
     def among(self, basis: Any) -> "TransportEquation":
         """This equation in other functions, without derivatives by a parameter."""
@@ -181,7 +182,7 @@ class TransportEquation(StationaryEquation):
         return [(c, field) for c, part in others for _, field in fields_of(part, space)]
 
     @cached_property
-    def heads(self) -> list[Head]:
+    def heads(self) -> list[VelocityPart]:
         """The velocity as a sum of quotients."""
         basis: Any = self.basis
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
@@ -190,21 +191,21 @@ class TransportEquation(StationaryEquation):
             for factor, field in self._fields:
                 for one in field.quotients(functions):
                     below = None if one.below is None else _tabulated(basis, one.below)
-                    heads.append(Head(_tabulated(basis, factor * one.above), below))
+                    heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
         if self.model.feedforward is not None:
             values = self.model.feedforward_at(basis.space.points)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
-            heads.append(Head(Linear(steady[:, basis.nodes], _no_gradients)))
+            heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes], _no_gradients)))
         return heads
 
     @cached_property
-    def _potentials(self) -> list[Linear]:
+    def _potentials(self) -> list[LinearFunction]:
         """Phi, in the parts of which it is the sum."""
         basis: Any = self.basis
         drift, of = self.model.drift, (self.basis.degree, self.basis.dimension)
         terms = [(1.0, drift)] if drift.is_zonal else drift.terms
         zonal = [(c, part.as_zonal()) for c, part in terms if part.is_zonal]
-        found = [Linear(0.0, _values, c * part.interaction(*of)) for c, part in zonal]
+        found = [LinearFunction(0.0, _values, c * part.interaction(*of)) for c, part in zonal]
         for factor, field in self._fields:
             every = _unit_densities(basis)
             each = zip(every.coefficients, every.values, strict=True)
@@ -229,12 +230,16 @@ class TransportEquation(StationaryEquation):
         return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
-        """L* among functions of one order, (n, n)."""
-        if self.basis.symmetric:
-            return np.diag(-part.eigenvalues)
-        return self.basis.diffusion[0][np.ix_(part.members, part.members)]
+        """L* among functions of one order, (n, n); remembered."""
+        if part.order not in self._diffusions:
+            if self.basis.symmetric:
+                matrix = np.diag(-part.eigenvalues)
+            else:
+                matrix = self.basis.diffusion[0][np.ix_(part.members, part.members)]
+            self._diffusions[part.order] = matrix
+        return self._diffusions[part.order]
 
-    def mean(self, m: Array, kappa: float) -> Flow:
+    def mean(self, m: Array, kappa: float) -> TransportState:
         """The motion of a density."""
         even, weights = self.basis.even, self.basis.weights
         mine = even.members
@@ -245,7 +250,7 @@ class TransportEquation(StationaryEquation):
             parts.append(((above.constant + above.at(c, even)) / level, level))
         velocity = np.sum([part for part, _ in parts], axis=0)
         moving = (weights * density) * velocity
-        force = np.tensordot(even.gradients, moving, ((0, 2), (0, 1)))
+        force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
         potential: Any = 0.0
         if alpha := self.model.reaction:
             values = sum(part.constant + part.at(c, even) for part in self._potentials)
@@ -259,7 +264,9 @@ class TransportEquation(StationaryEquation):
         change = diffused + kappa * force
         change = change - turned @ (turned.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        return Flow(kappa, density, velocity, parts, potential, force, moments, turned, speeds)
+        return TransportState(
+            kappa, density, velocity, parts, potential, force, moments, turned, speeds
+        )
 
     def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
         """Directions in which rotations turn a state, and the speeds at which a change does."""
@@ -279,7 +286,7 @@ class TransportEquation(StationaryEquation):
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
         return self.basis.tail(m) <= tail + MOMENT_ROUNDING * self.degree
 
-    def jacobian(self, mean: Flow) -> Array:
+    def jacobian(self, mean: TransportState) -> Array:
         block, mine = self.block(mean, self.basis.even), self.basis.even.members
         if len(mine) == len(self.degrees):
             return block
@@ -287,7 +294,7 @@ class TransportEquation(StationaryEquation):
         result[np.ix_(mine, mine)] = block
         return result
 
-    def block(self, flow: Flow, part: Any) -> Array:
+    def block(self, flow: TransportState, part: Any) -> Array:
         """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
         if part.order == 0 and flow.turned.size:
@@ -301,7 +308,7 @@ class TransportEquation(StationaryEquation):
         matrix = self._diffusion(basis) / kappa + self._transport(mean, basis)
         return matrix if directions is None else matrix @ directions
 
-    def _transport(self, flow: Flow, part: Any) -> Array:
+    def _transport(self, flow: TransportState, part: Any) -> Array:
         """The change by the drift, linearised, in functions of one order: (n, n)."""
         weights, count = self.basis.weights, len(part.gradients)
         flux = _wide(flow.velocity, count)[:, None] * part.values
@@ -321,7 +328,9 @@ class TransportEquation(StationaryEquation):
                 matrix -= speed * turning[part.members][:, part.members].toarray()
         return matrix + self._turned(part)
 
-    def block_change(self, flow: Flow, m: Array, part: Any, left: Array, right: Array) -> Array:
+    def block_change(
+        self, flow: TransportState, m: Array, part: Any, left: Array, right: Array
+    ) -> Array:
         """d(left . block right), (N + 2,), by the moments, log kappa and the parameter."""
         even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
         scaled = left / (part.eigenvalues * part.sizes)
@@ -364,13 +373,13 @@ class TransportEquation(StationaryEquation):
                 change[-1] += weight * (left @ block @ right)
         return change
 
-    def by_log_kappa(self, mean: Flow) -> Array:
+    def by_log_kappa(self, mean: TransportState) -> Array:
         result, even = np.zeros(len(self.degrees)), self.basis.even
         force = mean.force - mean.turned @ (mean.turned.T @ mean.force)
         result[even.members] = -mean.kappa * force / (even.eigenvalues * even.sizes)
         return result
 
-    def by_parameter(self, m: Array, mean: Flow) -> Array:
+    def by_parameter(self, m: Array, mean: TransportState) -> Array:
         assert self._neighbours is not None
         pairs = zip(*self._neighbours(), strict=True)
         return -sum(weight * one.mean(m, mean.kappa).moments for weight, one in pairs)
@@ -404,9 +413,9 @@ def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:
     return (w, z) if z is None else (w / z[0], z / z[0])
 
 
-def _zonal_head(w: Array, z: Array | None) -> Head:
-    below = None if z is None or not np.any(z[1:]) else Linear(1.0, _values, z)
-    return Head(Linear(0.0, _gradients, w), below)
+def _zonal_head(w: Array, z: Array | None) -> VelocityPart:
+    below = None if z is None or not np.any(z[1:]) else LinearFunction(1.0, _values, z)
+    return VelocityPart(LinearFunction(0.0, _gradients, w), below)
 
 
 def _values(part: Any) -> Array:
@@ -421,10 +430,10 @@ def _no_gradients(part: Any) -> Array:
     return np.zeros(np.shape(part.gradients))
 
 
-def _tabulated(basis: Any, rows: Array) -> Linear:
+def _tabulated(basis: Any, rows: Array) -> LinearFunction:
     """The function with these values (..., 1 + N, points) of the constant and all harmonics."""
     inner = rows[..., basis.nodes]
-    return Linear(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
+    return LinearFunction(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
 
 
 def _unit_densities(basis: Any) -> GridDensity:

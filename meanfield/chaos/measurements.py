@@ -11,7 +11,7 @@ from ..states import Tokens
 
 Measured = Callable[[Tokens, Density], Any]
 Functional = Callable[[Any], Any]
-T = TypeVar("T", bound=Callable[..., Any])
+Named = TypeVar("Named", bound=Callable[..., Any])
 SOBOLEV_DEGREE = 64  # degree on S^2
 CELLS_PER_TOKEN, LEAST_CELLS, MOST_CELLS = 4, 1000, 20_000  # of a density on S^2
 
@@ -79,7 +79,9 @@ def measurements_on(space: Space) -> Measurements | None:
     return next(inherited, None)
 
 
-def chosen_of(what: str, chosen: Any, named: dict[str, T], default: Iterable[str]) -> dict[str, T]:
+def chosen_of(
+    what: str, chosen: Any, named: dict[str, Named], default: Iterable[str]
+) -> dict[str, Named]:
     """The chosen distances or functionals by name, from a mapping, from names, or the default ones.
 
     Raises

@@ -1,1 +1,1 @@
-"""What every room stands on: checks of arguments, errors, files that are written whole."""
+"""The foundation of all rooms: checks of arguments, errors, files written atomically."""

@@ -38,7 +38,7 @@ class ArrayFile:
         For what is no such file, or damaged, or too large for the memory; it names file and array.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path) -> None:
         self.path = path_of("path", path)
         self.size = regular_file(self.path)
         self._file: IO[bytes] | None = None
@@ -77,9 +77,9 @@ class ArrayFile:
                 return _array(self._file, self.size)
             assert self._archive is not None
             with self._archive.open(member) as stream:
-                found = _array(stream, member.file_size)
+                array = _array(stream, member.file_size)
                 stream.read(1)  # at its end the checksum is compared
-                return found
+                return array
         except Exception as error:  # whatever zipfile, zlib and numpy find in a damaged file
             raise _refused(where, error) from None
 

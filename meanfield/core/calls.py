@@ -16,7 +16,9 @@ SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def checked(function: Callable, given: Mapping[str, Any], *without: str) -> dict[str, Any]:
+def checked(
+    function: Callable[..., Any], given: Mapping[str, Any], *without: str
+) -> dict[str, Any]:
     """The arguments of a call, converted according to their annotations, except those in `without`.
 
     Raises
@@ -40,7 +42,9 @@ def _names_of(target: Any) -> tuple[str, ...] | None:
     return tuple(one.name for one in given if one.kind is not inspect.Parameter.POSITIONAL_ONLY)
 
 
-def refuse_unknown(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def refuse_unknown(
+    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+) -> None:
     """Raise TypeError for an unknown parameter of a function or class, with a hint."""
     names = _names_of(target)
     unknown = [] if names is None else [name for name in named if name not in names]
@@ -51,7 +55,10 @@ def refuse_unknown(target: Callable, given: Sequence[Any], named: Mapping[str, A
     classes = (one if isinstance(one, type) else type(one) for one in (*given, *named.values()))
     kinds = (cls for cls in classes if hasattr(cls, "as_form"))
     owner = next((kind.__name__ for kind in kinds if name in parameters_of(kind)), "")
-    if owner and "vary" in names:
+    elsewhere = getattr(target, "_elsewhere", {}).get(name)
+    if elsewhere:
+        hint = f": {elsewhere}."
+    elif owner and "vary" in names:
         hint = f'; to vary that of {owner}, write vary={{"{name}": (start, end)}}.'
     else:
         hint = f"; it is one of {owner}." if owner else nearest(name, names) or "."
@@ -69,7 +76,9 @@ def _places_of(target: Any) -> tuple[list[str], list[str], bool]:
     return places, required, any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in given)
 
 
-def refuse_missing(target: Callable, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+def refuse_missing(
+    target: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+) -> None:
     """Raise TypeError for a call with too few arguments or too many positional ones."""
     places, required, more = _places_of(target)
     missing = [name for name in required if name not in (*places[: len(given)], *named)]
@@ -94,8 +103,8 @@ def refuse_abstract(cls: Any) -> None:
     missing = sorted(cls.__abstractmethods__)
     name, lacking = cls.__name__, " and ".join(missing)
     family = getattr(cls, "family", None)
-    if family and family.to_derive_from and cls.__abstractmethods__ & family.__abstractmethods__:
-        raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.to_derive_from}")
+    if family and family.derivation_advice and cls.__abstractmethods__ & family.__abstractmethods__:
+        raise TypeError(f"{name} is abstract, as it lacks {lacking}. {family.derivation_advice}")
     if not of_library(cls.__module__):
         methods = {one: inspect.signature(getattr(cls, one)).parameters for one in missing}
         needed = " and ".join(f"{one}({', '.join(given)})" for one, given in methods.items())
@@ -110,7 +119,7 @@ def refuse_abstract(cls: Any) -> None:
 class _Shown:
     """An annotation that prints as short text."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
 
     def __repr__(self) -> str:
@@ -120,34 +129,33 @@ class _Shown:
 def readable(signature: inspect.Signature) -> inspect.Signature:
     """A signature for `help`, whose annotations have no module paths and no checks."""
     shown = [
-        one
-        if one.annotation is one.empty
-        else one.replace(annotation=_Shown(_short(one.annotation)))
+        one.replace(annotation=_Shown(text) if (text := _short(one.annotation)) else one.empty)
         for one in signature.parameters.values()
     ]
-    result = signature.return_annotation
-    if result is not signature.empty:
-        result = _Shown(_short(result))
+    result = _Shown(text) if (text := _short(signature.return_annotation)) else signature.empty
     return signature.replace(parameters=shown, return_annotation=result)
 
 
 def _short(hint: Any) -> str:
-    """The text of an annotation, without module paths."""
+    """The text of an annotation, without module paths; empty for one that says nothing."""
+    if hint is Any or hint is inspect.Parameter.empty:
+        return ""
     origin, inner = get_origin(hint), get_args(hint)
     if isinstance(hint, str) or hint is None or hint is Ellipsis:
         return "..." if hint is Ellipsis else str(hint)
     if hint is types.NoneType:
         return "None"
     if hasattr(hint, "__metadata__"):
-        return _short(inner[0])
+        return _short(hint.__origin__)
     if origin in (Union, types.UnionType):
-        return " | ".join(dict.fromkeys(map(_short, inner)))
+        parts = dict.fromkeys(map(_short, inner))
+        return "" if "" in parts else " | ".join(parts)
     if origin is Literal:
         return " | ".join(map(repr, inner))
     name = getattr(origin or hint, "__name__", None) or str(hint)
     if origin is None or origin is Callable:
         return name
-    return f"{name}[{', '.join(map(_short, inner))}]"
+    return f"{name}[{', '.join(_short(one) or 'Any' for one in inner)}]"
 
 
 def with_hints(function: F) -> F:

@@ -1,4 +1,4 @@
-"""What callers give, checked: one message for each way to be wrong."""
+"""Checks of arguments, with one message for each kind of error."""
 
 import inspect
 import math
@@ -90,7 +90,7 @@ def shape_of(name: str, value: Any) -> tuple[int, ...]:
 
 
 def _not_real(values: Any, array: np.ndarray) -> str:
-    """What is no array of real numbers, in words."""
+    """A description of a value that is not an array of real numbers."""
     return as_given(values) if array.dtype.kind in "SUO" else f"an array of {array.dtype}"
 
 
@@ -122,16 +122,16 @@ def finite_array(what: str, values: Any) -> np.ndarray:
 
 
 def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """What a method of the caller's returned, real numbers of this shape, without a copy.
+    """Real numbers of this shape that a method of the caller returned, without a copy.
 
     Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
     """
     array = values if isinstance(values, Dual) else np.asarray(values)
     real = array.dtype.kind in "fiub"
     if not real or array.shape != shape:
-        found = f"shape {array.shape}" if real else _not_real(values, array)
+        got = f"shape {array.shape}" if real else _not_real(values, array)
         raise (ValueError if real else TypeError)(
-            f"{what} must return an array of real numbers of shape {shape}; got {found}."
+            f"{what} must return an array of real numbers of shape {shape}; got {got}."
         )
     return array
 
@@ -222,7 +222,7 @@ def _of_machine(system: Path) -> float:
 
 
 def _of_containers(system: Path) -> Iterator[float]:
-    """What the control groups of this process, and those above them, leave: versions 1 and 2."""
+    """The memory that the control groups of this process allow, in versions 1 and 2."""
     for line in _lines(system / "proc/self/cgroup"):
         _, controllers, place = line.split(":", 2)
         names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
@@ -240,7 +240,7 @@ def _of_containers(system: Path) -> Iterator[float]:
 
 
 def _of_process(system: Path) -> Iterator[float]:
-    """What ulimit -v and -d leave."""
+    """The memory that the limits of `ulimit -v` and `-d` allow."""
     try:
         import resource
     except ImportError:  # Windows has none
@@ -270,8 +270,8 @@ def common_shape(
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        found = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
-        raise ValueError(f"{what} do not broadcast: {found}. {advice}".rstrip()) from None
+        listed = ", ".join(f"{name} of shape {shape}" for name, shape in shapes.items())
+        raise ValueError(f"{what} do not broadcast: {listed}. {advice}".rstrip()) from None
 
 
 def boolean(name: str, value: Any) -> bool:
@@ -332,7 +332,7 @@ def values_of(f: Any, points: np.ndarray) -> np.ndarray:
 
 
 def called(f: Any, wanted: str, *arguments: Any) -> Any:
-    """What a function of the caller's returns; TypeError for one that takes other arguments."""
+    """The result of a function of the caller; raises TypeError if it takes other arguments."""
     fitting("f", f, wanted, callable(f), TypeError)
     try:
         return f(*arguments)

@@ -3,10 +3,10 @@
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = 
         if value.is_absent:
             return describe(value.table, arrays, at)
         tree: dict[str, Any] = {"kind": type(value).__name__}
-        if not value.kept:
+        if not value.has_table:
             return {**tree, "shown": repr(value)}
         kind: Any = type(value)
         known = parameters_of(kind)
@@ -130,13 +130,14 @@ class KindOf(Form):
     def names(self) -> list[str]:
         """The names of the kinds that fit."""
         kinds = self.base.family.kinds.items()
-        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.kept)
+        return sorted(n for n, kind in kinds if issubclass(kind, self.base) and kind.has_table)
 
     @property
     def in_files(self) -> list[str]:
-        """Those of the names that a file can give: they need no function."""
-        found = {name: parameters_of(self.base.family.kinds[name]).values() for name in self.names}
-        return [n for n, all_of in found.items() if not any(p.needs_function for p in all_of)]
+        """The names that a file can give, of kinds that require no function."""
+        kinds = self.base.family.kinds
+        takes = {name: parameters_of(kinds[name]).values() for name in self.names}
+        return [name for name, every in takes.items() if not any(p.needs_function for p in every)]
 
     @property
     def keys(self) -> set[str]:
@@ -153,9 +154,11 @@ class KindOf(Form):
             fits = isinstance(data, self.base)
             if fits:
                 return data
-            if self.base.of_functions and callable(data) and not isinstance(data, type):
+            if self.base.function_advice and callable(data) and not isinstance(data, type):
                 given = f"got {at} = {checks.as_given(data)}, a function"
-                raise TypeError(f"{at} must be {self.expected}; {given}. {self.base.of_functions}")
+                raise TypeError(
+                    f"{at} must be {self.expected}; {given}. {self.base.function_advice}"
+                )
             return reading.expected(at, self.expected, data, self.names)
         data = {"kind": data} if isinstance(data, str) else data
         if not isinstance(data, Mapping):
@@ -169,7 +172,7 @@ class KindOf(Form):
         if str(name) not in self.base.family.kinds:
             _read_entry_points()
         kind: Any = self.base.family.kinds.get(str(name))
-        if kind is None or not (issubclass(kind, self.base) and kind.kept):
+        if kind is None or not (issubclass(kind, self.base) and kind.has_table):
             if reading.result and isinstance(name, str):
                 reading.lost.append(name)
                 return absent(self.base.family, name, _with_arrays(data, reading.arrays))
@@ -200,7 +203,7 @@ class KindOf(Form):
         return {"anyOf": choices}
 
 
-def located(text: str, at: str, names, files: Mapping[str, Path]) -> tuple[str, str]:
+def located(text: str, at: str, names: Iterable[str], files: Mapping[str, Path]) -> tuple[str, str]:
     """The key that a message is about, and what it says: it may begin with one of `names`.
 
     What does not name the data files whose keys are below `at` is told them.
@@ -213,7 +216,11 @@ def located(text: str, at: str, names, files: Mapping[str, Path]) -> tuple[str, 
 
 
 def read_arguments(
-    target: Callable, table: Mapping[str, Any], at: str, reading: Reading, names=None
+    target: Callable[..., Any],
+    table: Mapping[str, Any],
+    at: str,
+    reading: Reading,
+    names: Collection[str] | None = None,
 ) -> Any:
     """The arguments of a class or a function that a table gives; INVALID, and noted, if wrong.
 
@@ -242,7 +249,10 @@ def read_arguments(
 
 
 def call_json(
-    target: Callable, definitions: dict[str, Any], kind: str | None = None, names=None
+    target: Callable[..., Any],
+    definitions: dict[str, Any],
+    kind: str | None = None,
+    names: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """The JSON schema of the table of a class or a function, with the key `kind` if it is named."""
     properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
@@ -287,12 +297,12 @@ def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
 def _absent_class(family: type[Kind], name: str) -> type[Any]:
     """The class of the kinds of one name that are absent."""
 
-    def refuse(self, *_arguments, **_named):
+    def refuse(self: Any, *_arguments: object, **_named: object) -> NoReturn:
         if "shown" in self.table:
             raise NotKnown(f"{name} is a {family.__name__} that files do not hold: build it again.")
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
-    def entry_of(self, key):
+    def entry_of(self: Any, key: str) -> Any:
         if key[0] == "_" or key == "table":  # which pickle asks for before there is one
             raise AttributeError(key)
         return self.table[key] if key in self.table else refuse(self)

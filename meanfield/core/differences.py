@@ -38,18 +38,18 @@ def derivative_at_zero(
     last = best = error = np.zeros(0)
     for number, step in enumerate(REACHES):
         values = np.array([f(step * node) for node in NODES])
-        found = np.tensordot(WEIGHTS / step, values, 1)
+        derivative = np.tensordot(WEIGHTS / step, values, 1)
         if number == 0:
-            last, best, error = found, found, np.full(found.shape, np.inf)
+            last, best, error = derivative, derivative, np.full(derivative.shape, np.inf)
             continue
-        apart = np.abs(found - last) / np.maximum(1.0, np.abs(found))
+        apart = np.abs(derivative - last) / np.maximum(1.0, np.abs(derivative))
         if axis is not None:
-            apart = np.broadcast_to(apart.max(axis=axis, keepdims=True), found.shape)
+            apart = np.broadcast_to(apart.max(axis=axis, keepdims=True), derivative.shape)
         better = apart < error
         best, error = np.where(better, last, best), np.where(better, apart, error)
         if (error < ROUNDING).all():
             return best
-        last = found
+        last = derivative
     if not (error <= AGREEMENT).all():
         raise MeanfieldError(
             f"The derivative of {who} is needed, and differences of its values do not agree to "

@@ -43,7 +43,7 @@ class Dual(Operators):
 
     __slots__ = ("changes", "value")
 
-    def __init__(self, value: Any, changes: Array):
+    def __init__(self, value: Any, changes: Array) -> None:
         self.value: Array = np.asarray(value)
         self.changes = changes
 
@@ -79,12 +79,12 @@ class Dual(Operators):
         into = options.pop("out", (None,))[0]
         if method != "__call__" or set(options) - {"dtype"} or len(inputs) > 2:
             _refuse(f"np.{ufunc.__name__}, called as {method} with {sorted(options)},")
-        found = _of_ufunc(ufunc, inputs)
+        result = _of_ufunc(ufunc, inputs)
         if into is None:
-            return found
+            return result
         if not isinstance(into, Dual):
             _refuse(f"np.{ufunc.__name__} into an array without tangents")
-        into[...] = found
+        into[...] = result
         return into
 
     def __array_function__(self, function: Any, _types: Any, given: Any, named: Any) -> Any:
@@ -135,7 +135,7 @@ class Dual(Operators):
         return np.swapaxes(self, -1, -2)
 
     def astype(self, dtype: Any, **_options: Any) -> Any:
-        """A copy, of floats; raises NoDerivative for other types."""
+        """A copy of the numbers, which must be floats; raises NoDerivative for other types."""
         return self.copy() if np.dtype(dtype) == float else _refuse(f"astype({dtype})")
 
     def reshape(self, *shape: Any, order: str = "C") -> "Dual":
@@ -202,8 +202,8 @@ def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool 
     if not isinstance(x, Dual):
         return function(x)
     try:
-        found = function(x)
-        return found if isinstance(found, Dual) else constant(found, len(x.changes))
+        result = function(x)
+        return result if isinstance(result, Dual) else constant(result, len(x.changes))
     except (TypeError, AttributeError):  # it calculates with functions that have no rule here
         value = function(x.value)
     scale = np.linalg.norm(x.value, axis=-1, keepdims=True) if relative else np.ones(1)
@@ -429,11 +429,11 @@ def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
             _refuse(f"np.{largest.__name__} along several axes, or with {sorted(rest)}")
         flat, along = (x.reshape(-1), 0) if axis is None else (x, axis)
         at = np.expand_dims(place(flat.value, axis=along), along)
-        found = np.take_along_axis(flat, at, axis=along)
+        extreme = np.take_along_axis(flat, at, axis=along)
         if initial is not None:
-            found = (np.maximum if largest is np.max else np.minimum)(found, initial)
+            extreme = (np.maximum if largest is np.max else np.minimum)(extreme, initial)
         shape = largest(x.value, axis=axis, keepdims=keepdims).shape
-        return found.reshape(shape)
+        return extreme.reshape(shape)
 
     return of
 

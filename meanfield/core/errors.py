@@ -1,4 +1,4 @@
-"""What the package raises and warns about, apart from plain ValueError and TypeError."""
+"""Errors and warnings of the package, besides ValueError and TypeError."""
 
 
 class MeanfieldError(Exception):

@@ -149,7 +149,7 @@ class Lock:
         On a file system without locks, where two runs on one file are not noticed.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         with _written(path) as target:
             self._path = target.with_name(f".{_short(target.name)}.lock")
             while True:
@@ -229,15 +229,17 @@ def regular_file(path: Path, largest: float = math.inf) -> int:
         has more bytes than `largest`.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"{path} cannot be read: {reason}.") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise StorageError(f"{path} must be a file; it is {_kind_of(found.st_mode)}.")
-    if found.st_size > largest:
-        raise StorageError(f"{path} must have at most {largest:.0f} bytes; it has {found.st_size}.")
-    return found.st_size
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError(f"{path} must be a file; it is {_kind_of(status.st_mode)}.")
+    if status.st_size > largest:
+        raise StorageError(
+            f"{path} must have at most {largest:.0f} bytes; it has {status.st_size}."
+        )
+    return status.st_size
 
 
 def _kind_of(mode: int) -> str:

@@ -1,4 +1,4 @@
-"""What a parameter may be: one check for Python and for files, and its JSON schema.
+"""Forms of parameters: one check for Python and for files, and its JSON schema.
 
 A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
 ``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
@@ -8,7 +8,7 @@ made of others.
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -60,10 +60,10 @@ class Reading:
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
-    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
+    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
         """Note that something else was expected, and the nearest of the names that are known."""
-        hint = nearest(found, known) if isinstance(found, str) else ""
-        return self.refuse(at, f"expected {what}; got {toml(found)}{hint}")
+        hint = nearest(data, known) if isinstance(data, str) else ""
+        return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
 
 
 class Call(Reading):
@@ -71,14 +71,14 @@ class Call(Reading):
 
     in_python = True
 
-    def expected(self, at: str, what: str, found: Any, known: Any = ()) -> Any:
-        name = found.__name__ if isinstance(found, type) else found
+    def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
+        name = data.__name__ if isinstance(data, type) else data
         hint = nearest(name, known, "{}(...)") if isinstance(name, str) else ""
-        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(found)}{hint or '.'}")
+        raise TypeError(f"{at} must be {what}; got {at} = {checks.as_given(data)}{hint or '.'}")
 
 
 class Form:
-    """What a value may be; `expected` says so in words.
+    """The set of values that a parameter accepts; `expected` describes it.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Leaf(Form):
         except REFUSED as error:
             return reading.refuse(at, without_name(str(error), name))
 
-    def _stored(self, data: Mapping, at: str, reading: Reading) -> Any:
+    def _stored(self, data: Mapping[str, Any], at: str, reading: Reading) -> Any:
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
         if "function" in data and reading.result:
@@ -172,10 +172,10 @@ def _is_reference(data: Any) -> bool:
     return isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
 
 
-def lost_function(name: str) -> Callable:
+def lost_function(name: str) -> Callable[..., Any]:
     """A function that a file does not hold: it raises MeanfieldError when it is called."""
 
-    def function(*_arguments):
+    def function(*_arguments: object) -> None:
         raise MeanfieldError(
             f"{name} is a function, which files do not hold: build the model again with it."
         )
@@ -220,7 +220,9 @@ def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> L
     return Leaf(expected, accept, {"type": "integer", **schema})
 
 
-def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
+def _ensemble(
+    expected: str, words: str, fits: Callable[[Any], Any], schema: dict[str, Any]
+) -> Leaf:
     def accept(name: str, value: Any) -> np.ndarray:
         array = checks.real_array(name, value)
         wanted = f"{words} (a number, or an array of them)"
@@ -230,7 +232,7 @@ def _ensemble(expected: str, words: str, fits: Callable, schema: dict) -> Leaf:
     return Leaf(f"{expected}, or an array of them", accept, schema)
 
 
-def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict) -> Leaf:
+def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any]) -> Leaf:
     def accept(name: str, value: Any) -> Any:
         return checks.fitting(name, value, expected, fits(value), TypeError)
 
@@ -347,19 +349,22 @@ def _is_iterable(data: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
-    """Any number of values of one form."""
+    """Any number of values of one form; `title` is the form in messages, by default an array."""
 
     form: Form
+    title: str = ""
 
     @property
     def expected(self) -> str:  # type: ignore[override]
-        return f"an array, each entry {self.form.expected}"
+        return self.title or f"an array, each entry {self.form.expected}"
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if isinstance(data, str | bytes | bytearray | Mapping) or not _is_iterable(data):
-            return reading.expected(at, self.expected, data)
-        found = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
-        return INVALID if any(entry is INVALID for entry in found) else tuple(found)
+            a_number = isinstance(data, int | float) and reading.in_python and not self.title
+            advice = f" (for one of them, [{data}])" if a_number else ""
+            return reading.expected(at, f"{self.expected}{advice}", data)
+        entries = [self.form.read(entry, f"{at}[{i}]", reading) for i, entry in enumerate(data)]
+        return INVALID if any(entry is INVALID for entry in entries) else tuple(entries)
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "array", "items": self.form.json(definitions)}
@@ -378,8 +383,10 @@ class Named(Form):
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if not isinstance(data, Mapping):
             return reading.expected(at, self.expected, data)
-        found = {key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()}
-        return INVALID if any(entry is INVALID for entry in found.values()) else found
+        entries = {
+            key: self.form.read(entry, f"{at}.{key}", reading) for key, entry in data.items()
+        }
+        return INVALID if any(entry is INVALID for entry in entries.values()) else entries
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": self.form.json(definitions)}
@@ -436,6 +443,8 @@ class Either(Form):
         return {"anyOf": [form.json(definitions) for form in in_files]}
 
 
+TimeSpan = Annotated[Sequence[float], Many(FINITE, "two times (start, end)")]
+
 # Words -------------------------------------------------------------------------------------------
 
 
@@ -480,7 +489,7 @@ SYNONYMS = {
 }  # of scipy and PyTorch for parameters and schemes of ours
 
 
-def nearest(name: str, known, written: str = "{}") -> str:
+def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
     """ "; did you mean ...?", or nothing where no known name is near, nor means the same."""
     from difflib import get_close_matches
 

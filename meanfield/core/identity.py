@@ -108,17 +108,17 @@ class _Reader:
         above, self._uppermost = self._uppermost, level
         self._levels[key] = level
         self._path.append(at)
-        found = b"#" + self._digest(value)
+        result = b"#" + self._digest(value)
         self._path.pop()
         del self._levels[key]
         if self._uppermost >= level and cls not in (Bag, Entry):
-            self._known[key] = value, found
+            self._known[key] = value, result
         self._uppermost = min(above, self._uppermost)
-        return found
+        return result
 
     def _digest(self, value: Any) -> bytes:
         try:
-            found = [self.read(part, label) for label, part in _parts(value)]
+            digests = [self.read(part, label) for label, part in _parts(value)]
         except Unreadable as error:
             where = "".join(self._path).lstrip(".")
             title = _title(value)
@@ -127,9 +127,9 @@ class _Reader:
         except RecursionError:
             raise TypeError(f"{_title(value)} {NOT_READ}: it is nested too deeply") from None
         if isinstance(value, Bag):
-            found.sort()
+            digests.sort()
         whole = hashlib.sha256(full_name(type(value)).encode())
-        for part in found:
+        for part in digests:
             whole.update(b"%d:" % len(part))
             whole.update(part)
         return whole.digest()
@@ -159,8 +159,8 @@ def _parts(value: Any) -> Iterable[Part]:
         return _code(value)
     if any(value is function for function in FINDERS):
         raise Unreadable(f"finds what no code names; {WRITE_IMPORTS}")
-    if found := name_in_library(value):
-        return words("library", *found)
+    if library := name_in_library(value):
+        return words("library", *library)
     if extension := file_of_extension(value):
         name, file = extension
         return *words("extension", name), ("", Bits(hashlib.sha256(file.read_bytes()).digest()))
@@ -201,22 +201,22 @@ def _object(value: Any) -> Iterator[Part]:
 
 
 def _is_pickled_by_python(cls: type) -> bool:
-    found = (getattr(cls, name, None) for name in PICKLING)
-    return any(isinstance(one, types.FunctionType) for one in found)
+    methods = (getattr(cls, name, None) for name in PICKLING)
+    return any(isinstance(one, types.FunctionType) for one in methods)
 
 
 def _pickled(value: Any) -> Iterator[Part]:
     """The parts from which an object can be made again."""
     try:
-        found = value.__reduce_ex__(4)
+        reduced = value.__reduce_ex__(4)
     except Exception:
         raise Unreadable from None
-    if isinstance(found, str):
-        if getattr(sys.modules.get(type(value).__module__), found, None) is not value:
+    if isinstance(reduced, str):
+        if getattr(sys.modules.get(type(value).__module__), reduced, None) is not value:
             raise Unreadable
-        found = type(value).__module__, found
+        reduced = type(value).__module__, reduced
     yield from words("pickled")
-    yield from (("", list(part) if isinstance(part, Iterator) else part) for part in found)
+    yield from (("", list(part) if isinstance(part, Iterator) else part) for part in reduced)
 
 
 def is_cached(cls: type, name: str) -> bool:
@@ -290,14 +290,14 @@ def _with_inner(code: types.CodeType) -> list[types.CodeType]:
 
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
     """The instructions of a code object that do something."""
-    found = dis.get_instructions(code)
-    return [one for one in found if one.opname not in ("CACHE", "EXTENDED_ARG")]
+    instructions = dis.get_instructions(code)
+    return [one for one in instructions if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
 @functools.lru_cache(maxsize=1000)
 def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
     """Global names that are read, each with the attributes that are read of it."""
-    found: set[tuple[str, ...]] = set()
+    chains: set[tuple[str, ...]] = set()
     chain: list[str] = []
     for one in _with_inner(code):
         for instruction in _instructions(one):
@@ -309,9 +309,9 @@ def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
                     chain.append(name)
                 continue
             if chain:
-                found.add(tuple(chain))
+                chains.add(tuple(chain))
             chain = [name] if instruction.opname in GLOBALS else []
-    return frozenset(found)
+    return frozenset(chains)
 
 
 def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
@@ -330,21 +330,21 @@ def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
 @functools.lru_cache(maxsize=1000)
 def _imports(code: types.CodeType) -> frozenset[tuple[int, str, tuple[str, ...]]]:
     """Modules that are imported: level, name, and what is imported from each."""
-    found = set()
+    imports = set()
     for one in _with_inner(code):
         instructions = _instructions(one)
         for i, instruction in enumerate(instructions):
             if instruction.opname == "IMPORT_NAME":
                 level, wanted = (before.argval for before in instructions[i - 2 : i])
-                found.add((level, instruction.argval, tuple(wanted or ())))
-    return frozenset(found)
+                imports.add((level, instruction.argval, tuple(wanted or ())))
+    return frozenset(imports)
 
 
 def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator[Part]:
     """A module that a function imports, or what it imports from it."""
     yield from words("import", name)
-    if found := FINDING.intersection(wanted):
-        raise Unreadable(f"imports by {', '.join(found)}; {WRITE_IMPORTS}")
+    if finders := FINDING.intersection(wanted):
+        raise Unreadable(f"imports by {', '.join(finders)}; {WRITE_IMPORTS}")
     try:
         name = resolve_name(name, package)
         if of_library(name):

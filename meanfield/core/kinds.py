@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
-from .calls import refuse_abstract, refuse_missing, refuse_unknown
+from .calls import readable, refuse_abstract, refuse_missing, refuse_unknown
 from .forms import Call, Form, nearest, shown
 from .identity import digest, is_cached, same
 from .libraries import of_library
-from .parameters import parameters_of
+from .parameters import parameters_of, signature_of
 
 if TYPE_CHECKING:
     from .descriptions import KindOf
@@ -35,11 +35,15 @@ class Registry(dict[str, Any]):
     """The kinds of a family by their names, which say nothing of what one of them computes."""
 
     def identity(self) -> None:
-        """What `digest` reads of it."""
+        """The identity, which is empty: names do not matter."""
 
 
 class KindType(ABCMeta):
-    """The type of kinds, whose classes offer the same names for completion as their objects."""
+    """The type of kinds: classes complete the names of their objects; `help` shows parameters."""
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        return readable(signature_of(cls).replace(return_annotation=inspect.Signature.empty))
 
     def __dir__(cls) -> list[str]:
         shown = [name for name in super().__dir__() if name not in internal_names(cls)]
@@ -72,17 +76,18 @@ class Kind(metaclass=KindType):
 
     family: ClassVar[type["Kind"]]
     kinds: ClassVar[dict[str, type["Kind"]]]
-    leaves: ClassVar[dict[Any, Form]] = {}  # annotations that mean something else in a family
-    default_kind: ClassVar[str | None] = None  # that of a table which does not name its kind
-    of_functions: ClassVar[str] = ""  # which kinds take functions, where one is given by itself
-    to_derive_from: ClassVar[str] = ""  # which classes, where one derives from an abstract class
-    kept: ClassVar[bool] = True  # whether tables describe it; else they hold its repr
-    is_absent: ClassVar[bool] = False  # whether it stands for one that is not known here
-    by_hand: ClassVar[bool] = False  # whether it is an ordinary class, not a frozen dataclass
+    annotation_forms: ClassVar[dict[Any, Form]] = {}  # of annotations with a special meaning
+    default_kind: ClassVar[str | None] = None  # the kind of a table without a key `kind`
+    function_advice: ClassVar[str] = ""  # advice if a function is given in place of a kind
+    derivation_advice: ClassVar[str] = ""  # names the classes to derive from
+    has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
+    is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters of other classes
+    plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
-        "as_form by_hand default_kind described family identity in_file is_absent kept kinds "
-        "leaves of_functions resolve to_derive_from validate"
+        "annotation_forms as_form default_kind derivation_advice described family function_advice "
+        "has_table identity in_file is_absent kinds plain_class resolve validate"
     )
 
     def __init_subclass__(
@@ -142,7 +147,7 @@ class Kind(metaclass=KindType):
         return object.__new__, (type(self),), self.__getstate__()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not self.by_hand:
+        if not self.plain_class:
             cls = type(self)
             if name in parameters_of(cls):
                 advice = f"; use replace({name}=...)."
@@ -165,7 +170,7 @@ class Kind(metaclass=KindType):
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it was made of, not what it has computed: another thread may be at that."""
+        """The attributes without cached properties, which another thread may be computing."""
         held = vars(self).copy()
         return {name: value for name, value in held.items() if not is_cached(type(self), name)}
 
@@ -181,7 +186,7 @@ class Kind(metaclass=KindType):
         return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def replace(self, **changes: Any) -> Self:
-        """The same kind with other values of some parameters."""
+        """A copy with other values of some parameters."""
         return type(self)(**{**self.described, **changes})
 
     def resolve(self, sizes: Any) -> Any:
@@ -199,11 +204,11 @@ class Kind(metaclass=KindType):
         ValueError, StorageError
             Where there are no such numbers, or they do not fit together.
         """
-        if not self.kept:  # what it was made of may not be an attribute
+        if not self.has_table:  # what it was made of may not be an attribute
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
-        found = {name: kind.resolve(sizes) for name, kind in kinds.items()}
-        changed = {name: new for name, new in found.items() if new is not kinds[name]}
+        resolved = {name: kind.resolve(sizes) for name, kind in kinds.items()}
+        changed = {name: new for name, new in resolved.items() if new is not kinds[name]}
         return self.replace(**changed) if changed else self
 
     def in_file(self) -> "Kind":
@@ -211,7 +216,7 @@ class Kind(metaclass=KindType):
         return self
 
     def identity(self) -> Any:
-        """What `digest` reads of it: the parameters, and what else tells what it computes."""
+        """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
         own = not of_library(type(self).__module__)  # whose attributes may say more
         return {**self.__getstate__(), **self.described} if own else self.described
 
@@ -256,7 +261,7 @@ def _refuse_near_miss(cls: type[Kind]) -> None:
 
 def _needs_init(cls: type[Kind]) -> bool:
     """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
-    if cls.by_hand or "__init__" in cls.__dict__:
+    if cls.plain_class or "__init__" in cls.__dict__:
         return False
     if _fields(cls):
         return True
@@ -270,7 +275,7 @@ def _fields(cls: type[Kind]) -> list[str]:
 
 
 def _hidden(cls: type[Kind], name: str) -> str:
-    """What else a parameter of this name would stand for; empty if nothing."""
+    """A description of the inherited name that a parameter would hide; empty if there is none."""
     if name in ("kind", "self"):
         return f"the word {name} of tables and methods"
     for base in cls.__mro__[1:]:

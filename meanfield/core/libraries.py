@@ -36,11 +36,11 @@ def _places(module: str, root: str) -> list[str]:
     """Files and folders of a module, which need not be imported."""
     loaded = sys.modules.get(module) or sys.modules.get(root)
     try:
-        found = loaded.__spec__ if loaded else importlib.util.find_spec(root) if root else None
+        spec = loaded.__spec__ if loaded else importlib.util.find_spec(root) if root else None
     except (AttributeError, ImportError, ValueError):
-        found = None
-    file = getattr(loaded, "__file__", None) or (found and found.origin)
-    folders = (found and found.submodule_search_locations) or ()
+        spec = None
+    file = getattr(loaded, "__file__", None) or (spec and spec.origin)
+    folders = (spec and spec.submodule_search_locations) or ()
     return [str(place) for place in (file, *folders) if place]
 
 
@@ -91,10 +91,10 @@ def _name_in_module(value: Any) -> tuple[str, str] | None:
     try:
         module = value.__module__
         for name in (value.__qualname__, value.__name__):  # that of pybind11 is found by the second
-            found: Any = sys.modules[module]
+            entry: Any = sys.modules[module]
             for part in name.split("."):
-                found = getattr(found, part, None)
-            if found is value or built_in:
+                entry = getattr(entry, part, None)
+            if entry is value or built_in:
                 return module, name
     except Exception:  # of an object that has something else by these names
         return None

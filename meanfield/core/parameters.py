@@ -82,10 +82,10 @@ def parameters_of(target: Any) -> dict[str, Parameter]:
     function: Any = getattr(target, "__init__") if isinstance(target, type) else target  # noqa: B009
     itself = {target.__name__: target} if isinstance(target, type) else {}
     hints = get_type_hints(function, localns=itself, include_extras=True)
-    checked = hasattr(target, "as_form") and not target.by_hand
+    checked = hasattr(target, "as_form") and not target.plain_class
     places = reversed(target.__mro__) if isinstance(target, type) else [target]
     words = {name: text for place in places for name, text in _words(place).items() if text}
-    special = getattr(target, "leaves", {})
+    special = getattr(target, "annotation_forms", {})
     given = signature_of(target).parameters
     return {
         name: Parameter(

@@ -16,18 +16,18 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-F = TypeVar("F", bound=Callable[..., Any])
+Registered = TypeVar("Registered", bound=Callable[..., Any])
 Rows = Iterable[Sequence[str]]  # of a table, of one text or two each
 
 
 class Provided(dict[str, Callable[..., Any]]):
     """Functions by name, registered by a module that is imported when one is first asked for."""
 
-    def __init__(self, module: str):
+    def __init__(self, module: str) -> None:
         super().__init__()
         self.module = module
 
-    def register(self, function: F) -> F:
+    def register(self, function: Registered) -> Registered:
         """Decorate a function that is asked for by its name."""
         self[function.__name__] = function
         return function

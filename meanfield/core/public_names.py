@@ -5,7 +5,7 @@ from typing import Any
 
 
 def with_hint(
-    module: str, names: Iterable[str], found: Callable[[str], Any] | None = None
+    module: str, names: Iterable[str], lookup: Callable[[str], Any] | None = None
 ) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module, which says which of its public names may be meant.
 
@@ -15,14 +15,14 @@ def with_hint(
         Its name.
     names : iterable of str
         Its public names.
-    found : callable, optional
-        What finds names that are not in the module yet.
+    lookup : callable, optional
+        It returns the object of a name that is not in the module yet, or raises AttributeError.
     """
 
     def __getattr__(name: str) -> Any:
-        if found is not None:
+        if lookup is not None:
             try:
-                return found(name)
+                return lookup(name)
             except AttributeError:
                 pass
         hint = ""

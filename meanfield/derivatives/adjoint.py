@@ -179,7 +179,7 @@ def gradient(
     space, shape, start = final.space, run.shape, run.options["t_start"]
     values, found = np.empty(shape), np.empty(initial.coefficients.shape, space.dtype)
     by_parameter = np.empty((len(names), *shape))
-    shared: dict | None = None if run.model.drift.shape else {}
+    shared: dict[Any, Any] | None = None if run.model.drift.shape else {}
     for index in np.ndindex(*shape):
         last = final.computed(final.coefficients[index], space)
         values[index], slope = _evaluated(of, last)

@@ -291,7 +291,7 @@ class DifferentiatedRun:
         return float(1 / self._model.kappa_at(min(max(self._start + elapsed, start), end)))
 
     def _excess_since(self, begun: float, piece: Piece) -> Callable[[float], float]:
-        """What 1/kappa is more than at the beginning of a step, at times since the start."""
+        """The increase of 1/kappa since the beginning of a step, at times since the start."""
         if not self._model.smooth_noise:
             return lambda _elapsed: 0.0
         first = self._strength_at(begun, piece)
@@ -388,7 +388,7 @@ def linearised_by_tables(
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:
-    """Where each piece ends: where the next one begins, and at the last output or beyond."""
+    """The end of each piece: the beginning of the next one; of the last one the last output."""
     begins = [float(piece.steps[0, 0]) for piece in pieces[1:]]
     if not pieces:
         return []

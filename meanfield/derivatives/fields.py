@@ -104,7 +104,7 @@ class DifferentiableFields:
     def _tables(
         self, names: Sequence[str | None]
     ) -> tuple[TabulatedVelocity, list[TabulatedVelocity]] | None:
-        """Of the velocity, and of its derivatives; None where the run has none."""
+        """The observables of the velocity and of its derivatives; None if the run has none."""
         points, every = self.space.weights.size, []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
             found = field.tables(own)
@@ -143,7 +143,7 @@ class DifferentiableFields:
 
 
 class _InPython(ABC):
-    """What both directions share: a function of a member's rows of coefficients.
+    """The velocity of one member as a function of its rows of coefficients, for both directions.
 
     Parameters
     ----------

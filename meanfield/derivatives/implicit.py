@@ -6,11 +6,11 @@ import numpy as np
 
 from ..core.errors import MeanfieldError
 from ..dynamics.linearised import LinearisedMotion
-from ..steppers.flow import Flow
+from ..steppers.flow import PointFlow
 from ..steppers.radau import Radau, StiffFlow, collocation
 
 
-class ImplicitTangents(Flow):
+class ImplicitTangents(PointFlow):
     """Steps of `Radau` of a stack of coordinates y and tangents dy.
 
     The increments Z of the stages solve Z = dt A v(y + Z); their changes the linear equations

@@ -113,8 +113,8 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     ValueError
         For different spaces, ensembles that do not broadcast, and negative densities.
     """
-    first = measure_of(name, a)
-    second = first if b is a else measure_of(name, b)
+    first = measure_of(name, a, "a")
+    second = first if b is a else measure_of(name, b, "b")
     if (first.dimension, first.on_sphere) != (second.dimension, second.on_sphere):
         raise ValueError(f"{name} needs two states of one space; got {first}, {second}.")
     try:
@@ -130,16 +130,16 @@ def checked_pair(name: str, a: Any, b: Any) -> tuple[Measure, Measure, tuple[int
     return first, second, shape, np.stack(members, axis=1)
 
 
-def measure_of(name: str, state: Any) -> Measure:
+def measure_of(name: str, state: Any, argument: str) -> Measure:
     """The measure that a state represents; raises TypeError if it represents none."""
     if hasattr(state, "as_measure"):
-        return measure_of(name, state.as_measure())
+        return measure_of(name, state.as_measure(), argument)
     measure = _measure_of_state(state)
     if measure is None:
         *names, last = [cls.__name__ for cls in _measure_of_state.registry if cls is not object]
         raise TypeError(
             f"{name} compares states: {', '.join(names)} or {last}, or a state whose method "
-            f"as_measure() returns one of these; got {type(state).__name__}."
+            f"as_measure() returns one of these; got {argument} of type {type(state).__name__}."
         )
     return measure
 

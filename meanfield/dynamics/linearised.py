@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.differences import derivative_at_zero
-from ..core.dual import Array, Dual, NoDerivative, changes_of, constant, contiguous
+from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
 from ..states.contract import State
 from ..steppers import Splitting
 
@@ -143,39 +143,3 @@ def state_along(
             both = [np.broadcast_to(row, value.shape) for row in rows]
             moved._set(**{name: Dual(value, np.reshape(both, (len(rows), *value.shape)))})
     return moved
-
-
-class DualSums:
-    """Sums over tokens of `Dual` points and masses, by an engine with tangents.
-
-    Parameters
-    ----------
-    engine : Engine
-    names : sequence of (str or None)
-        The parameter of the drift that changes along each tangent.
-    """
-
-    def __init__(self, engine: Any, names: Sequence[str | None]):
-        self.engine, self._tangents = engine, engine.with_tangents(names)
-
-    @property
-    def takes_velocities(self) -> bool:
-        """Whether tangents of velocities can be computed from these."""
-        return getattr(self._tangents, "takes_velocities", False)
-
-    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
-        """Velocities (R, n, d); `known` are their values and what they were computed from."""
-        return Dual(*self._tangents.velocity(*_parts(x, masses), *known))
-
-    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        """The output of attention (R, n, d) at time t."""
-        return Dual(*self._tangents.attention(t, *_parts(x, masses)))
-
-    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
-        """Potentials (R, n)."""
-        return Dual(*self._tangents.potential(*_parts(x, masses), t))
-
-
-def _parts(x: Dual, masses: Dual) -> tuple[Array, ...]:
-    x, masses = contiguous(x), contiguous(masses)
-    return x.value, masses.value, x.changes, masses.changes

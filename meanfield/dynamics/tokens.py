@@ -21,7 +21,7 @@ from ..states import State, Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .linearised import OFF_TANGENT, DualSums, LinearisedMotion
+from .linearised import OFF_TANGENT, LinearisedMotion
 from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
@@ -409,7 +409,7 @@ class TokenMotion(Motion, moves=Tokens):
         part = copy(self)
         part.like = state
         part._masses = contiguous(state.masses.reshape(self._masses.shape))
-        part._sums = DualSums(self._sums, [None if n == "reaction" else n for n in names])
+        part._sums = self._sums.with_tangents([None if n == "reaction" else n for n in names])
         if self.model.reaction:
             rates = np.array([float(name == "reaction") for name in names])
             part._reaction = Dual(self.model.reaction, rates)

@@ -90,26 +90,36 @@ class AttentionSums(Engine):
                     f"{name} of ensemble shape {shape} is not one for each of {len(x)} replicas. "
                     "Give one for all, or as many as there are replicas."
                 )
-        if beta.ndim:
-            beta = np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1)
+        beta = self._beta(np.broadcast_to(beta, (len(x),)).reshape(-1, 1, 1) if beta.ndim else beta)
         with np.errstate(over="ignore", invalid="ignore"):  # results are checked as a whole
             points = x if at is None else at
-            total = np.zeros((len(x), points.size // (len(x) * x.shape[2]), x.shape[2]))
+            shape = len(x), points.size // (len(x) * x.shape[2]), x.shape[2]
+            pulls = []
             for number, matrix in enumerate(heads(matrices)):
                 k, v = (of_head(matrix, name, x) for name in "KV")
-                q = of_head(matrix, "Q", points.reshape(total.shape))
+                q = of_head(matrix, "Q", points.reshape(shape))
                 if positions is not None:
                     q, k = positions.turned(q), positions.turned(k)
-                head = Head(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
+                head = self.head_type(q, k, v, masses, beta, self.threads, causal=self.drift.causal)
                 if positions is not None:
                     head = replace(head, terms=positions.of_head(number))
                 if at is not None:
                     head = replace(head, own=of_head(matrix, "Q", x))
                 pulled = self.drift.attend(self._prepared(head, number, matrix, x, points))
-                total += times(pulled, matrix["output"]) if "output" in matrix else pulled
+                pulls.append(times(pulled, matrix["output"]) if "output" in matrix else pulled)
+            total: Any = sum(pulls[1:], pulls[0])
             if "output_bias" in matrices:
-                total += matrices["output_bias"][..., None, :]
+                total = total + matrices["output_bias"][..., None, :]
             return total.reshape(points.shape)
+
+    @property
+    def head_type(self) -> "type[Head]":
+        """The class of heads, whose sums weights use."""
+        return Head
+
+    def _beta(self, beta: np.ndarray) -> np.ndarray:
+        """The inverse temperature of heads, () or (R, 1, 1)."""
+        return beta
 
     def _prepared(
         self, head: "Head", number: int, matrix: Any, x: np.ndarray, at: np.ndarray
@@ -319,11 +329,17 @@ class Head:
         i = np.arange(rows.start, min(rows.stop, self.keys.shape[1]))
         return np.arange(columns.start, columns.stop) > i[:, None]
 
-    def _for_each_block(self, work: Callable[[slice, slice], None]) -> None:
-        """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas."""
+    def _for_each_block(
+        self, work: Callable[[slice, slice], None], width: int | None = None, arrays: int = 1
+    ) -> None:
+        """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas.
+
+        In blocks so many `arrays` of that `width` are held at a time.
+        """
         replicas, n = self.queries.shape[:2]
-        rows = max(1, min(n, LOGIT_ENTRIES // min(n, LOGIT_COLUMNS)))
-        chunk = max(1, LOGIT_ENTRIES // (rows * min(n, LOGIT_COLUMNS))) if rows == n else 1
+        width, entries = width or min(n, LOGIT_COLUMNS), LOGIT_ENTRIES // arrays
+        rows = max(1, min(n, entries // width))
+        chunk = max(1, entries // (rows * width)) if rows == n else 1
         blocks = [
             (slice(c, min(c + chunk, replicas)), slice(r, min(r + rows, n)))
             for c in range(0, replicas, chunk)

@@ -26,7 +26,7 @@ from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
 CAUSAL_PAIR_COST = 0.75e-3  # microseconds of a pair, with an exponential kernel
 BLOCK_ENTRIES = 1 << 17  # inner products of a block of rows
-FEWEST_ROWS = 128  # of a block at least, where windows are short
+FEWEST_ROWS_OF_A_BLOCK = 128  # of a block at least, where windows are short
 WINDOW_ROUNDING = 1e-12  # of positions, which are sums of masses, at the edge of a window
 
 
@@ -185,7 +185,7 @@ class CausalSums(CausalEngine):
         positions = np.cumsum(columns[-1])
         begins, always = self._first_visible(positions, tokens), self._in_sink(positions)
         width = int((tokens - begins).max(initial=0)) + 1 + always
-        size = max(1, min(BLOCK_ENTRIES // width, max(width, FEWEST_ROWS)))
+        size = max(1, min(BLOCK_ENTRIES // width, max(width, FEWEST_ROWS_OF_A_BLOCK)))
         count = -(-tokens.size // size)
 
         def work(first: int, last: int) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
+from ..spaces.circle import velocity_series
 from .circle import CIRCLE_BLOCK, HIGHEST_POWER, CirclePointTransforms, _directions
 from .harmonics import PART_SIZE, parts_of
 from .mode_tangents import ModeTangents
@@ -39,13 +40,8 @@ class CircleTangents(ModeTangents):
         moved = [-turn * by for by in turned[: len(dm)]]
         for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
             moved[a] = moved[a] + by
-        rows = [turn * attraction * modes, turn**2 * attraction * modes]
-        for h, by in zip(moved, changes, strict=True):
-            rows.append(turn * (attraction * h + by[0] * modes))
-        if normaliser is not None:
-            rows += [normaliser * modes, turn * normaliser * modes]
-            rows += [normaliser * h + by[1] * modes for h, by in zip(moved, changes, strict=True)]
-        values = self._values(x, np.array(rows))
+        series = velocity_series((attraction, normaliser), changes, modes, moved)
+        values = self._values(x, series)
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         return v, dv, _quotients(x, angles, values, v, dv)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dual import Dual, changes_of, value_of
 from ..models.changes import derivative_by
 from ..models.pointwise import Pointwise
-from .contract import Engine
+from .contract import DualEngine, Engine
 
 
 class PointValues(Engine):
@@ -65,8 +65,8 @@ class CombinedSums(Engine):
     """
 
     def __init__(self, factors: Sequence[Any], engines: Sequence[Any], *, whole: bool) -> None:
-        self._engines, self._whole = engines, whole
-        self._factors = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
+        self._engines, self._whole = list(engines), whole
+        self._factors: list[Any] = [np.reshape(factor, (-1, 1, 1)) for factor in factors]
         self.name = " + ".join(dict.fromkeys(engine.name for engine in engines))
         self.tangential = all(engine.tangential for engine in engines)
 
@@ -98,22 +98,25 @@ class CombinedSums(Engine):
         """The interaction energies (R,); nan where a part has none."""
         return self._total(lambda engine: engine.energy(x, masses)[..., None, None])[..., 0, 0]
 
-    def with_tangents(self, names: Sequence[str | None]) -> "CombinedTangents":
-        """The sums and their derivatives, by parameters and factors of the parts."""
-        found = []
-        for k, engine in enumerate(self._engines):
-            own = f"drifts[{k}]."
-            inner = [n.removeprefix(own) if n and n.startswith(own) else None for n in names]
-            found.append(engine.with_tangents(inner))
-        factors = [np.array([name == f"factors[{k}]" for name in names]) for k in range(len(found))]
-        return CombinedTangents(self._factors, factors, found, whole=self._whole)
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        """The sums of `Dual` tokens, which parameters and factors of the parts change too."""
+        part = copy(self)
+        part._engines, part._factors = [], []
+        for k, (engine, factor) in enumerate(zip(self._engines, self._factors, strict=True)):
+            prefix = f"drifts[{k}]."
+            inner = [n.removeprefix(prefix) if n and n.startswith(prefix) else None for n in names]
+            part._engines.append(engine.with_tangents(inner))
+            rates = np.array([float(name == f"factors[{k}]") for name in names])
+            changes = np.multiply.outer(rates, np.ones_like(factor))
+            part._factors.append(Dual(factor, changes) if rates.any() else factor)
+        return part
 
-    def _total(self, of: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def _total(self, of: Callable[[Any], np.ndarray]) -> Any:
         pairs = zip(self._factors, self._engines, strict=True)
-        return np.asarray(sum(factor * of(engine) for factor, engine in pairs))
+        return sum(factor * of(engine) for factor, engine in pairs)
 
 
-class PointTangents:
+class PointTangents(DualEngine):
     """f(x_i) of a drift that is a function of points, and its changes along those of the points."""
 
     tangential = False
@@ -121,19 +124,16 @@ class PointTangents:
     def __init__(self, values: PointValues, names: Sequence[str | None]) -> None:
         self._values, self._names, self._drift = values, names, values.drift
 
-    def attention(
-        self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """f of the tokens, (R, n, d), and its changes, (p, R, n, d)."""
-        found = self._values.attention(t, Dual(x, dx), masses)
-        change, replicas = changes_of(found, len(dx)), range(len(x))
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        values = self._values.attention(t, x, masses)
+        changes, replicas = changes_of(values, len(self._names)), range(len(x))
         members = [self._drift.member(r) for r in replicas] if self._drift.shape else [self._drift]
         for a, name in enumerate(self._names):
             if name is not None:
-                change[a] += np.stack(
-                    [self._by(name, members[r % len(members)], x[r]) for r in replicas]
+                changes[a] += np.stack(
+                    [self._by(name, members[r % len(members)], x.value[r]) for r in replicas]
                 )
-        return value_of(found), change
+        return Dual(value_of(values), changes)
 
     @staticmethod
     def _by(name: str, drift: Any, x: np.ndarray) -> np.ndarray:
@@ -143,58 +143,6 @@ class PointTangents:
             return np.stack([many.member(i).values(x) for i in range(*many.shape)])
 
         return derivative_by(drift, name, values)
-
-
-class CombinedTangents:
-    """Sums and changes of the parts of a sum of drifts, added up with their factors.
-
-    Parameters
-    ----------
-    factors : sequence of ndarray, each (1, 1) or (R, 1, 1)
-    by_factors : sequence of ndarray of bool, (p,)
-        Which tangents change each of them, at the rate 1.
-    parts : sequence
-        One for each part, with its tangents.
-    whole : bool
-        As for `CombinedSums`.
-    """
-
-    def __init__(self, factors: Any, by_factors: Any, parts: Any, *, whole: bool) -> None:
-        self._factors, self._by_factors, self._parts = factors, by_factors, parts
-        self._whole = whole
-        self.tangential = all(part.tangential for part in parts)
-
-    def velocity(self, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities and their changes, where all parts are tangential."""
-        return self._total(lambda part: part.velocity(*given))
-
-    def attention(self, t: float, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The output of attention at time t, and its changes."""
-
-        def of_one(part: Any) -> tuple[np.ndarray, np.ndarray]:
-            if part.tangential and not self._whole:
-                return part.velocity(*given)
-            return part.attention(t, *given)
-
-        return self._total(of_one)
-
-    def potential(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The potentials (R, n) and their changes (p, R, n)."""
-
-        def of_one(part: Any) -> tuple[np.ndarray, np.ndarray]:
-            found, change = part.potential(*given)
-            return found[..., None], change[..., None]
-
-        found, change = self._total(of_one)
-        return found[..., 0], change[..., 0]
-
-    def _total(self, of: Callable[[Any], Any]) -> tuple[np.ndarray, np.ndarray]:
-        total, changed = 0.0, 0.0
-        for factor, by, part in zip(self._factors, self._by_factors, self._parts, strict=True):
-            found, change = of(part)
-            total = total + factor * found
-            changed = changed + factor * change + by[:, None, None, None] * found
-        return np.asarray(total), np.asarray(changed)
 
 
 class MemberSums(Engine):

@@ -1,4 +1,4 @@
-"""What an engine is, and how its work is shared among threads.
+"""The abstract type of engines, and the division of their work among threads.
 
 Times by which engines are chosen were measured on one core with AVX-512 (AMD EPYC of 2025).
 """
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.dual import Dual
 from ..core.errors import MeanfieldError
 from ..models import ZonalDrift
 
@@ -35,6 +36,7 @@ class Engine(ABC):
     name: str
     tangential: bool = True
     takes_any_members: ClassVar[bool] = False
+    takes_velocities: ClassVar[bool] = False
     drift: Any
 
     @abstractmethod
@@ -63,6 +65,33 @@ class Engine(ABC):
         A tangent has the name of the parameter of the drift that changes along it, or None.
         """
         raise MeanfieldError(f"Derivatives of {self.name} sums are not known. Leave tangents out.")
+
+
+class DualEngine(ABC):
+    """Sums over tokens and their changes along tangents: the sums of an `Engine`, of `Dual` arrays.
+
+    Attributes
+    ----------
+    tangential : bool
+        See `Engine`.
+    takes_velocities : bool
+        True if changes are computed faster from known velocities, and what they were computed from.
+    """
+
+    tangential: bool = True
+    takes_velocities: ClassVar[bool] = False
+
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        """Velocities (R, n, d); `known` are their values and the `beside` of the engine."""
+        raise NotImplementedError(f"{type(self).__name__} has no velocities; use attention.")
+
+    @abstractmethod
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        """The whole output of attention (R, n, d) at time t."""
+
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        """The potentials (R, n) whose gradients are the velocities."""
+        raise NotImplementedError(f"{type(self).__name__} has no potentials.")
 
 
 class ZonalEngine(Engine):

@@ -13,10 +13,11 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given
+from ..core.dual import Dual, contiguous
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from .contract import SINGLE_THREAD, ThreadPool, ZonalEngine
+from .contract import SINGLE_THREAD, DualEngine, ThreadPool, ZonalEngine
 from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
@@ -270,39 +271,32 @@ class MeanDirection(ZonalEngine):
         return super().with_tangents(names) if any(names) else MeanTangents()
 
 
-class MeanTangents:
-    """v_i = P_i M, and its changes du_i -> P_i (dM - <u_i, M> du_i) - <du_i, M> u_i, O(n d)."""
+class MeanTangents(DualEngine):
+    """v_i = P_i M and its changes, by means, O(n d); potentials are <u_i, M>."""
 
-    tangential = True
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        u, M = self._directions(x, masses)
+        values = np.empty(x.shape)
+        _project_means(x.value, M.value[:, 0], values)
+        along = (u.value * M.value).sum(axis=-1, keepdims=True)
+        changed = (u.changes * M.value + u.value * M.changes).sum(axis=-1, keepdims=True)
+        return Dual(values, M.changes - along * u.changes - changed * u.value)
 
-    def velocity(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d)."""
-        u, M, du, dM = self._directions(x, masses, dx, dm)
-        velocity = np.empty(x.shape)
-        _project_means(x, M[:, 0], velocity)
-        along = (u * M).sum(axis=-1, keepdims=True)
-        changed = (du * M + u * dM).sum(axis=-1, keepdims=True)
-        return velocity, dM - along * du - changed * u
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        raise NotImplementedError("Means are summed for tangential velocities.")
 
-    def potential(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray, t: float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """<u_i, M> (R, n), and its changes (p, R, n)."""
-        u, M, du, dM = self._directions(x, masses, dx, dm)
-        return (u * M).sum(axis=-1), (du * M + u * dM).sum(axis=-1)
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        u, M = self._directions(x, masses)
+        return (u * M).sum(axis=-1)
 
     @staticmethod
-    def _directions(
-        x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
-    ) -> tuple[np.ndarray, ...]:
-        """u and M (R, 1, d), and their changes."""
-        length = np.linalg.norm(x, axis=-1, keepdims=True)
-        u = x / length
-        du = (dx - (u * dx).sum(axis=-1, keepdims=True) * u) / length
-        dM = np.einsum("prn,rnd->prd", dm, u) + np.einsum("rn,prnd->prd", masses, du)
-        return u, _means(x, masses)[:, None], du, dM[:, :, None]
+    def _directions(x: Dual, masses: Dual) -> tuple[Dual, Dual]:
+        """u (R, n, d) and M (R, 1, d)."""
+        length = np.linalg.norm(x.value, axis=-1, keepdims=True)
+        u, m = x.value / length, contiguous(masses).value
+        du = (x.changes - (u * x.changes).sum(axis=-1, keepdims=True) * u) / length
+        dM = np.einsum("prn,rnd->prd", masses.changes, u) + np.einsum("rn,prnd->prd", m, du)
+        return Dual(u, du), Dual(_means(contiguous(x).value, m)[:, None], dM[:, :, None])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dual import Dual, contiguous
 from ..core.errors import MeanfieldError
 from ..lowlevel.blas import one_blas_thread
 from ..lowlevel.compilation import WITHIN, njit
 from ..models import ZonalDrift
 from ..models.changes import derivative_by
 from ..models.zonal import INTERPOLANT_SIZES, ROUNDED_COEFFICIENT, SLOPE_ACCURACY
-from .contract import ThreadPool
+from .contract import DualEngine, ThreadPool
 from .direct import FEW_DIMENSIONS, FEW_TOKENS, LOWEST_LEVEL, ROW_ENTRIES
 from .gram_pairs import Workspace, exponential_weights, gram_sums
 from .pairs import add_pairs, columns_of, single_sums
@@ -49,7 +50,7 @@ class Sums(NamedTuple):
     levels: np.ndarray | None
 
 
-class DirectTangents:
+class DirectTangents(DualEngine):
     """Velocities and derivatives of them, under a zonal drift.
 
     Parameters
@@ -70,7 +71,6 @@ class DirectTangents:
     tangent at these.
     """
 
-    tangential = True
     takes_velocities = True
 
     def __init__(self, drift: ZonalDrift, names: Sequence[str | None], threads: int = 1) -> None:
@@ -94,65 +94,43 @@ class DirectTangents:
 
         return np.array([derivative_by(member, name, exponents) for member in self._members])
 
-    # What motions ask for ------------------------------------------------------------------
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        with self._sums(x, masses, *known[:1]) as sums:
+            return self._vectors(sums, x.shape, whole=False)
 
-    def velocity(
-        self,
-        x: np.ndarray,
-        masses: np.ndarray,
-        dx: np.ndarray,
-        dm: np.ndarray,
-        velocities: np.ndarray | None = None,
-        _modes: None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
-
-        `velocities` are those of `DirectSums`, where they are known.
-        """
-        with self._sums(x, masses, dx, dm, velocities) as sums:
-            return self._vectors(sums, dx, whole=False)
-
-    def attention(
-        self, t: float, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij), and its changes."""
-        with self._sums(x, masses, dx, dm) as sums:
-            return self._vectors(sums, dx, whole=True)
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij)."""
+        with self._sums(x, masses) as sums:
+            return self._vectors(sums, x.shape, whole=True)
 
     @staticmethod
-    def _vectors(s: Sums, dx: np.ndarray, *, whole: bool) -> tuple[np.ndarray, np.ndarray]:
-        vectors = np.empty((1 + len(dx), *dx.shape[1:]))
+    def _vectors(s: Sums, shape: tuple[int, ...], *, whole: bool) -> Dual:
+        vectors = np.empty((len(s.sums), *shape))
         levels = np.empty((0, 0, 0)) if s.levels is None else s.levels
         _divide(s.columns, s.changes, s.sums, levels, whole, vectors)
-        return vectors[0], vectors[1:]
+        return Dual.of_stack(vectors)
 
-    def potential(
-        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray, t: float = 0.0
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_j m_j W(t_ij), (R, n), and its changes, (p, R, n)."""
-        columns, changes = columns_of(x, masses), changes_of(x, dx, dm)
-        potential, changed = np.empty(masses.shape), np.empty((len(changes), *masses.shape))
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        """sum_j m_j W(t_ij), (R, n)."""
+        x, masses = contiguous(x), contiguous(masses)
+        columns = columns_of(x.value, masses.value)
+        changes, potentials = changes_of(x, masses), np.empty((1 + len(self.names), *masses.shape))
         for r in range(len(x)):
             member = self._members[r % len(self._members)]
-            _potentials(member, self.names, columns[r], changes[:, r], potential[r], changed[:, r])
-        return potential, changed
+            given = columns[r], changes[:, r], potentials[0, r], potentials[1:, r]
+            _potentials(member, self.names, *given)
+        return Dual.of_stack(potentials)
 
     # Sums over pairs -----------------------------------------------------------------------
 
     @contextmanager
-    def _sums(
-        self,
-        x: np.ndarray,
-        masses: np.ndarray,
-        dx: np.ndarray,
-        dm: np.ndarray,
-        velocities: np.ndarray | None = None,
-    ) -> Iterator[Sums]:
+    def _sums(self, x: Dual, masses: Dual, velocities: np.ndarray | None = None) -> Iterator[Sums]:
         """Sums in the memory of the workspace."""
-        replicas, n, d = x.shape
-        shape, count = (replicas, max(d, 3) + 1, n), len(dx)
+        x, masses = contiguous(x), contiguous(masses)
+        (replicas, n, d), count = x.shape, len(x.changes)
+        shape = replicas, max(d, 3) + 1, n
         with self._workspace.lent(shape, (count, *shape), (1 + count, *shape)) as (u, du, sums):
-            columns, changes = columns_of(x, masses, u), changes_of(x, dx, dm, du)
+            columns, changes = columns_of(x.value, masses.value, u), changes_of(x, masses, du)
             yield Sums(columns, changes, sums, self._summed(columns, changes, sums, d, velocities))
 
     def _summed(
@@ -237,14 +215,12 @@ class DirectTangents:
         return levels
 
 
-def changes_of(
-    x: np.ndarray, dx: np.ndarray, dm: np.ndarray, into: np.ndarray | None = None
-) -> np.ndarray:
+def changes_of(x: Dual, masses: Dual, into: np.ndarray | None = None) -> np.ndarray:
     """The columns (p, R, rows + 1, n) of the changes of the directions u = x/|x| and of masses."""
-    (_, n, d), shape = x.shape, dx.shape[:2]
-    changes = np.empty((*shape, max(d, 3) + 1, n)) if into is None else into
+    (replicas, n, d), count = x.shape, len(x.changes)
+    changes = np.empty((count, replicas, max(d, 3) + 1, n)) if into is None else into
     changes[:, :, d:-1] = 0.0
-    _change(x, dx, dm, changes)
+    _change(x.value, x.changes, masses.changes, changes)
     return changes
 
 

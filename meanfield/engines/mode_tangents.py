@@ -5,18 +5,20 @@ field, whose second derivatives are those of the series, and the coefficients of
 by sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and the multipliers with a parameter.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..core.dual import Dual, contiguous
 from ..models.changes import multiplier_changes
 from ..spaces.sphere_points import TRANSFORM_ACCURACY, factors
+from .contract import DualEngine
 from .direct_tangents import DirectTangents
 
 
-class ModeTangents(ABC):
+class ModeTangents(DualEngine):
     """Velocities and derivatives of them by modes, on the circle and on S^2.
 
     Parameters
@@ -31,7 +33,6 @@ class ModeTangents(ABC):
     all pairs. Series are evaluated to 1e-12 of their norm, or to the accuracy of the engine.
     """
 
-    tangential = True
     takes_velocities = True
 
     def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
@@ -47,33 +48,20 @@ class ModeTangents(ABC):
                 rows.append(nothing if name is None else multiplier_changes(member, name, *of))
             self._changes.append(rows)
 
-    def velocity(
-        self,
-        x: np.ndarray,
-        masses: np.ndarray,
-        dx: np.ndarray,
-        dm: np.ndarray,
-        known: np.ndarray | None = None,
-        beside: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities (R, n, d) and their changes (p, R, n, d) with those of points and masses.
-
-        `known` are the velocities, where they are: those of the engine, with the modes of the
-        measures `beside` them, (R, modes).
-        """
-        engine = self._engine
-        v, dv = np.empty(x.shape), np.empty(dx.shape)
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        engine, x, masses = self._engine, contiguous(x), contiguous(masses)
+        v, dv = np.empty(x.shape), np.empty(x.changes.shape)
         lowest = None if engine.normaliser is None else np.broadcast_to(engine._lowest, len(x))
+        before = known or (None, None)
         for r in range(len(x)):
-            given = x[r], masses[r], dx[:, r], dm[:, r]
-            own_known = (None if each is None else each[r] for each in (known, beside))
-            v[r], dv[:, r], level = self.of_system(r, *given, *own_known)
+            system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
+            of_system = (None if each is None else each[r] for each in before)
+            v[r], dv[:, r], level = self.of_system(r, *system, *of_system)
             if lowest is not None and level < lowest[r]:
-                own = x[r][None], masses[r][None], dx[:, r][:, None], dm[:, r][:, None]
                 member = DirectTangents(engine.drift.member(r % len(self._changes)), self._names)
-                found, change = member.velocity(*own)
-                v[r], dv[:, r] = found[0], change[:, 0]
-        return v, dv
+                by_pairs = member.velocity(x[r : r + 1], masses[r : r + 1])
+                v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
+        return Dual(v, dv)
 
     def multipliers(self, r: int) -> tuple[np.ndarray, np.ndarray | None, list[Any]]:
         """Multipliers of W and of Z of a system, and their changes along each tangent."""
@@ -93,13 +81,11 @@ class ModeTangents(ABC):
         `known` are the velocities, or None, and `modes` those of the measure.
         """
 
-    def attention(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The whole output of attention, by sums over all pairs."""
-        return self._direct.attention(*given)
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        return self._direct.attention(t, x, masses)
 
-    def potential(self, *given: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Potentials, by sums over all pairs."""
-        return self._direct.potential(*given)
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        return self._direct.potential(x, masses, t)
 
 
 class SphereTangents(ModeTangents):
@@ -119,5 +105,5 @@ class SphereTangents(ModeTangents):
         pairs = [(by[0], by[1] if len(by) > 1 else None) for by in changes]
         accuracy = max(TRANSFORM_ACCURACY, self._engine.accuracy)
         moments = None if modes is None else modes * factors(self._engine.degree)
-        given = x, masses, dx, dm, (attraction, normaliser), pairs
-        return self._chart.field_tangents(*given, accuracy, known, moments)
+        system = x, masses, dx, dm, (attraction, normaliser), pairs
+        return self._chart.field_tangents(*system, accuracy, known, moments)

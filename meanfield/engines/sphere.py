@@ -7,11 +7,9 @@ import numpy as np
 
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from ..spaces.sphere_points import degrees_of, factors
+from ..spaces.sphere_points import SMALLEST_RADIUS, degrees_of, factors
 from .contract import ThreadPool
 from .harmonics import HarmonicEngine, PointTransforms, parts_of
-
-SMALLEST_RADIUS = 1e-150  # squares of smaller numbers underflow
 
 
 class SpherePointTransforms(PointTransforms):

@@ -20,7 +20,6 @@ MOST_TOKENS = 1000
 NOISE_STEPS = 120  # of tokens with noise, in the time kappa_1
 MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
 LONGEST_TEXT = 200  # characters of a parameter
-REFUSED = (TypeError, ValueError, mf.MeanfieldError)  # errors with a message for the page
 
 
 def within(low: float, high: float, beyond: str = "") -> Leaf:

@@ -24,14 +24,14 @@ import tornado.web
 import tornado.websocket
 
 from meanfield import MeanfieldError, UnresolvedWarning, describe
-from meanfield.extending import parameters_of
+from meanfield.extending import REFUSED, parameters_of
 
 from .connections import Doors, Listening, Sparing
 from .drawings import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings
 from .export import exported, is_figure
 from .frames import DRAWN_DEGREES
 from .outbox import Outbox
-from .scene import LONGEST_TEXT, PAGE_SPACES, REFUSED, Scene, UserFile
+from .scene import LONGEST_TEXT, PAGE_SPACES, Scene, UserFile
 from .sessions import NO_SCENE, Session, Studio
 
 PAGE_FOLDER = Path(__file__).parent / "page"

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from meanfield import Configuration
-from meanfield.extending import stopped_when
+from meanfield.extending import REFUSED, stopped_when
 
 from .diagrams import branches_of, plane_of
 from .frames import Frame, play
-from .scene import REFUSED, Scene, UserFile
+from .scene import Scene, UserFile
 
 MOST_SESSIONS = 8
 # Threads: no page waits for the runs of another

@@ -8,6 +8,8 @@ An array of n rows holds eight complex columns: a row is eight real parts, then 
 ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5, 4 and 3.
 """
 
+from typing import Any
+
 import numpy as np
 
 from .compilation import INNER, SUBROUTINE, njit
@@ -31,15 +33,15 @@ def good_length(n: int) -> int:
 
 def radices(length: int) -> list[int]:
     """The factors of a multiple of 4, one for each pass; none if others are needed than these."""
-    found = []
+    factors = []
     for radix in (8, 4, 5, 3):
         while length % radix == 0:
-            found.append(radix)
+            factors.append(radix)
             length //= radix
     if length == 2:  # 2 * 8 = 4 * 4
-        found.remove(8)
-        found, length = [*found, 4, 4], 1
-    return sorted(found, reverse=True) if length == 1 else []
+        factors.remove(8)
+        factors, length = [*factors, 4, 4], 1
+    return sorted(factors, reverse=True) if length == 1 else []
 
 
 def twiddles(factors: list[int]) -> np.ndarray:
@@ -53,7 +55,7 @@ def twiddles(factors: list[int]) -> np.ndarray:
 
 
 @njit(**SUBROUTINE)
-def transform(source, target, scratch, factors, table):
+def transform(source: int, target: int, scratch: int, factors: np.ndarray, table: int) -> None:
     """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
 
     `table` is the address of the `twiddles` of the factors.
@@ -64,35 +66,35 @@ def transform(source, target, scratch, factors, table):
     for radix in factors:
         n *= radix
     for i in range(factors.size):
-        radix, place = factors[i], target if (factors.size - i) % 2 == 1 else scratch
+        radix, into = factors[i], target if (factors.size - i) % 2 == 1 else scratch
         count = n // radix
         w = table + 8 * begin
         if radix == 8:
-            _pass_8(source, place, count, stride, w)
+            _pass_8(source, into, count, stride, w)
         elif radix == 5:
-            _pass_5(source, place, count, stride, w)
+            _pass_5(source, into, count, stride, w)
         elif radix == 4:
-            _pass_4(source, place, count, stride, w)
+            _pass_4(source, into, count, stride, w)
         else:
-            _pass_3(source, place, count, stride, w)
-        source, begin, n, stride = place, begin + 2 * n - 2 * count, count, stride * radix
+            _pass_3(source, into, count, stride, w)
+        source, begin, n, stride = into, begin + 2 * n - 2 * count, count, stride * radix
 
 
 @njit(**INNER)
-def read_row(at):
+def read_row(at: int) -> tuple[Any, Any]:
     """Real and imaginary parts of the row at an address."""
     return load(at), load(at + PLANE)
 
 
 @njit(**INNER)
-def write_row(at, re, im):
+def write_row(at: int, re: Any, im: Any) -> None:
     """Write the row at an address."""
     store(at, re)
     store(at + PLANE, im)
 
 
 @njit(**INNER)
-def _turn(at, re, im, turn):
+def _turn(at: int, re: Any, im: Any, turn: int) -> None:
     """Store a value times e^{i angle}; cosine and sine of the angle are at the address `turn`."""
     w = numbers_at(turn, 0, 0.0)
     c, s = w[0], w[1]
@@ -100,7 +102,7 @@ def _turn(at, re, im, turn):
 
 
 @njit(**INNER)
-def _pass_3(source, target, count, stride, turns):
+def _pass_3(source: int, target: int, count: int, stride: int, turns: int) -> None:
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 32 * p
@@ -117,7 +119,7 @@ def _pass_3(source, target, count, stride, turns):
 
 
 @njit(**INNER)
-def _pass_4(source, target, count, stride, turns):
+def _pass_4(source: int, target: int, count: int, stride: int, turns: int) -> None:
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 48 * p
@@ -131,7 +133,7 @@ def _pass_4(source, target, count, stride, turns):
 
 
 @njit(**INNER)
-def _four(at, far):
+def _four(at: int, far: int) -> tuple[Any, ...]:
     """The transform of four values, at distances `far`."""
     x0, y0 = read_row(at)
     x1, y1 = read_row(at + far)
@@ -143,7 +145,7 @@ def _four(at, far):
 
 
 @njit(**INNER)
-def _pass_5(source, target, count, stride, turns):
+def _pass_5(source: int, target: int, count: int, stride: int, turns: int) -> None:
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 64 * p
@@ -168,7 +170,7 @@ def _pass_5(source, target, count, stride, turns):
 
 
 @njit(**INNER)
-def _pass_8(source, target, count, stride, turns):
+def _pass_8(source: int, target: int, count: int, stride: int, turns: int) -> None:
     far, near = count * stride * ROW, stride * ROW
     for p in range(count):
         w = turns + 112 * p

@@ -4,12 +4,13 @@ import sys
 import threading
 from contextlib import ExitStack
 from functools import cache
+from typing import Any
 
 from .compilation import hold_at_fork
 
 
 @cache
-def _libraries(_with_scipy: bool):
+def _libraries(_with_scipy: bool) -> Any:
     """The BLAS libraries that are loaded; scipy has a separate one."""
     from threadpoolctl import ThreadpoolController
 
@@ -19,7 +20,7 @@ def _libraries(_with_scipy: bool):
 class _OneThread:
     """A limit of the whole process: it begins with the first block and ends with the last one."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock, self._blocks, self._limit = threading.Lock(), 0, ExitStack()
         hold_at_fork(self._lock)
 
@@ -30,7 +31,7 @@ class _OneThread:
                 self._limit.enter_context(libraries.limit(limits=1, user_api="blas"))
             self._blocks += 1
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._blocks -= 1
             if self._blocks == 0:

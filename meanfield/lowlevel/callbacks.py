@@ -21,7 +21,7 @@ from .records import array_value
 ADDRESS_TYPE = ir.IntType(64)
 
 
-def _codegen(context, builder, _signature, arguments):
+def _codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     """Call the function at the first argument, an address, with the others, all int64."""
     kind = ir.FunctionType(ir.VoidType(), [ADDRESS_TYPE] * (len(arguments) - 1)).as_pointer()
     builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
@@ -29,25 +29,27 @@ def _codegen(context, builder, _signature, arguments):
 
 
 @intrinsic
-def call(_typing, address, first, second, third):
+def call(_typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
     """Call ``void f(int64, int64, int64)`` that lives at `address`: an FFTW transform."""
     return types.void(*[types.int64] * 4), _codegen
 
 
 @intrinsic
-def evaluate(_typing, address, context, member, source, target):
+def evaluate(
+    _typing: Any, address: Any, context: Any, member: Any, source: Any, target: Any
+) -> Any:
     """Call ``void f(int64 context, int64 member, int64 source, int64 target)``: N of a member."""
     return types.void(*[types.int64] * 5), _codegen
 
 
-def _array_of(dtype: types.Type):
+def _array_of(dtype: types.Type) -> Any:
     """An intrinsic that makes arrays of numbers of this type from an address and a shape."""
 
     @intrinsic
-    def array(_typing, address, shape):
+    def array(_typing: Any, address: Any, shape: Any) -> Any:
         kind = types.Array(dtype, len(shape), "C")
 
-        def codegen(context, builder, signature, arguments):
+        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             lengths = [
                 context.cast(builder, length, kind, types.intp)
                 for length, kind in zip(
@@ -84,12 +86,12 @@ class CompiledFunction:
         See `compilation.njit`.
     """
 
-    def __init__(self, function: Callable, announced: str | None = None):
+    def __init__(self, function: Callable[..., Any], announced: str | None = None) -> None:
         compiled = njit(cache=True, announced=announced, error_model="numpy")
         self._compiled = compiled(function)
 
     @classmethod
-    def announced(cls, what: str) -> Callable:
+    def announced(cls, what: str) -> Callable[..., Any]:
         """The decorator for a function that takes more than a second to compile."""
         return lambda function: cls(function, what)
 
@@ -125,11 +127,11 @@ class PythonFunction:
 
     def __init__(
         self,
-        function: Callable,
+        function: Callable[..., Any],
         size: int,
         dtype: Any = np.complex128,
         target_size: int | None = None,
-    ):
+    ) -> None:
         self._function, self._dtype = function, np.dtype(dtype)
         self._size, self._target_size = size, size if target_size is None else target_size
         self._error: BaseException | None = None

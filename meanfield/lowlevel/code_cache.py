@@ -57,7 +57,7 @@ class CodeCache(caching.NullCache):
 
     warned = False
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         _source(function.__code__.co_filename)  # that of now: it may change while we run
         self._turns: dict[Any, Turn] = {}
@@ -152,14 +152,14 @@ def _unsealed(path: Path) -> bytes | None:
 # What code depends on --------------------------------------------------------------------------
 
 
-def _switches() -> tuple:
+def _switches() -> tuple[Any, ...]:
     """Switches and versions by which numba compiles, beside sources, options and the processor."""
     names = "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "BOUNDSCHECK"
     versions = numba.__version__, llvmlite.__version__
     return *versions, *(repr(getattr(config, name, None)) for name in names)
 
 
-def _fields(types: Any) -> tuple:
+def _fields(types: Any) -> tuple[Any, ...]:
     """Names of the fields of all named tuples in a signature, which its text leaves out."""
     if not isinstance(types, tuple):
         types = getattr(types, "args", ())
@@ -167,7 +167,9 @@ def _fields(types: Any) -> tuple:
     return tuple(pair for pair in named if pair != ((), ()))
 
 
-def _constants(function: Callable, visited: frozenset[Callable] = frozenset()) -> tuple:
+def _constants(
+    function: Callable[..., Any], visited: frozenset[Callable[..., Any]] = frozenset()
+) -> tuple[Any, ...]:
     """Numbers and text from around a function, which are a part of its compiled code.
 
     They come from its closure, its module, and the compiled functions that it calls.
@@ -325,7 +327,7 @@ class Turn:
 
     _file: int | None = None  # stays open: closing it would give back all locks of the process
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self._position = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
         self.waited = self._holds = False
         end = time.monotonic() + COMPILATION_WAIT
@@ -367,10 +369,10 @@ _TURNS: list[Turn] = []
 class _FailedCompilations(event.Listener):
     """Gives turns back where a compilation ended with an error, after which nothing is saved."""
 
-    def on_start(self, started):
+    def on_start(self, started: Any) -> None:
         pass
 
-    def on_end(self, ended):
+    def on_end(self, ended: Any) -> None:
         if ended._exc_details is not None:  # `is_failed` of numba says the opposite
             for turn in list(_TURNS):
                 turn.end()

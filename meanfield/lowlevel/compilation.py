@@ -28,27 +28,27 @@ class Part(JITCodeLibrary):
         """Takes no environment, which only machine code has."""
 
         @staticmethod
-        def set_env(*_) -> None: ...
+        def set_env(*_: object) -> None: ...
 
     @property
-    def codegen(self):
+    def codegen(self) -> Any:
         return self.Codegen
 
-    def _optimize_final_module(self):
+    def _optimize_final_module(self) -> None:
         pass
 
-    def _finalize_final_module(self):
+    def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
-    def get_pointer_to_function(self, name):
+    def get_pointer_to_function(self, name: str) -> int:
         return 0
 
 
 class Subroutine(Part):
     """A `Part` that stays a function within its callers, one for all their calls."""
 
-    def add_ir_module(self, ir_module):
+    def add_ir_module(self, ir_module: Any) -> None:
         for function in ir_module.functions:
             if not function.is_declaration:
                 function.attributes.add("noinline")
@@ -60,7 +60,7 @@ class PartCompiler(Compiler):
 
     library: type[Part] = Part
 
-    def define_pipelines(self):
+    def define_pipelines(self) -> Any:
         if self.state.library is None:
             code = cpu_target.target_context.codegen()
             self.state.library = self.library(code, self.state.func_id.func_qualname)
@@ -76,7 +76,7 @@ class SubroutineCompiler(PartCompiler):
 class PartDispatcher(CPUDispatcher):
     """A function that only compiled code calls: a call from Python would end the process."""
 
-    def __call__(self, *_, **__):
+    def __call__(self, *_: object, **__: object) -> None:
         raise TypeError(f"{self.py_func.__qualname__} is called by compiled code alone.")
 
 
@@ -100,7 +100,7 @@ IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
 def njit(
-    function: Callable | None = None,
+    function: Callable[..., Any] | None = None,
     *,
     cache: bool = False,
     announced: str | None = None,
@@ -112,7 +112,7 @@ def njit(
     for the few that take more than a second.
     """
 
-    def compiled(function: Callable) -> Any:
+    def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(**options)(function)
         if not isinstance(dispatcher, CPUDispatcher):
             raise MeanfieldError(
@@ -129,7 +129,7 @@ def njit(
     return compiled if function is None else compiled(function)
 
 
-def jitable(function: Callable) -> Callable:
+def jitable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let compiled code call a function, which stays one of plain Python: a decorator."""
     return numba.extending.register_jitable(**INNER, error_model="numpy")(function)
 
@@ -166,16 +166,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Listener(event.Listener):
-    def __init__(self, callback: Callable[[str | None], None]):
+    def __init__(self, callback: Callable[[str | None], None]) -> None:
         self._callback, self._depth = callback, 0
 
-    def on_start(self, started):
+    def on_start(self, started: Any) -> None:
         self._depth += 1
         if self._depth == 1:
             dispatcher = started.data["dispatcher"]
             self._callback(getattr(dispatcher, "announced", dispatcher.py_func.__name__))
 
-    def on_end(self, _ended):
+    def on_end(self, _ended: Any) -> None:
         if self._depth == 0:  # it began before this listener, in another thread
             return
         self._depth -= 1

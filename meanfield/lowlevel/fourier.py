@@ -11,6 +11,7 @@ import importlib.util
 import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class RealTransform:
         this object.
     """
 
-    def __init__(self, length: int, rows: int, *, measure: bool = False):
+    def __init__(self, length: int, rows: int, *, measure: bool = False) -> None:
         library = _library()
         stride = -(-(length // 2 + 1) // 4) * 4
         self.length, self.rows, self.stride = length, rows, stride
@@ -149,20 +150,20 @@ TRANSFORM = Layout(
 
 
 @njit(**INNER)
-def fill_values(transform):
+def fill_values(transform: Any) -> None:
     """Fill in the values of all rows of the spectrum of a record TRANSFORM, in compiled code."""
     spectrum, values = address_of(transform.spectrum), address_of(transform.values)
     call(transform.inverse, transform.inverse_plan, spectrum, values)
 
 
 @njit(**INNER)
-def fill_spectrum(transform):
+def fill_spectrum(transform: Any) -> None:
     """Fill in the first row of the spectrum from the first row of values, in compiled code."""
     spectrum, values = address_of(transform.spectrum), address_of(transform.values)
     call(transform.forward, transform.forward_plan, values, spectrum)
 
 
-def _plan(planner, length, rows, source, target, flags) -> int:
+def _plan(planner: Any, length: int, rows: int, source: Any, target: Any, flags: int) -> int:
     (source, source_stride), (target, target_stride) = source, target
     with PLANNING:
         plan = planner(
@@ -194,7 +195,7 @@ def _free() -> None:
         _library().fftw_destroy_plan(ctypes.c_void_p(UNUSED.pop()))
 
 
-def _address(function) -> int:
+def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

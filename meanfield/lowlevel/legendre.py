@@ -17,6 +17,7 @@ and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ rules_at = RULES.at
 
 
 @njit(**INNER)
-def rung(rules, row, m):
+def rung(rules: Any, row: int, m: int) -> Any:
     """A row of the ladder, a, b, c, u or v, from where an order begins."""
     begin = numbers_at(rules.rungs, m, 0)[0]
     return numbers_at(rules.ladder, row * rules.steps + begin, 0.0)
@@ -154,7 +155,7 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
 
 
 @njit(**SUBROUTINE)
-def fold(m, rules, coefficients, count, folded):
+def fold(m: int, rules: Any, coefficients: np.ndarray, count: int, folded: np.ndarray) -> int:
     """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
 
     Parameters
@@ -183,7 +184,7 @@ def fold(m, rules, coefficients, count, folded):
 
 
 @njit(**INNER)
-def unfold(m, rules, folded, pairs, coefficients):
+def unfold(m: int, rules: Any, folded: np.ndarray, pairs: int, coefficients: np.ndarray) -> None:
     """The transpose of `fold` for the first of two functions whose sums `analyse` found.
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
@@ -199,7 +200,7 @@ def unfold(m, rules, folded, pairs, coefficients):
 
 
 @njit(**SUBROUTINE)
-def synthesise(m, rules, folded, n, sums):
+def synthesise(m: int, rules: Any, folded: np.ndarray, n: int, sums: np.ndarray) -> None:
     """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
 
     Parameters
@@ -238,7 +239,7 @@ def synthesise(m, rules, folded, n, sums):
 
 
 @njit(**INNER)
-def _begin(m, rules):
+def _begin(m: int, rules: Any) -> tuple[int, int]:
     """q_{-1} = 0 and q_0 to the scratch memory; where latitudes begin and end, in bytes."""
     begin, end = 8 * numbers_at(rules.first, m, 0)[0], 8 * rules.width
     p, start = rules.work, rules.start + m * end
@@ -249,7 +250,7 @@ def _begin(m, rules):
 
 
 @njit(**SUBROUTINE)
-def analyse(m, rules, values, folded, n):
+def analyse(m: int, rules: Any, values: np.ndarray, folded: np.ndarray, n: int) -> None:
     """Sums over latitudes with every q_k, of two complex functions at a time.
 
     Parameters

@@ -43,7 +43,7 @@ class Progress(ExitStack):
 
     def __init__(
         self, what: str, enabled: bool | None, begun: float = 0.0, form: str = REMAINING_FORMAT
-    ):
+    ) -> None:
         super().__init__()
         self._what = what
         self._bar: Any = None
@@ -98,7 +98,7 @@ class Interruption:
     main thread signals cannot be caught, and the block changes nothing.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._requested = False
         self._previous: Any = None
 
@@ -112,11 +112,11 @@ class Interruption:
             self._previous = signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
 
-    def _handle(self, *_) -> None:
+    def _handle(self, *_: object) -> None:
         if self._requested:
             raise KeyboardInterrupt
         self._request()

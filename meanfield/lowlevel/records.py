@@ -54,7 +54,7 @@ Field = Union[type, ArrayField, "Layout"]
 
 
 class _RecordType(types.Type):
-    def __init__(self, name: str, fields: Mapping[str, Field]):
+    def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
         super().__init__(name=f"Record({name})")
         self.shapes = {n: f.shape for n, f in fields.items() if isinstance(f, ArrayField)}
         self.fields = {field: _compiled_type(kind) for field, kind in fields.items()}
@@ -72,7 +72,7 @@ def _compiled_type(kind: Field) -> types.Type:
 
 @register_model(_RecordType)
 class _RecordModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any):
+    def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _INT64)
 
 
@@ -143,7 +143,7 @@ class Layout:
         an array or a record as such, and ``record.name = value`` writes a number.
     """
 
-    def __init__(self, name: str, fields: Mapping[str, Field]):
+    def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
         self.fields = dict(fields)
         for kind in fields.values():
             if isinstance(kind, ArrayField):
@@ -154,7 +154,7 @@ class Layout:
         self.type = record = _RecordType(name, self.fields)
 
         @intrinsic
-        def at(_typing, address):
+        def at(_typing: Any, address: Any) -> Any:
             return record(types.int64), lambda _context, _builder, _signature, values: values[0]
 
         self.at = at
@@ -197,7 +197,7 @@ class Record:
         Where it lies.
     """
 
-    def __init__(self, record: np.ndarray, values: dict[str, Any]):
+    def __init__(self, record: np.ndarray, values: dict[str, Any]) -> None:
         self._record, self._values = record, values
         self.address: int = record.ctypes.data
 
@@ -210,14 +210,14 @@ class Record:
 
 
 @intrinsic
-def numbers_at(_typing, address, first, like):
+def numbers_at(_typing: Any, address: Any, first: Any, like: Any) -> Any:
     """The numbers from an address on, from the one with index `first`, of the type of `like`.
 
     p[k] reads and writes one of them. Nothing is checked, and the compiler has less to do than
     for an array.
     """
 
-    def codegen(context, builder, signature, values):
+    def codegen(context: Any, builder: Any, signature: Any, values: np.ndarray) -> Any:
         begin = builder.inttoptr(values[0], context.get_value_type(signature.return_type))
         return builder.gep(begin, [values[1]])
 

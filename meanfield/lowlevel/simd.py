@@ -10,7 +10,7 @@ and the exponential function, because loops of the one in the C library are not.
 
 import math
 import operator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
@@ -39,7 +39,7 @@ def aligned(*shape: int) -> np.ndarray:
 
 
 class _Lanes(types.Type):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(name="Lanes")
 
 
@@ -48,15 +48,15 @@ _LANES = _Lanes()
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):
-    def __init__(self, manager, kind):
+    def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
 
 
 @intrinsic
-def address_of(_typing, array):
+def address_of(_typing: Any, array: Any) -> Any:
     """The address of an array, the integer that `load` and `store` take."""
 
-    def codegen(context, builder, signature, arguments):
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         struct = context.make_array(signature.args[0])(context, builder, arguments[0])
         return builder.ptrtoint(struct.data, ir.IntType(64))
 
@@ -64,20 +64,20 @@ def address_of(_typing, array):
 
 
 @intrinsic
-def load(_typing, address):
+def load(_typing: Any, address: Any) -> Any:
     """The eight floats at an address."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.load(builder.inttoptr(arguments[0], _VECTOR.as_pointer()), align=8)
 
     return _LANES(types.int64), codegen
 
 
 @intrinsic
-def store(_typing, address, value):
+def store(_typing: Any, address: Any, value: Any) -> Any:
     """Write eight floats to an address."""
 
-    def codegen(context, builder, _signature, arguments):
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], _VECTOR.as_pointer())
         builder.store(arguments[1], pointer, align=8)
         return context.get_dummy_value()
@@ -85,10 +85,10 @@ def store(_typing, address, value):
     return types.void(types.int64, _LANES), codegen
 
 
-def _store_two_from(first):
+def _store_two_from(first: int) -> Any:
     @intrinsic
-    def operation(_typing, address, value):
-        def codegen(context, builder, _signature, arguments):
+    def operation(_typing: Any, address: Any, value: Any) -> Any:
+        def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             pair, two_indices = ir.VectorType(ir.DoubleType(), 2), ir.VectorType(ir.IntType(32), 2)
             index = ir.Constant(two_indices, [first, first + 1])
             two = builder.shuffle_vector(arguments[1], arguments[1], index)
@@ -105,10 +105,10 @@ store_middle_two = _store_two_from(LANES // 2)
 
 
 @intrinsic
-def turned(_typing, value):
+def turned(_typing: Any, value: Any) -> Any:
     """(a, b, ..., g, h) -> (h, -g, ..., b, -a): -i times complex numbers, the last one first."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         order = ir.Constant(_INDICES, list(reversed(range(LANES))))
         signs = ir.Constant(_VECTOR, [1.0, -1.0] * (LANES // 2))
         return builder.fmul(builder.shuffle_vector(arguments[0], arguments[0], order), signs)
@@ -116,27 +116,27 @@ def turned(_typing, value):
     return _LANES(_LANES), codegen
 
 
-def _spread(builder, number):
+def _spread(builder: Any, number: Any) -> Any:
     nothing, first = ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.IntType(32), 0)
     one = builder.insert_element(nothing, number, first)
     return builder.shuffle_vector(one, nothing, ir.Constant(_INDICES, [0] * LANES))
 
 
 @intrinsic
-def spread(_typing, number):
+def spread(_typing: Any, number: Any) -> Any:
     """A float in all eight lanes."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _spread(builder, arguments[0])
 
     return _LANES(types.float64), codegen
 
 
 @intrinsic
-def sums_of(_typing, a, b, c, d, e, f, g, h):
+def sums_of(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
     """The sum of the eight floats of a, that of b, and so on."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         for step in (1, 2, 4):  # the distance of numbers that are added
             arguments = [
                 _add_neighbours(builder, *pair, step)
@@ -148,10 +148,10 @@ def sums_of(_typing, a, b, c, d, e, f, g, h):
 
 
 @intrinsic
-def sum_of(_typing, value):
+def sum_of(_typing: Any, value: Any) -> Any:
     """The sum of eight floats, always in the same order."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         value = arguments[0]
         for distance in (4, 2, 1):
             order = [(i + distance) % LANES for i in range(LANES)]
@@ -162,7 +162,7 @@ def sum_of(_typing, value):
     return types.float64(_LANES), codegen
 
 
-def _add_neighbours(builder, a, b, step):
+def _add_neighbours(builder: Any, a: Any, b: Any, step: int) -> Any:
     """Sums of two blocks of `step` floats each: those of a and those of b in turn."""
     left = [i for i in range(2 * LANES) if i // step % 2 == 0]
     order = sorted(left, key=lambda i: (i % LANES // (2 * step), i // LANES, i))
@@ -173,7 +173,7 @@ def _add_neighbours(builder, a, b, step):
     return builder.fadd(*parts)
 
 
-def _define(sign, instruction):
+def _define(sign: Any, instruction: Any) -> None:
     """Let a sign between two values, or a float and a value, stand for an instruction.
 
     Defined for the compiler itself: as functions they would be compiled, called and inlined each.
@@ -183,7 +183,7 @@ def _define(sign, instruction):
     class _Sign(ConcreteTemplate):
         cases: ClassVar = [_LANES(_LANES, _LANES), _LANES(types.float64, _LANES)]
 
-    def lowered(_context, builder, signature, arguments):
+    def lowered(_context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         a, b = arguments
         a = _spread(builder, a) if signature.args[0] == types.float64 else a
         return getattr(builder, instruction)(a, b, flags=("contract",))
@@ -200,31 +200,31 @@ for sign, instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (opera
 
 
 @intrinsic
-def as_bits(_typing, x):
+def as_bits(_typing: Any, x: Any) -> Any:
     """The bits of a float as an int64.
 
     Floats >= 0 are ordered like their bits, with inf and nan at the end and the bits of 0 first.
     Negative ones have negative bits: an integer maximum that starts from 0 passes them over.
     """
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
 
     return types.int64(types.float64), codegen
 
 
 @intrinsic
-def from_bits(_typing, bits):
+def from_bits(_typing: Any, bits: Any) -> Any:
     """The float with these bits."""
 
-    def codegen(_context, builder, _signature, arguments):
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
     return types.float64(types.int64), codegen
 
 
 @njit(**WITHIN, fastmath={"contract"})
-def exponential(y):
+def exponential(y: float) -> float:
     """e^y for y <= 709, to 2 units in the last place; 0 for y < -708; nan for nan.
 
     e^y = 2^k e^r with |r| <= log(2) / 2, e^r by its Taylor polynomial of degree 13. About

@@ -52,12 +52,12 @@ class Drift(Kind, family=True):
         Why tokens under it cannot see only what comes before, in words; empty if they can.
     """
 
-    leaves: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
-    of_functions: ClassVar[str] = (
+    annotation_forms: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
+    function_advice: ClassVar[str] = (
         "A function W of inner products goes into Interaction(W), whose slope is W'; one of points "
         "into Field(f)."
     )
-    to_derive_from: ClassVar[str] = (
+    derivation_advice: ClassVar[str] = (
         "Derive from ZonalDrift for a function of inner products, which is its method slope(t); "
         "from Weights, for Attention, where queries and keys count; from Pointwise for a function "
         "of each point. Any other v(t, x, mu) is the velocity of a Motion of a State of your own."

@@ -81,7 +81,7 @@ class MeanField(Drift):
     why_no_density = (
         "it is the velocity of tokens in the field of a run of densities, which is solved already."
     )
-    kept = False
+    has_table = False
     constant = False
     on_sphere_only = True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import meanfield as mf
-from meanfield.extending import fitting, generator, real, whole_number
+from meanfield.extending import RandomSource, fitting, generator, real, whole_number
 from meanfield.steppers import Layers
 
 from .contexts import critical_equiangular, critical_gaussian, critical_uniform_keys
@@ -275,7 +275,7 @@ class Advice:
 
     # Measured ------------------------------------------------------------------------------
 
-    def model(self, rng: Any) -> mf.Transformer:
+    def model(self, rng: RandomSource) -> mf.Transformer:
         """A model with random weights of the advised sizes, for `solve` with `steppers.Layers`.
 
         Entries are independent and normal. Its time is `step` a layer:
@@ -313,7 +313,7 @@ class Advice:
                                   activation=mf.activations.ACTIVATIONS[s.activation])  # fmt: skip
         return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
-    def tokens(self, rng: Any) -> mf.Tokens:
+    def tokens(self, rng: RandomSource) -> mf.Tokens:
         """Random tokens whose cosines have the mean rho >= 0, with the radius of the advice.
 
         Raises
@@ -331,7 +331,7 @@ class Advice:
             x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None
         )
 
-    def measure(self, networks: int = 1, *, rng: Any = 0) -> "xr.Dataset":
+    def measure(self, networks: int = 1, *, rng: RandomSource = 0) -> "xr.Dataset":
         """Draw networks and run them: `mean_cosine` by (network, layer), and `collapse`.
 
         Parameters

@@ -89,9 +89,9 @@ class Architecture(ABC):
                     f"config.json: {key} = {as_given(config[key])} changes the mathematics and is "
                     f"not supported; supported: {', '.join(map(repr, allowed))}. {OTHER_MODELS}"
                 )
-        known = {*HARMLESS_OPTIONS, *sizes, *numbers, *cls.read, *supported, cls.activation}
+        allowed_keys = {*HARMLESS_OPTIONS, *sizes, *numbers, *cls.read, *supported, cls.activation}
         for key in config:
-            if key not in known:
+            if key not in allowed_keys:
                 raise ConfigError(
                     f"config.json: {shown(key)} = {as_given(config[key], 60)} is not known for "
                     f"{config.get('model_type')}, and may change the mathematics. If it does not, "

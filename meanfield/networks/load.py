@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from meanfield import ConfigError, StorageError
-from meanfield.extending import as_given, check_memory, fitting, generator, path_of, shown
+from meanfield.extending import (
+    RandomSource,
+    as_given,
+    check_memory,
+    fitting,
+    generator,
+    path_of,
+    shown,
+)
 
 from .architecture import OTHER_MODELS, Config, Weights
 from .bert import Albert, Bert, DistilBert, Roberta
@@ -64,7 +72,7 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     return family(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
 
 
-def untrained(config: Config, rng: Any, dtype: Any = float) -> Network:
+def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
     """A network as before training: normal weights, of mean 1 in gains of norms and else 0.
 
     Parameters

@@ -14,6 +14,7 @@ import numpy as np
 from meanfield import Norm, PerLayer, ShortenedWarning, StorageError, Transformer
 from meanfield.extending import (
     Kind,
+    RandomSource,
     check_memory,
     generator,
     regular_file,
@@ -228,7 +229,7 @@ class Network(Architecture):
             )
         return Text(ids, words, len(ids) if whole is None else whole)
 
-    def random(self, rng: Any) -> "Network":
+    def random(self, rng: RandomSource) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.
 
         `rng` is a seed or a numpy.random.Generator.
@@ -236,7 +237,7 @@ class Network(Architecture):
         rng = generator(rng)
         return self.replaced(lambda w: rng.normal(w.mean(), w.std(), w.shape))
 
-    def shuffled(self, rng: Any) -> "Network":
+    def shuffled(self, rng: RandomSource) -> "Network":
         """A copy with the entries of each tensor in random order; `rng` as in `random`."""
         rng = generator(rng)
         return self.replaced(lambda w: rng.permutation(w.ravel()).reshape(w.shape))

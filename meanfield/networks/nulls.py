@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.extending import as_given, fitting, generator, whole_number
+from meanfield.extending import RandomSource, as_given, fitting, generator, whole_number
 
 from .load import untrained
 from .network import Network
@@ -44,7 +44,7 @@ def nulls(
     *,
     kinds: Sequence[str] = tuple(NULL_MODELS),
     draws: int = 4,
-    rng: Any = 0,
+    rng: RandomSource = 0,
 ) -> "xr.Dataset":
     """Repeat a measurement on networks without training, and on shuffled texts.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from meanfield.extending import real
 
-LEAST_SHARE = 1e-14  # of eigenvalues; smaller ones are rounding
+LEAST_EIGENVALUE = 1e-14  # of eigenvalues; smaller ones are rounding
 LARGEST_BETA = 500.0  # exp(beta) is a number of double precision
 
 
@@ -101,7 +101,7 @@ class EffectiveRank(Quantity):
         shares, vectors = np.linalg.eigh(smaller_gram(x) / n)
         logs = log_shares(shares)
         rank = np.exp(-(shares * logs).sum())
-        slopes = np.where(shares > LEAST_SHARE, -rank * (logs + 1), 0.0)
+        slopes = np.where(shares > LEAST_EIGENVALUE, -rank * (logs + 1), 0.0)
         slope = (vectors * slopes) @ vectors.T
         return in_hidden(x, lengths, 2 / n * (x @ slope if d < n else slope @ x))
 
@@ -127,7 +127,7 @@ def in_hidden(x: np.ndarray, lengths: np.ndarray, gradient: np.ndarray) -> np.nd
 
 def log_shares(shares: np.ndarray) -> np.ndarray:
     """Logarithms of shares of eigenvalues; 0 for those that count as 0."""
-    return np.log(np.where(shares > LEAST_SHARE, shares, 1.0))
+    return np.log(np.where(shares > LEAST_EIGENVALUE, shares, 1.0))
 
 
 def smaller_gram(x: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from meanfield.extending import (
     Progress,
+    RandomSource,
     boolean,
     counted,
     fitting,
@@ -137,7 +138,7 @@ def report(
     *,
     draws: int = 3,
     fit: bool = True,
-    rng: Any = 0,
+    rng: RandomSource = 0,
     title: str | None = None,
     progress: bool | None = None,
 ) -> Report:

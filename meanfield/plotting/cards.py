@@ -32,7 +32,7 @@ TABLE_CELL = '<td style="text-align:left">{}</td>'
 IMAGE = (
     '<img alt="{alt}" width="{width}" style="background:white" src="data:image/png;base64,{data}">'
 )
-ANGLES = np.linspace(0.0, np.pi, 181)
+PAIR_ANGLES = np.linspace(0.0, np.pi, 181)
 
 
 def of_result(result: Any) -> str:
@@ -69,12 +69,12 @@ def pull(model: Transformer) -> Figure:
     """The velocity that one token gives to another at each angle, of a zonal drift."""
     if not model.is_zonal or model.drift.shape:
         raise MeanfieldError("It is drawn for single drifts that depend on inner products alone.")
-    drift, t = model.zonal, np.cos(ANGLES)
-    pull = drift.slope(t) * np.sin(ANGLES)
+    drift, t = model.zonal, np.cos(PAIR_ANGLES)
+    pull = drift.slope(t) * np.sin(PAIR_ANGLES)
     with theme.style():
         page = theme.figure(width=3.4, height=2.2)
         ax = page.subplots()
-        ax.plot(ANGLES, pull)
+        ax.plot(PAIR_ANGLES, pull)
         ax.axhline(0.0, color=theme.FAINT, linewidth=0.7)
         ax.set(xlabel="angle between two tokens", ylabel=r"$W'(\cos\theta)\,\sin\theta$")
         ax.set_xticks([0, np.pi / 2, np.pi], ["0", r"$\pi/2$", r"$\pi$"])

@@ -363,7 +363,7 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
     page.each(prepare)
     page.label(fields.PRODUCT_AXIS, fields.SHARE)
     for ax in page.axes:
-        ax.set(ylim=(fields.LEAST_SHARE, 1.5), yscale="log")
+        ax.set(ylim=(fields.LEAST_PAIR_SHARE, 1.5), yscale="log")
 
 
 # The mass below each angle -------------------------------------------------------------------

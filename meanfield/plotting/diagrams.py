@@ -435,7 +435,7 @@ DISTANCE_SYMBOLS = {
 }
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
-ANGLES = ("W1", "W2")  # distances in radians
+DISTANCES_IN_RADIANS = ("W1", "W2")  # distances in radians
 BESIDE_FROM = 3.0  # inches of a panel, from which on its legend stands on its right
 LEGEND_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
@@ -516,7 +516,9 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
         ax.errorbar(sizes, mean, SPREAD * error, **dots)
         rate = study.rate(name, t)
         ends = np.array([sizes[0], sizes[-1]])
-        label = f"{DISTANCE_SYMBOLS.get(name, name)}: $n^{{{rate.exponent:.2f}}}$"
+        symbol = DISTANCE_SYMBOLS.get(name, name)
+        no_rate = np.isnan(rate.exponent)
+        label = symbol if no_rate else f"{symbol}: $n^{{{rate.exponent:.2f}}}$"
         ax.plot(ends, rate.constant * ends**rate.exponent, color=colour)
         ax.plot([], [], color=colour, marker=mark, ms=4, label=label)
         _floor(ax, sizes, table, name, colour)
@@ -525,7 +527,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
     ax.set(xscale="log", yscale="log", xlabel="$n$ tokens", title=f"$t = {float(table.t):g}$")
     label_logarithmic(ax.xaxis)
     label_logarithmic(ax.yaxis)
-    angles = [name in ANGLES for name in names]
+    angles = [name in DISTANCES_IN_RADIANS for name in names]
     unit = ", radians" if all(angles) else " ($W$ in radians)" if any(angles) else ""
     ax.set_ylabel(f"distance{unit}")
 
@@ -544,7 +546,7 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     ax.set(
         yscale="log",
         xlabel="time $t$",
-        ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in ANGLES),
+        ylabel=DISTANCE_SYMBOLS.get(name, name) + ", radians" * (name in DISTANCES_IN_RADIANS),
     )
     label_logarithmic(ax.yaxis)
 

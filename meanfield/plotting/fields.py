@@ -35,7 +35,7 @@ FEWEST_COLUMNS = 600  # below, its cells show
 ANGLE_BINS, MOST_TOKEN_COLUMNS = 72, 600
 PRODUCT_BINS, MOST_PRODUCT_COLUMNS = 80, 300
 MOST_PAIRED = 500  # tokens of which all pairs are counted
-LEAST_SHARE = 1e-4  # that is told from none
+LEAST_PAIR_SHARE = 1e-4  # that is told from none
 PRODUCT_AXIS = CoordinateAxis(
     r"inner product $\langle x_i, x_j \rangle$",
     (-1.0, 1.0),
@@ -401,7 +401,10 @@ def inner_products(
     fields = [np.array([shares_at(solution[i], m, bins) for i in kept]) for m in target.members]
     edges = np.linspace(*PRODUCT_AXIS.limits, bins + 1)
     if len(kept) > 1:
-        fields, norm = [np.maximum(field, LEAST_SHARE) for field in fields], LogNorm(LEAST_SHARE, 1)
+        fields, norm = (
+            [np.maximum(field, LEAST_PAIR_SHARE) for field in fields],
+            LogNorm(LEAST_PAIR_SHARE, 1),
+        )
         mesh = field_maps(
             target, solution, times, edges, fields, norm, PRODUCT_AXIS, log_time=log_time
         )

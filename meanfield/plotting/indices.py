@@ -19,7 +19,7 @@ from .labels import distinct
 from .spaces import CoordinateAxis
 
 ROWS_PER_UNIT = 160  # of a map, for positions from 0 to 1
-FEWEST_ROWS = 4  # of a piece
+FEWEST_INDEX_ROWS = 4  # of a piece
 SINK = (-0.2, -0.05)  # where the atom at s = 0 is drawn
 MOST_SEPARATE_CLASSES = 12  # more rows of classes than these touch
 LEAST_TAIL = 1e-4  # nodes beyond which there is less of the index are not shown
@@ -112,7 +112,7 @@ def _positions(index: Positions) -> IndexAxis:
         rows, curve = _level(index, 0, *SINK)
         ticks, labels = np.append(np.mean(SINK), ticks[::2]), ["sink", *labels[::2]]
     for a, b in zip(index.breaks[:-1], index.breaks[1:], strict=True):
-        edges = np.linspace(a, b, 1 + max(FEWEST_ROWS, round(ROWS_PER_UNIT * (b - a))))
+        edges = np.linspace(a, b, 1 + max(FEWEST_INDEX_ROWS, round(ROWS_PER_UNIT * (b - a))))
         rows.append((edges, index.interpolation((edges[1:] + edges[:-1]) / 2)))
         # At a break the density is that on its left, and at s = 0 that of the sink.
         places = np.concatenate([[np.nextafter(a, 1)], edges[1:]])

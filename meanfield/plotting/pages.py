@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Parameter, Signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -299,11 +298,6 @@ def cursor(ax: Axes, solution: Solution) -> Update:
 # What pages show of each kind of state -------------------------------------------------------
 
 
-def taking(names: list[str]) -> Signature:
-    """The signature of what has these options."""
-    return Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
-
-
 def band(
     height: float,
     kind: FigureKind,
@@ -331,17 +325,19 @@ def band(
     return Band(height, draw)
 
 
-def one_band(height: float, kind: FigureKind, times: int | None = None, **fixed: Any) -> Callable:
+class OneBand:
     """The upper part that is one kind of figure, at so many times where it shows single ones."""
 
-    def bands(solution: Solution, members: list[Member], **options: Any) -> list[Band]:
-        shown = None if times is None else pick_times(solution, members, None, times)
-        chosen = options_for(kind, options)
-        return [band(height, kind, solution, members, shown, **fixed, **chosen)]
+    def __init__(self, height: float, kind: FigureKind, times: int | None = None, **fixed: Any):
+        self._height, self._kind, self._times, self._fixed = height, kind, times, fixed
+        viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
+        self.options = [*viewing, "log_time"]
 
-    viewing = [name for name in ("seen_from", "clusters") if name in options_of(kind)]
-    bands.__signature__ = taking([*viewing, "log_time"])  # type: ignore[attr-defined]
-    return bands
+    def __call__(self, solution: Solution, members: list[Member], **options: Any) -> list[Band]:
+        times = self._times
+        shown = None if times is None else pick_times(solution, members, None, times)
+        chosen = self._fixed | options_for(self._kind, options)
+        return [band(self._height, self._kind, solution, members, shown, **chosen)]
 
 
 def _last(solution: Solution) -> np.ndarray:
@@ -447,17 +443,17 @@ def _ellipses(solution, members, *, log_time=None):
     return [Band(3.4, plane)]
 
 
-PATHS = one_band(3.4, curves.trajectories)
-PRODUCT_BANDS = one_band(3.2, fields.inner_products)
-DOTS = one_band(3.1, sphere.orthographic_dots, COLUMNS, upright=True)
+PATHS = OneBand(3.4, curves.trajectories)
+PRODUCT_BANDS = OneBand(3.2, fields.inner_products)
+DOTS = OneBand(3.1, sphere.orthographic_dots, COLUMNS, upright=True)
 upper_part((Characteristics, Tokens), Sphere, single="orthographic")(DOTS)
 upper_part(Characteristics, Circle, Zonal, single="distribution")(PATHS)
-upper_part(Tokens, Line, single="observables")(one_band(3.4, curves.trajectories))
-upper_part(Tokens, Plane, single="paths")(one_band(4.2, points.paths))
-upper_part(Tokens, Euclidean, single="projection")(one_band(2.2, points.projection, COLUMNS))
+upper_part(Tokens, Line, single="observables")(OneBand(3.4, curves.trajectories))
+upper_part(Tokens, Plane, single="paths")(OneBand(4.2, points.paths))
+upper_part(Tokens, Euclidean, single="projection")(OneBand(2.2, points.projection, COLUMNS))
 upper_part(Tokens, Hypersphere, single="inner_products")(PRODUCT_BANDS)
 upper_part(Gram, single="inner_products")(PRODUCT_BANDS)
-upper_part(Gaussian, Flat, single="variances")(one_band(3.4, gaussians.variances))
+upper_part(Gaussian, Flat, single="variances")(OneBand(3.4, gaussians.variances))
 
 
 # What movies show of each kind of state ------------------------------------------------------
@@ -472,7 +468,7 @@ class Film:
     def __init__(self, *kinds: FigureKind, **fixed: Any):
         self._kinds, self._fixed = kinds, fixed
         options = {name for kind in kinds for name in options_of(kind)}
-        self.__signature__ = taking([name for name in VIEWING if name in options])
+        self.options = [name for name in VIEWING if name in options]
 
     def __call__(
         self, top: SubFigure, solution: Solution, members: list[Member], **options: Any

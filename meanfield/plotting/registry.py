@@ -207,12 +207,14 @@ def find_figure(solution: Solution, kind: str) -> Draw:
 
 
 def options_of(draw: Draw) -> list[str]:
-    """Names of the options, those given by keyword, that a function has."""
+    """Names of the options of a function: its `options`, or else its parameters by keyword."""
+    if hasattr(draw, "options"):
+        return list(draw.options)
     parameters = signature(draw).parameters.values()
     return [option.name for option in parameters if option.kind == Parameter.KEYWORD_ONLY]
 
 
-def options_for(draw: Draw, options: dict) -> dict:
+def options_for(draw: Draw, options: dict[str, Any]) -> dict[str, Any]:
     """The options that a function has, among these."""
     return {name: options[name] for name in options_of(draw) if name in options}
 

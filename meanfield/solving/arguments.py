@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import as_given, check_memory, fitting, generator, real_array
-from ..core.forms import Natural, Positive, nearest
+from ..core.forms import Natural, Positive, TimeSpan, nearest
 from ..core.kinds import Kind
 from ..dynamics.motion import Motion, motion_for
 from ..engines import Summation
@@ -123,7 +123,7 @@ class Arguments:
         cls,
         model: Transformer,
         state: Any,
-        t_span: Sequence[float],
+        t_span: TimeSpan,
         t_eval: Any,
         breaks: Sequence[float],
         requested: Requested,
@@ -248,7 +248,7 @@ class Arguments:
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
     def described(self) -> dict[str, Any]:
-        """What determines the result besides model and state, as plain data."""
+        """Plain data that determine the result, besides model and state."""
         kept = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
@@ -421,7 +421,7 @@ def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
 class Times(Kind, family=True):
     """Times of outputs between the ends of a run, in place of a list of them."""
 
-    leaves: ClassVar[dict[Any, Any]] = {}
+    annotation_forms: ClassVar[dict[Any, Any]] = {}
     count: Natural
 
     def validate(self) -> None:

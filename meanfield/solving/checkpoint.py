@@ -25,7 +25,7 @@ from ..core.forms import NON_NEGATIVE
 from ..core.identity import digest
 from ..results.provenance import versions
 
-CHECKPOINT_MAGIC = b"meanfield ckpt10"
+CHECKPOINT_MAGIC = b"meanfield ckpt11"
 
 
 class Keeper:

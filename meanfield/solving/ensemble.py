@@ -1,4 +1,4 @@
-"""Ensembles on their way through time: every member has its own steps, modes, scheme and end."""
+"""Ensembles of densities: every member has its own steps, modes, scheme and end."""
 
 import json
 import math
@@ -23,7 +23,7 @@ BATCHES_PER_THREAD = 8  # for each of several threads, if there are members enou
 ADVANCE_SECONDS = 0.5  # after which threads wait for each other, and the driver goes on
 
 
-class Ensemble(Integration):
+class EnsembleIntegration(Integration):
     """The members of an ensemble, each moved as if it were alone: the results have the same bits.
 
     Between outputs the members are at different times, at an output all are at its time. A member
@@ -168,7 +168,7 @@ class Ensemble(Integration):
             self.ends[i] = self._end_of(i, elapsed, code)
 
     def _end_of(self, i: int, before: float, code: int) -> str | None:
-        """Why a member ends after the steps since the time `before`; None if it goes on."""
+        """The reason why a member ends after steps from the time `before`, or None."""
         member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]

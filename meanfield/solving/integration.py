@@ -19,7 +19,7 @@ from ..dynamics.motion import Failure, Motion
 from ..steppers import Layers, Scheme, Splitting
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
 from ..steppers.clock import Clock, first_steps, restored, started
-from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, Flow, Step
+from ..steppers.flow import NO_FLOAT_WARNINGS, ExplicitFlow, PointFlow, Stall, Step
 from ..steppers.splitting import FixedSteps
 from .arguments import Arguments, check_layers
 from .merging import Merging, MergingHint, may_merge
@@ -375,7 +375,7 @@ class FlowIntegration(SteppedIntegration):
         The initial state.
     rows : Motion
         That of the tokens that are left after merging; else `motion`.
-    flow : Flow
+    flow : PointFlow
     """
 
     def __init__(self, arguments: Arguments):
@@ -410,7 +410,7 @@ class FlowIntegration(SteppedIntegration):
         )
         self.consult(always_only=True)
 
-    def _steps(self, y: np.ndarray) -> Flow:
+    def _steps(self, y: np.ndarray) -> PointFlow:
         scheme = self._scheme
         if isinstance(scheme, Splitting):
             streams = (self._rng,) if self._common is None else (self._rng, self._common)
@@ -467,7 +467,7 @@ class FlowIntegration(SteppedIntegration):
 
     @property
     def stalled(self) -> bool:  # type: ignore[override]
-        return self.flow.stalls.stalled
+        return self.flow.stall.shortest > 0
 
     @property
     def continuous(self) -> bool:
@@ -543,7 +543,7 @@ class FlowIntegration(SteppedIntegration):
         return super().snapshot() | {
             "flow_t": self.flow.t,
             "coordinates": self.flow.x,
-            "stalls": self.flow.stalls.numbers,
+            "stall": tuple(self.flow.stall),
             "random": random_state(self._rng),
             "common": random_state(self._common),
             "before": step.x,
@@ -564,4 +564,4 @@ class FlowIntegration(SteppedIntegration):
         self.flow.restart(np.array(snapshot["coordinates"]), t, self.rows)
         if self.within:
             self.flow.repeat(step)
-        self.flow.stalls.numbers[:] = snapshot["stalls"]
+        self.flow.stall = Stall(*snapshot["stall"].tolist())

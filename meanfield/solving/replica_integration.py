@@ -1,6 +1,6 @@
 """Replicas of tokens in runs with error control: each has its own steps and its own end.
 
-A replica takes the steps that it takes alone, to the last bit, whatever stands beside it. Those
+A replica takes the steps that it takes alone, to the last bit, whatever the others are. Replicas
 that have passed an output, within their last step, wait until all have; there all are at the same
 time. A replica that is steady, or for which no step is short enough, keeps its last state.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from ..derivatives.journal import FlowJournal
 from ..dynamics.motion import Failure
 from ..steppers.advance import NOT_FINITE, PAUSED, REACHED, STEADY, TOO_SMALL
-from ..steppers.flow import NO_FLOAT_WARNINGS
+from ..steppers.flow import NO_FLOAT_WARNINGS, Stall
 from ..steppers.replica_flow import ACCEPTED, GIVES_UP, LOST, RUNNING, ReplicaFlow
 from .arguments import Arguments
 from .integration import RESUMABLE, SteppedIntegration
@@ -83,7 +83,7 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def within(self) -> bool:
-        """Whether all replicas that still move are at the next output or beyond."""
+        """True if all replicas that still move are at the next output or beyond."""
         moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
         return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
 
@@ -105,7 +105,7 @@ class ReplicaIntegration(SteppedIntegration):
         return PAUSED if behind.any() else REACHED
 
     def follow(self, code: int) -> int | None:
-        """Why the run ends where no replica has to go on to the output, or None."""
+        """Arrive where no replica has to go on; return why the run ends there, or None."""
         moving, output = (self.ends == RUNNING).any(), self._output
         if moving or (self.flow.t > output).any():
             self.elapsed, end = output, self._failed if output == self.duration else None
@@ -117,9 +117,9 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def _failed(self) -> int | None:
-        """Why a replica could not go on, the first of those that could not; None where all can."""
-        found = self.ends[np.isin(self.ends, list(END_OF_CODE.values()))]
-        return int(found[0]) if found.size else None
+        """The code of the first replica that could not go on; None where all can."""
+        failures = self.ends[np.isin(self.ends, list(END_OF_CODE.values()))]
+        return int(failures[0]) if failures.size else None
 
     def _attempt(self, members: np.ndarray, output: float) -> None:
         """One attempt of some replicas: those between the same two jumps, where the model jumps."""
@@ -177,10 +177,10 @@ class ReplicaIntegration(SteppedIntegration):
         each: dict[str, Any] = dict(zip(names, flow.counts, strict=True))
         each["t_end"] = self.start + ended
         each["status"] = np.array([STATUS_OF_END[int(end)] for end in self.ends])
-        found: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
-        found["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
+        stats: dict[str, Any] = {name: v.reshape(shape).tolist() for name, v in each.items()}
+        stats["schemes"] = {flow.scheme.name: int(flow.counts[0].sum())}
         merges: dict[str, Any] = {"merges": []} if "merge" in self.motion.options else {}
-        return merges | found | self.motion.stats(state, t)
+        return merges | stats | self.motion.stats(state, t)
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
         """The end as plain data; replicas that a run was cut short for have its status."""
@@ -192,13 +192,13 @@ class ReplicaIntegration(SteppedIntegration):
         return end
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """Where the first replica is that could not go on; else the run."""
+        """The point reached by the first replica that could not go on; else by the run."""
         failed = np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
         r = int(failed[0]) if failed.size else 0
-        place = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
-        name = f" of replica {place[0] if len(place) == 1 else place}" if failed.size else ""
+        index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
+        name = f" of replica {index[0] if len(index) == 1 else index}" if failed.size else ""
         flow, elapsed = self.flow, float(self.flow.t[r])
-        stalled, step = bool(flow.stalls[r, 2] > 0), float(flow.clocks[r, 2])
+        stalled, step = bool(Stall(*flow.stalls[r]).shortest > 0), float(flow.clocks[r, 2])
         y = flow.x[r : r + 1]
         now = self.start + elapsed, elapsed, y, step, stalled, self.dt, self.rtol, stats
         return Failure(*now, member=name)
@@ -236,7 +236,7 @@ class ReplicaIntegration(SteppedIntegration):
 
 
 def has_own_steps(arguments: Arguments) -> bool:
-    """Whether replicas take steps of their own.
+    """True if replicas take separate steps.
 
     Events and callbacks look at all replicas at one time after every step, tangents are those of
     common steps, noise and layers have steps of a given length: there replicas have common steps.

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.errors import UnresolvedWarning
-from ..core.forms import Index, Natural, NonNegative, Positive
+from ..core.forms import Index, Natural, NonNegative, Positive, TimeSpan
 from ..derivatives.adjoint import known_steps, recorded
 from ..derivatives.journal import DensityJournal, EnsembleJournal, FlowJournal
 from ..derivatives.tangents import checked_tangents, tangents_of
@@ -25,7 +25,7 @@ from ..steppers import Scheme, Splitting
 from ..steppers.advance import STEADY
 from .arguments import STEADY_TOLERANCE, Arguments, Requested, Times
 from .checkpoint import Keeper
-from .ensemble import ALL_ENDED, Ensemble, nested, padded
+from .ensemble import ALL_ENDED, EnsembleIntegration, nested, padded
 from .integration import FAILURES, RESUMABLE, STALLED, FlowIntegration, Integration
 from .replica_integration import ReplicaIntegration, has_own_steps
 from .spectral_integration import CommonNoiseIntegration, SpectralIntegration
@@ -38,7 +38,7 @@ CHECKED_WHERE_USED = "state scheme observe rng checkpoint provenance tangents".s
 def solve(
     model: Transformer,
     state: State,
-    t_span: Sequence[float],
+    t_span: TimeSpan,
     *,
     t_eval: np.ndarray | Times | None = None,
     breaks: Sequence[float] = (),
@@ -417,7 +417,7 @@ def _integration_of(arguments: Arguments) -> Integration:
         return kind(arguments)
     if arguments.motion.random:
         return CommonNoiseIntegration(arguments)
-    return Ensemble(arguments) if arguments.apart else SpectralIntegration(arguments)
+    return EnsembleIntegration(arguments) if arguments.apart else SpectralIntegration(arguments)
 
 
 @dataclass

@@ -119,7 +119,7 @@ class SpectralIntegration(SteppedIntegration):
         return self.stepper.advance(*task[:3], task.limit, output)
 
     def task(self, output: float, limit: int) -> Task:
-        """What its row is to do on the way to an output, see `Rows.advance`."""
+        """The task of the row on the way to an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)

@@ -79,7 +79,7 @@ class Characteristics(State):
     `Gaussian.quadrature`.
     """
 
-    kept = False  # a configuration names the law of its density
+    has_table = False  # a configuration names the law of its density
     words: ClassVar[dict[str, str]] = {
         "coordinates": "coordinates of the nodes, see Characteristics",
         "masses": "masses of the nodes",

@@ -224,6 +224,25 @@ def rotation_angle(matrix: np.ndarray) -> float:
     return float(np.arctan2(matrix[1, 0], matrix[0, 0]))
 
 
+def velocity_series(
+    multipliers: Multipliers, changes: Sequence[Multipliers], modes: np.ndarray,
+    moved: Sequence[np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """Fourier series of the quotient v = (W * mu)' / (Z * mu) and of its changes, (rows, modes).
+
+    The numerator, its derivative, and its changes with p changes of the modes and multipliers; then
+    the same of the denominator, unless Z = 1.
+    """
+    (attraction, normaliser), turn = multipliers, 1j * np.arange(modes.size)
+    pairs = list(zip(moved, changes, strict=True))
+    rows = [turn * attraction * modes, turn**2 * attraction * modes]
+    rows += [turn * (attraction * by + change[0] * modes) for by, change in pairs]
+    if normaliser is not None:
+        rows += [normaliser * modes, turn * normaliser * modes]
+        rows += [normaliser * by + change[1] * modes for by, change in pairs]
+    return np.array(rows)
+
+
 # Fourier series at any angles -----------------------------------------------------------------
 # Copies are what the compiled functions get: read-only arrays would be another type.
 
@@ -390,22 +409,15 @@ class CircleNodeChart(NodeChart):
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
         by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        (attraction, normaliser), count = multipliers, len(changes)
-        degree, turn = attraction.size - 1, 1j * np.arange(attraction.size)
-        moments = moments_of_angles(coordinates, masses, degree)
+        normaliser, count, degree = multipliers[1], len(changes), multipliers[0].size - 1
+        turn, moments = 1j * np.arange(degree + 1), moments_of_angles(coordinates, masses, degree)
         moved = [
             moments_of_angles(coordinates, dm, degree)
             - turn * moments_of_angles(coordinates, masses * by, degree)
             for by, dm in zip(changes, by_masses, strict=True)
         ]
-        rows = [turn * attraction * moments, turn**2 * attraction * moments]
-        for dm_hat, (by, _) in zip(moved, by_multipliers, strict=True):
-            rows.append(turn * (attraction * dm_hat + by * moments))
-        if normaliser is not None:
-            rows += [normaliser * moments, turn * normaliser * moments]
-            for dm_hat, (_, by) in zip(moved, by_multipliers, strict=True):
-                rows.append(normaliser * dm_hat + by * moments)
-        slope, bend, *rest = evaluate(np.stack(rows), coordinates)
+        rows = velocity_series(multipliers, by_multipliers, moments, moved)
+        slope, bend, *rest = evaluate(rows, coordinates)
         by_slope = np.reshape(rest[:count], changes.shape) + bend * changes
         if normaliser is None:
             return slope, by_slope

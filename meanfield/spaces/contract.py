@@ -174,7 +174,7 @@ class Space(Kind, family=True):
         Quadrature weights, of sum 1; exact to harmonic degree 3 * `degree`.
     """
 
-    by_hand = True
+    plain_class = True
     _internal: ClassVar[str] = (
         "bands chart checked_point frame function_values judged minus_divergence mode_axes "
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "

@@ -61,7 +61,7 @@ class Density(State):
     were stacked, and those of a run, where each needs its own. A member that is taken out has it.
     """
 
-    kept = False  # a configuration names its law
+    has_table = False  # a configuration names its law
     _degrees: ClassVar[Any] = None  # of the members, where they have their own
     _internal: ClassVar[str] = (
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"

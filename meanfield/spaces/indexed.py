@@ -48,7 +48,7 @@ class IndexedSpace(Space):
     index : Index
     """
 
-    kept = False  # files hold the space and the index
+    has_table = False  # files hold the space and the index
     slice_space: Any = None
     index: Any = None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Sphere(Space):
     dimension = 3
     largest_degree = 512
     halfway = True
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "dimension": "it is S^2; Zonal(dimension, degree) holds axisymmetric densities on S^(d-1)"
+    }
 
     def __init__(self, degree: int) -> None:
         self.degree = whole_number("degree", degree)

@@ -116,8 +116,9 @@ def _gradient_on_circle(context: int, number: int, source: int, target: int) -> 
 @njit(**INNER)
 def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
     """Fill in the spectrum of values, which is not normalised."""
+    target = fft.values[0]
     for j in range(values.size):
-        fft.values[0, j] = values[j]
+        target[j] = values[j]
     fill_spectrum(fft)
 
 
@@ -125,12 +126,12 @@ def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
 def _analysis_on_circle(context: int, number: int, source: int, target: int) -> None:
     record = _circle_at(context)
     length, fft, modes = record.length, record.fft, record.modes
-    values = float_array(source, (number, length))
+    values, spectrum = float_array(source, (number, length)), fft.spectrum[0]
     result = complex_array(target, (number, modes))
     for i in range(number):
         _circle_spectrum(fft, values[i])
         for k in range(modes):
-            result[i, k] = fft.spectrum[0, k] / length
+            result[i, k] = spectrum[k] / length
 
 
 @CompiledFunction

@@ -47,7 +47,7 @@ def _along_the_circle(x: np.ndarray, angle: float) -> np.ndarray:
 
 
 @njit(cache=True)
-def _root(parents, i):
+def _root(parents: np.ndarray, i: int) -> int:
     while parents[i] != i:
         parents[i] = parents[parents[i]]
         i = parents[i]
@@ -55,14 +55,14 @@ def _root(parents, i):
 
 
 @njit(cache=True)
-def _roots(parents):
+def _roots(parents: np.ndarray) -> np.ndarray:
     for i in range(parents.size):
         parents[i] = _root(parents, i)
     return parents
 
 
 @njit(cache=True)
-def _linked(x, square):
+def _linked(x: np.ndarray, square: float) -> np.ndarray:
     """Roots of points (n, d) that chains of squared distances <= `square` join."""
     n, d = x.shape
     parents = np.arange(n)
@@ -90,7 +90,7 @@ def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
 
 
 @njit(cache=True)
-def _join_cells(x, begins, near, square):
+def _join_cells(x: np.ndarray, begins: np.ndarray, near: np.ndarray, square: float) -> np.ndarray:
     parents = np.arange(begins.size - 1)
     for k in range(len(near)):
         a, b = near[k, 0], near[k, 1]
@@ -100,7 +100,7 @@ def _join_cells(x, begins, near, square):
 
 
 @njit(cache=True)
-def _touch(x, begins, a, b, square):
+def _touch(x: np.ndarray, begins: np.ndarray, a: int, b: int, square: float) -> bool:
     for i in range(begins[a], begins[a + 1]):
         for j in range(begins[b], begins[b + 1]):
             if ((x[i] - x[j]) ** 2).sum() <= square:

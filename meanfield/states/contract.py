@@ -81,7 +81,7 @@ class State(Start, Shown):
         Whether random numbers move it where the model has noise; a run then has a seed.
     """
 
-    by_hand = True
+    plain_class = True
     parts: ClassVar[dict[str, StatePart]] = {}
     words: ClassVar[dict[str, str]] = {}
     fixed: ClassVar[tuple[str, ...]] = ()
@@ -136,7 +136,7 @@ class State(Start, Shown):
 
     @property
     def size_in_words(self) -> str:
-        """Its size in words, for tables: "256 tokens"."""
+        """The size as text, for tables: "256 tokens"."""
         return repr(self)
 
     def facts(self) -> dict[str, str]:
@@ -172,7 +172,7 @@ class State(Start, Shown):
         arrays = {name: np.stack([table[name] for table in tables]) for name in tables[0]}
         return cls.computed(**arrays, **first.header())
 
-    def __getitem__(self, index) -> Self:
+    def __getitem__(self, index: Any) -> Self:
         """A replica, or a member, or several of them.
 
         Raises

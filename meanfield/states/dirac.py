@@ -1,7 +1,7 @@
 """All mass at one point."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Dirac(State):
         For what is no vector of unit length (to 1e-9).
     """
 
-    kept = False  # it does not move
+    has_table = False  # it does not move
     point: Annotated[np.ndarray, StatePart("point of all mass", ("component",))]
 
     def __init__(self, point: np.ndarray):
@@ -47,6 +47,6 @@ class Dirac(State):
         """The ambient dimension d."""
         return len(self.point)
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
         """int f dmu = f(x); f takes points (1, d)."""
         return function_values(f, self.point[None])[0]

@@ -140,7 +140,7 @@ class Equiangular(State):
         inner = f"gap={self.gap:.6g}" if self.rho > 0.9 else f"rho={self.rho:.6g}"
         return f"Equiangular(n={self.n:.15g}, {inner}, radius={self.radius:.6g})"
 
-    def start(self) -> dict[str, list]:
+    def start(self) -> dict[str, list[Any]]:
         """The numbers of an initial state, as plain data: rho, or 1 - rho where it is small."""
         close = (self.gap < CLOSE_GAP).any()
         rho = {"initial_gap": self.gap} if close else {"initial_rho": self.rho}

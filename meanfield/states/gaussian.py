@@ -6,6 +6,7 @@ import numpy as np
 
 from ..core.checks import check_memory, finite, finite_array, fitting, generator, whole_number
 from .contract import State, StatePart
+from .points import Seed
 from .tokens import Tokens
 
 COVARIANCE_TOLERANCE = 1e-12
@@ -99,7 +100,7 @@ class Gaussian(State):
         variances = self.variances
         return int((variances > negligible * variances[0]).sum())
 
-    def sample(self, n: int, *, rng) -> Tokens:
+    def sample(self, n: int, *, rng: Seed) -> Tokens:
         """n independent tokens of R^d.
 
         Parameters

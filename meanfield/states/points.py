@@ -15,6 +15,7 @@ from ..core.kinds import Kind
 UNIT = 1e-9
 
 
+Seed = np.random.Generator | int  # of random numbers
 DIVIDE = "Divide nonzero ones by their norms first: x / np.linalg.norm(x, axis=-1, keepdims=True)."
 ROUNDINGS = 16  # of numbers below double precision, by which lengths of unit vectors may be off
 

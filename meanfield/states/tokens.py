@@ -2,9 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..core.arrays import read_numbers
 from ..core.calls import with_hints
@@ -24,7 +26,7 @@ from ..core.forms import TEXT
 from ..lowlevel.legendre import racah
 from .clusters import LINKED_ANGLE
 from .contract import State, StatePart
-from .points import UNIT, Orthonormal, Points, function_values, unit_vectors, vectors_of
+from .points import UNIT, Orthonormal, Points, Seed, function_values, unit_vectors, vectors_of
 
 if TYPE_CHECKING:
     from .gram import Gram
@@ -167,7 +169,7 @@ class Tokens(TokenSet):
     def header(self) -> dict[str, Any]:
         return {"on_sphere": self.on_sphere}
 
-    def expect(self, f: Callable[[np.ndarray], np.ndarray]):
+    def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> Any:
         """sum_i masses_i f(x_i); f takes the points (*replicas, n, d), returns (*replicas, n, ...).
 
         A float, or an array of shape (*replicas, ...).
@@ -231,7 +233,7 @@ class Tokens(TokenSet):
 
     @classmethod
     @with_hints
-    def uniform(cls, n: int, d: int, *, rng, shape: int | Sequence[int] = ()) -> "Tokens":
+    def uniform(cls, n: int, d: int, *, rng: Seed, shape: int | Sequence[int] = ()) -> "Tokens":
         """n independent uniform tokens of S^(d-1), in each of `shape` replicas.
 
         Parameters
@@ -254,7 +256,7 @@ class Tokens(TokenSet):
 
     @classmethod
     @with_hints
-    def from_hidden(cls, h, masses=None) -> "Tokens":
+    def from_hidden(cls, h: ArrayLike, masses: np.ndarray | None = None) -> "Tokens":
         """Tokens in the directions of hidden states, whose lengths are the radii.
 
             x = h / |h|,  radii = |h|
@@ -285,7 +287,7 @@ class Tokens(TokenSet):
 
     @classmethod
     @with_hints
-    def on_circle(cls, angles, masses=None) -> "Tokens":
+    def on_circle(cls, angles: ArrayLike, masses: np.ndarray | None = None) -> "Tokens":
         """Tokens on the circle at these angles in radians, (*replicas, n)."""
         array = finite_array("angles", angles)
         fitting("angles", angles, "an array (*replicas, n) of at least one", array.size > 0)
@@ -300,7 +302,12 @@ class Tokens(TokenSet):
     @classmethod
     @with_hints
     def from_file(
-        cls, path, *, key: str | None = None, on_sphere: bool = True, normalise: bool = False
+        cls,
+        path: str | Path,
+        *,
+        key: str | None = None,
+        on_sphere: bool = True,
+        normalise: bool = False,
     ) -> "Tokens":
         """Tokens of equal masses from an array (*replicas, n, d) in a .npy, .npz or .csv file.
 
@@ -377,7 +384,7 @@ def sum_over_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return 2 * mass * (first * rest).sum(axis=-1) + (rest**2).sum(axis=-1) - squares_of_others
 
 
-def checked_masses(masses, shape: tuple[int, ...]) -> np.ndarray:
+def checked_masses(masses: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarray:
     """Masses of this shape, (*replicas, n); equal ones for None.
 
     Raises
@@ -398,7 +405,13 @@ def _are_lengths(radii: np.ndarray) -> bool:
     return bool(((radii > 0) & np.isfinite(radii)).all())
 
 
-def _of_each_token(wanted: str, name: str, numbers, shape: tuple[int, ...], valid) -> np.ndarray:
+def _of_each_token(
+    wanted: str,
+    name: str,
+    numbers: ArrayLike,
+    shape: tuple[int, ...],
+    valid: Callable[[np.ndarray], bool],
+) -> np.ndarray:
     """Numbers (*replicas, n), (n,) or () as a new array of this shape; ValueError if not valid."""
     values = real_array(name, numbers)
     fits = values.shape in (shape, shape[-1:], ())

@@ -63,7 +63,7 @@ class Stages(NamedTuple):
         return self.velocities.nbytes + sum(each.nbytes for each in self.beside if each is not None)
 
 
-class Flow(ABC):
+class PointFlow(ABC):
     """Points that move in steps, with error control or in steps of a given length.
 
     Parameters
@@ -90,7 +90,7 @@ class Flow(ABC):
         The last step, unless the flow has just been restarted.
     counts : ndarray of int
         Steps accepted and rejected, and evaluations of the velocity for them.
-    stalls : StallDetector
+    stall : Stall
     dense : bool
         Whether the state is known within a step.
     """
@@ -110,7 +110,7 @@ class Flow(ABC):
         self.scheme, self._field, self._rtol = scheme, field, rtol
         self._error_order = scheme.estimate_order + 1.0
         self._smallest_change, self._start = smallest_change, start
-        self.stalls = StallDetector()
+        self.stall = Stall()
         self.counts = np.zeros(3, dtype=np.int64)
         self.restart(x, start)
 
@@ -139,7 +139,8 @@ class Flow(ABC):
             if not relative <= 1:
                 self.counts[1] += 1
                 clock = rejected(clock, relative, self._error_order)
-                if self.stalls.rejected() or self._rounds(new):
+                self.stall = stall_rejected(self.stall)
+                if stalled_for_good(self.stall) or self._rounds(new):
                     return TOO_SMALL, clock
                 continue
             before, step = clock.t, clock.step
@@ -147,7 +148,9 @@ class Flow(ABC):
             self.before = Step(self.x, self.t, before, step)
             self.x, self.velocity, self.t = new, velocity, self._start + before + step
             clock = accepted(clock, relative, self._error_order, target)
-            if self.stalls.accepted(step, clock.t == target or shows(before, step)):
+            moved = clock.t == target or shows(before, step)
+            self.stall = stall_accepted(self.stall, step, moved)
+            if stalled_for_good(self.stall):
                 return TOO_SMALL, clock
             if clock.t == target:
                 return REACHED, clock
@@ -177,7 +180,7 @@ class Flow(ABC):
         return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
 
-class ExplicitFlow(Flow):
+class ExplicitFlow(PointFlow):
     """Steps of an explicit scheme, with dense output where the scheme has it.
 
     Parameters
@@ -185,7 +188,7 @@ class ExplicitFlow(Flow):
     scheme : Scheme
         Explicit, as `DormandPrince`.
     field, x, rtol, smallest_change, start
-        As for `Flow`.
+        As for `PointFlow`.
     """
 
     def __init__(self, scheme: Scheme, field: VelocityField, x: np.ndarray, **options: float):
@@ -277,8 +280,8 @@ class ExplicitFlow(Flow):
         self.t, self.before = self._start + before.elapsed + before.dt, before
 
 
-class StallDetector:
-    """Detection of runs that do not advance: rejected steps, or steps that the clock does not show.
+class Stall(NamedTuple):
+    """The wait of a run that does not advance: rejected steps, or steps that the clock hides.
 
     A collapse may take less time than the clock can show at t, one part in 1e16 of it: while the
     clock stands still, steps become shorter by many orders of magnitude and then longer again. That
@@ -286,47 +289,46 @@ class StallDetector:
 
     Attributes
     ----------
-    numbers : ndarray, (5,)
-        Rejections in a row; steps without progress; the shortest step; the time of the steps since
-        it, and what that was at the last progress.
+    rejections : float
+        Steps rejected in a row.
+    waited : float
+        Steps without progress.
+    shortest : float
+        The shortest step; 0 where the clock moves.
+    total, mark : float
+        The time of the steps since it, and what that was at the last progress.
     """
 
-    def __init__(self) -> None:
-        self.numbers = np.zeros(5)
-
-    @property
-    def stalled(self) -> bool:
-        """True while the clock stands still."""
-        return bool(self.numbers[2] > 0)
-
-    def rejected(self) -> bool:
-        """Count a rejected step; return True once they are too many."""
-        return bool(stall_rejected(self.numbers))
-
-    def accepted(self, step: float, moved: bool) -> bool:
-        """Count an accepted step, which moved the clock or not; return True once it is stalled."""
-        return bool(stall_accepted(self.numbers, step, moved))
+    rejections: float = 0.0
+    waited: float = 0.0
+    shortest: float = 0.0
+    total: float = 0.0
+    mark: float = 0.0
 
 
 @jitable
-def stall_rejected(numbers: np.ndarray) -> bool:
-    """`StallDetector.rejected` with these numbers."""
-    numbers[0] += 1
-    return numbers[0] > MOST_REJECTIONS
+def stall_rejected(stall: Stall) -> Stall:
+    """The wait after one more rejected step."""
+    rejections = stall.rejections + 1
+    return Stall(rejections, stall.waited, stall.shortest, stall.total, stall.mark)
 
 
 @jitable
-def stall_accepted(numbers: np.ndarray, step: float, moved: bool) -> bool:
-    """`StallDetector.accepted` with these numbers."""
-    numbers[0] = 0.0
-    waited, shortest, total, mark = numbers[1], numbers[2], numbers[3], numbers[4]
+def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
+    """The wait after an accepted step, which moved the clock or not."""
+    total = stall.total + step
     if moved:
-        for k in range(5):
-            numbers[k] = 0.0
-    elif shortest == 0 or step < shortest / 2:
-        numbers[1], numbers[2], numbers[3], numbers[4] = 0.0, step, step, step
-    elif total + step > 2 * mark:
-        numbers[1], numbers[3], numbers[4] = 0.0, total + step, total + step
-    else:
-        numbers[1], numbers[3] = waited + 1, total + step
-    return numbers[1] > MOST_STALLED or (step < NO_STEP and not moved)
+        return Stall(0.0, 0.0, 0.0, 0.0, 0.0)
+    if step < NO_STEP:
+        return Stall(0.0, np.inf, step, total, stall.mark)
+    if stall.shortest == 0 or step < stall.shortest / 2:
+        return Stall(0.0, 0.0, step, step, step)
+    if total > 2 * stall.mark:
+        return Stall(0.0, 0.0, stall.shortest, total, total)
+    return Stall(0.0, stall.waited + 1, stall.shortest, total, stall.mark)
+
+
+@jitable
+def stalled_for_good(stall: Stall) -> bool:
+    """True once a run has waited too long."""
+    return stall.rejections > MOST_REJECTIONS or stall.waited > MOST_STALLED

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .flow import Flow, VelocityField
+from .flow import PointFlow, VelocityField
 from .schemes import Scheme
 
 RADAU_STAGES = 5
@@ -69,8 +69,8 @@ def collocation() -> tuple[np.ndarray, np.ndarray]:
     return table.nodes, np.linalg.inv(table.inverse)
 
 
-class StiffFlow(Flow):
-    """Steps of `Radau`, with the error control of `Flow`.
+class StiffFlow(PointFlow):
+    """Steps of `Radau`, with the error control of `PointFlow`.
 
     A step costs a Jacobian by differences, of which `field` gives the 4 N velocities for N
     coordinates in stacks (N, *x.shape), five inverses of complex (N, N) matrices, and five

@@ -8,10 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..lowlevel.compilation import njit
+from ..lowlevel.compilation import jitable, njit
 from .clock import Clock, accepted, clock_of, keep, planned_to, rejected, shows
 from .dense_output import ExplicitSteps, interpolation_terms, polynomial
-from .flow import NO_FLOAT_WARNINGS, stall_accepted, stall_rejected
+from .flow import (
+    NO_FLOAT_WARNINGS,
+    Stall,
+    stall_accepted,
+    stall_rejected,
+    stalled_for_good,
+)
 from .schemes import DenseOutput, Scheme
 
 NUMBERS_AT_ONCE = 1 << 15  # floats of replicas that are moved together: they stay in a cache
@@ -67,7 +73,7 @@ class ReplicaFlow:
     counts : ndarray of int, shape (3, R)
         Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : ndarray, shape (R, 5)
-        The numbers of a `StallDetector` for each replica.
+        The numbers of the `Stall` of each replica.
     dense : bool
         Whether states within a step are known.
     """
@@ -90,7 +96,7 @@ class ReplicaFlow:
         self.clocks[:, Clock._fields.index("proposal")] = steps
         self.clocks[:, Clock._fields.index("previous_error")] = 1.0
         self.counts = np.zeros((3, members), dtype=np.int64)
-        self.stalls = np.zeros((members, 5))
+        self.stalls = np.zeros((members, len(Stall._fields)))
         self.before, self.step = x.copy(), np.zeros((members, 3))
         size = x[0].size
         self._slopes = np.empty((members, len(scheme.nodes) + 2, size))
@@ -222,6 +228,17 @@ class ReplicaFlow:
             self.counts[:] = counts
 
 
+@jitable
+def _stall_of(row: np.ndarray) -> Stall:
+    return Stall(row[0], row[1], row[2], row[3], row[4])
+
+
+@jitable
+def _keep_stall(stall: Stall, row: np.ndarray) -> None:
+    row[0], row[1], row[2] = stall.rejections, stall.waited, stall.shortest
+    row[3], row[4] = stall.total, stall.mark
+
+
 @njit(cache=True, error_model="numpy")
 def _plan(clocks: np.ndarray, target: float, fixed: bool) -> None:
     """Plan the steps of every clock, in place."""
@@ -245,11 +262,15 @@ def _account(
         if relative[r] < 0 and not finite[r]:
             codes[r] = LOST
         elif not relative[r] <= 1:
-            codes[r] = GIVES_UP if stall_rejected(stalls[r]) else REJECTED
+            stall = stall_rejected(_stall_of(stalls[r]))
+            codes[r] = GIVES_UP if stalled_for_good(stall) else REJECTED
+            _keep_stall(stall, stalls[r])
             keep(rejected(clock, relative[r], order), clocks[r])
         else:
             before, step = clock.t, clock.step
             clock = accepted(clock, relative[r], order, target)
             moved = clock.t == target or shows(before, step)
-            codes[r] = GIVES_UP if stall_accepted(stalls[r], step, moved) else ACCEPTED
+            stall = stall_accepted(_stall_of(stalls[r]), step, moved)
+            codes[r] = GIVES_UP if stalled_for_good(stall) else ACCEPTED
+            _keep_stall(stall, stalls[r])
             keep(clock, clocks[r])

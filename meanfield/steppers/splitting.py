@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .flow import Flow
+from .flow import PointFlow
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ Layers = Splitting("Layers", order=1, evaluations=1)
 """Layers of a Transformer: Euler's step of attention and of the feed-forward map, normalised."""
 
 
-class FixedSteps(Flow):
+class FixedSteps(PointFlow):
     """Steps of a given length by any map.
 
     Parameters

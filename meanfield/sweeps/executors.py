@@ -26,14 +26,14 @@ POLL_INTERVAL = 0.2  # seconds between looks at Ctrl-C
 MAX_PENDING = 1024  # jobs submitted before one of them has ended
 CLOSING_TIME = 5.0  # seconds for closing the connection to a scheduler
 IDLE_TIME = 5.0  # seconds without a finished job before workers are counted
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class InThisThread(Executor):
     """An executor that runs each job in this thread, when it is submitted."""
 
-    def submit(self, fn: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
-        future: Future[T] = Future()
+    def submit(self, fn: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:
+        future: Future[Result] = Future()
         try:
             future.set_result(fn(*arguments, **named))
         except (Exception, KeyboardInterrupt) as error:

@@ -154,7 +154,7 @@ def of_files(family):
         name
         for name, kind in family.kinds.items()
         if kind.__module__.startswith("meanfield.")
-        and kind.kept
+        and kind.has_table
         and not any(
             p.required and p.form.json({}) == {"not": {}} for p in parameters_of(kind).values()
         )

@@ -128,9 +128,9 @@ def test_the_command_gives_what_python_gives():
     out, err = meanfield("solve", "run.toml", "--out", "a.nc")
     model = mf.Transformer(mf.USA(1.0), 3.0)
     start = mf.Circle(16).density(lambda theta: 1 + 0.2 * np.cos(theta))
-    by_hand = mf.solve(model, start, (0, 0.5), t_eval=np.linspace(0, 0.5, 6))
+    plain_class = mf.solve(model, start, (0, 0.5), t_eval=np.linspace(0, 0.5, 6))
     run = mf.load("a.nc")
-    np.testing.assert_allclose(run.final.values, by_hand.final.values, atol=1e-12)
+    np.testing.assert_allclose(run.final.values, plain_class.final.values, atol=1e-12)
     assert run.status == "finished" and np.array_equal(run.t, np.linspace(0, 0.5, 6))
     assert run.provenance["config_file"] == "run.toml" and run.provenance["imports"] == {}
     assert same_bits(run, run_config(parse_config(run.provenance["config"])))
@@ -146,8 +146,8 @@ def test_the_command_gives_what_python_gives():
 def test_tokens_move_as_in_python():
     out, err = meanfield("solve", "tokens.toml")
     tokens = mf.Tokens.uniform(32, 3, rng=1)
-    by_hand = mf.solve(mf.Transformer(mf.SA(4.0)), tokens, (0, 1), t_eval=np.linspace(0, 1, 5))
-    assert same_bits(mf.load("tokens.nc"), by_hand)
+    plain_class = mf.solve(mf.Transformer(mf.SA(4.0)), tokens, (0, 1), t_eval=np.linspace(0, 1, 5))
+    assert same_bits(mf.load("tokens.nc"), plain_class)
     assert "at t = 1, 32 tokens:" in out and "effective_rank" in out and err == ""
 
 
@@ -156,8 +156,8 @@ def test_noise_is_that_of_the_seed():
     run = mf.load("noisy.nc")
     model = mf.Transformer(mf.SA([1.0, 4.0]), 10.0)
     tokens = mf.Tokens(mf.Tokens.uniform(32, 3, rng=1, shape=(3,)).x[:, None])
-    by_hand = mf.solve(model, tokens, (0, 1), t_eval=np.linspace(0, 1, 5), dt=0.02, rng=2)
-    assert same_bits(run, by_hand) and run.shape == (3, 2)
+    plain_class = mf.solve(model, tokens, (0, 1), t_eval=np.linspace(0, 1, 5), dt=0.02, rng=2)
+    assert same_bits(run, plain_class) and run.shape == (3, 2)
     config = run.provenance["config"]
     config["initial"]["x"]["rng"] = 9
     assert not same_bits(run, run_config(parse_config(config)))
@@ -480,12 +480,12 @@ def test_what_cannot_be_imported_is_one_message(module, message):
 def test_a_study_of_a_file_is_that_of_python(folder):
     out, _ = meanfield("chaos", "study.toml")
     start = mf.Circle(16).density(lambda t: 1 + 0.5 * np.cos(t))
-    by_hand = mf.propagation_of_chaos(
+    plain_class = mf.propagation_of_chaos(
         mf.Transformer(mf.Kuramoto(), 1.0), start, [8, 16], [0.0, 0.2], 4, rng=3, dt=0.1
     )
     study = mf.Study.load("study.nc")
-    for name in by_hand.data:
-        np.testing.assert_allclose(study.data[name], by_hand.data[name], rtol=1e-9, atol=1e-12)
+    for name in plain_class.data:
+        np.testing.assert_allclose(study.data[name], plain_class.data[name], rtol=1e-9, atol=1e-12)
     assert "W2" in out and "~ n^" in out and "|m_1|^2 - " in out and "coupling" in out
     assert (folder / "study.png").stat().st_size > 10_000
     assert not (folder / "study.nc.checkpoint").exists()
@@ -561,11 +561,11 @@ def test_an_interrupted_study_goes_on(folder, monkeypatch):
 
 def test_branches_of_a_file_are_those_of_python(folder):
     out, err = meanfield("bifurcation", "diagram.toml")
-    by_hand = mf.branches(mf.Kuramoto(), mf.Circle(16), (1.5, 3.0), save_at=[2.5])
+    plain_class = mf.branches(mf.Kuramoto(), mf.Circle(16), (1.5, 3.0), save_at=[2.5])
     diagram = mf.load("diagram.nc")
     assert isinstance(diagram, mf.Diagram)
     provenance = json.loads(diagram.data.attrs.pop("provenance"))
-    assert diagram.data.identical(by_hand.data) and diagram.ends == by_hand.ends
+    assert diagram.data.identical(plain_class.data) and diagram.ends == plain_class.ends
     assert parse_config(provenance["config"]).data == read_config("diagram.toml").data
     assert "supercritical bifurcation" in out and "exact" in out and "ends: range" in out
     assert "wrote diagram.nc and diagram.png" in out and err == ""
@@ -588,20 +588,20 @@ def test_branches_in_beta_are_of_a_drift_or_of_its_name_alone():
         .replace('"USA"', '{ kind = "USA", beta = 2.0 }'),
     )
     meanfield("bifurcation", "vary.toml", "-q")
-    by_hand = mf.branches(mf.USA, mf.Circle(16), 1.0, beta=(1.5, 2.5), stability=False)
+    plain_class = mf.branches(mf.USA, mf.Circle(16), 1.0, beta=(1.5, 2.5), stability=False)
     for name in ("beta.nc", "vary.nc"):
         found = mf.load(name)
-        assert found.ends == by_hand.ends
-        np.testing.assert_allclose(found.data.beta, by_hand.data.beta, rtol=1e-12)
+        assert found.ends == plain_class.ends
+        np.testing.assert_allclose(found.data.beta, plain_class.data.beta, rtol=1e-12)
 
 
 @pytest.mark.long
 def test_phase_diagrams_of_a_file_are_those_of_python(folder):
     out, err = meanfield("phase-diagram", "plane.toml")
     usa, sa = mf.load("plane_USA.nc"), mf.load("plane_SA.nc")
-    by_hand = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 3.5), degrees=(1,))
+    plain_class = mf.phase_diagram(mf.USA, mf.Circle(16), (1.0, 3.5), degrees=(1,))
     for name in ("critical", "fold", "transition"):
-        assert usa.kappa(name, 3.0) == by_hand.kappa(name, 3.0)
+        assert usa.kappa(name, 3.0) == plain_class.kappa(name, 3.0)
     assert usa.warnings == sa.warnings == [] and sa.loci == {} and err == ""
     assert "tricritical point of degree 1: beta = 2.446918311" in out
     assert "wrote plane_USA.nc, plane_SA.nc and plane.png" in out

@@ -42,8 +42,8 @@ def test_a_point_is_the_run_of_the_configuration_with_these_values():
     there = found.sel({"model.kappa": 4.0, "initial.cos.0": 0.1})
     for name in alone:
         np.testing.assert_array_equal(there[name], alone[name])
-    by_hand = mf.sweep(density(), KAPPAS | {"initial.cos.0": [0.1, 0.2]})
-    assert by_hand.equals(found)
+    plain_class = mf.sweep(density(), KAPPAS | {"initial.cos.0": [0.1, 0.2]})
+    assert plain_class.equals(found)
 
 
 def test_every_replica_has_a_start_and_noise_of_its_own():

@@ -248,7 +248,7 @@ def test_a_figure_has_rates_and_times():
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert any("W_2" in label and "n^{-0." in label for label in labels)
     assert [text.get_text() for text in right.get_legend().get_texts()] == ["$n = 16$", "$n = 64$"]
-    assert small_study().plot(t=0.0, name="W1").axes[1].get_title() == "$W_1$"
+    assert "W_1" in small_study().plot(t=0.0, name="W1").axes[1].get_ylabel()
     with pytest.raises(ValueError, match="one of W1, W2"):
         small_study().plot(name="W3")
 

@@ -109,7 +109,9 @@ def test_completion_offers_documented_names_only(made):
         documented |= set(re.findall(r"^(\w[\w, ]*?) :", inspect.cleandoc(cls.__doc__ or ""), re.M))
     documented = {word for entry in documented for word in entry.split(", ")}
     offered = {name for name in dir(made) if name[0] != "_"}
-    assert not offered & {"by_hand", "facts", "parts", "kinds"} and offered - documented == set()
+    assert (
+        not offered & {"plain_class", "facts", "parts", "kinds"} and offered - documented == set()
+    )
 
 
 def test_names_that_completion_leaves_out_are_there():
@@ -138,7 +140,7 @@ def test_classes_offer_what_their_objects_offer_for_completion():
     """Also the parameters, and constructors such as `Tokens.uniform`."""
     for cls in {type(made) for made in OBJECTS if isinstance(made, Kind)}:
         offered = {name for name in dir(cls) if name[0] != "_"}
-        assert not offered & {"by_hand", "told", "held", "kinds", "leaves", "as_form"}
+        assert not offered & {"plain_class", "told", "held", "kinds", "annotation_forms", "as_form"}
     assert {"x", "masses", "radii", "uniform", "from_hidden"} <= set(dir(mf.Tokens))
 
 
@@ -165,11 +167,20 @@ def test_a_misspelt_class_attribute_is_refused():
 
 
 def test_signatures_have_no_module_paths():
-    for function in (mf.solve, mf.branches, mf.wasserstein, mf.propagation_of_chaos):
-        text = str(inspect.signature(function))
-        assert "Annotated" not in text and "meanfield." not in text and "typing" not in text
+    functions = (mf.solve, mf.branches, mf.wasserstein, mf.propagation_of_chaos)
+    for target in (*functions, mf.USA, mf.Tokens, mf.Transformer, mf.Circle, mf.Density):
+        text = str(inspect.signature(target))
+        assert not re.search(r"Annotated|meanfield\.|numpy\.|typing", text)
 
 
 def test_a_parameter_that_a_class_of_the_package_lacks_gets_no_advice_for_authors():
-    with pytest.raises(TypeError, match=r"no parameter dimension\. It takes degree"):
+    with pytest.raises(TypeError, match=r"no parameter dimension.*Zonal.* It takes degree"):
         mf.Sphere(degree=16, dimension=4)
+
+
+def test_one_number_in_place_of_several_is_refused_with_what_to_write():
+    model, mu = mf.Transformer(mf.USA(beta=4.0)), mf.Circle(degree=8).density(lambda a: 1 + 0 * a)
+    with pytest.raises(TypeError, match=r"t_span must be two times \(start, end\)"):
+        mf.solve(model, mu, t_span=1.0)
+    with pytest.raises(TypeError, match=r"sizes.*\[64\]"):
+        mf.propagation_of_chaos(model, mu, sizes=64, times=[1.0], rng=0)

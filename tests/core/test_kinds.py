@@ -252,7 +252,10 @@ def test_globals_that_a_function_reads_count(monkeypatch):
     ("family", "name"),
     [
         *((mf.ZonalDrift, name) for name in ("exponent", "polynomial_degree", "constant", "rate")),
-        *((mf.ZonalDrift, name) for name in ("kept", "shape", "parameters", "member", "kinds")),
+        *(
+            (mf.ZonalDrift, name)
+            for name in ("has_table", "shape", "parameters", "member", "kinds")
+        ),
         (mf.ZonalDrift, "self"),
         (mf.ZonalDrift, "kind"),
         (mf.Weights, "normalised"),

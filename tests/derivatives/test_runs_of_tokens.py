@@ -5,6 +5,7 @@ import pytest
 
 import meanfield as mf
 from meanfield import steppers
+from meanfield.core.dual import Dual, constant
 from meanfield.derivatives.flows import DifferentiatedFlow
 from meanfield.dynamics.tokens import TokenMotion
 from meanfield.models.activations import gelu, softplus
@@ -319,13 +320,14 @@ def test_modes_agree_with_pairs(kind, d, beta):
     masses /= masses.sum()
     dm = rng.standard_normal((2, 1, 300)) * masses
     dx = np.stack([tangential(x, seed, 1.0) for seed in (6, 7)])
-    given = (1.001 * x)[None], masses, dx[:, None], dm
+    given = Dual((1.001 * x)[None], dx[:, None]), Dual(masses, dm)
     drift = kind(beta=beta)
     names = ["beta", None]
-    v, dv = mf.engines.Modes(1e-12).build(drift, 300, d).with_tangents(names).velocity(*given)
-    w, dw = mf.engines.Direct().build(drift, 300, d).with_tangents(names).velocity(*given)
-    assert np.abs(v - w).max() < 1e-10 * np.abs(w).max()
-    assert np.abs(dv - dw).max() < 1e-9 * max(1.0, beta) * np.abs(dw).max()
+    v = mf.engines.Modes(1e-12).build(drift, 300, d).with_tangents(names).velocity(*given)
+    w = mf.engines.Direct().build(drift, 300, d).with_tangents(names).velocity(*given)
+    assert np.abs((v - w).value).max() < 1e-10 * np.abs(w.value).max()
+    largest = np.abs(w.changes).max()
+    assert np.abs((v - w).changes).max() < 1e-9 * max(1.0, beta) * largest
 
 
 @pytest.mark.repeats
@@ -339,25 +341,25 @@ def test_known_velocities_leave_their_changes_as_they_are(engine, n, d, drift, n
     """Blocks of Gram matrices, which there are several of, and harmonics with their modes."""
     x, masses = points(n, d), RNG.uniform(0.5, 1.5, (1, n)) / n
     dm = RNG.standard_normal((1, 1, n)) * masses
-    given = 1.001 * x[None], masses, tangential(x, 3, 1.0)[None, None], dm
+    given = Dual(1.001 * x[None], tangential(x, 3, 1.0)[None, None]), Dual(masses, dm)
     sums = engine.build(drift, n, d)
-    tangents, known = sums.with_tangents([name]), sums.velocity(*given[:2])
-    w, dw = tangents.velocity(*given)
-    assert np.abs(w - known).max() < 1e-12 * np.abs(known).max()
+    tangents, known = sums.with_tangents([name]), sums.velocity(1.001 * x[None], masses)
+    w = tangents.velocity(*given)
+    assert np.abs(w.value - known).max() < 1e-12 * np.abs(known).max()
     for beside in {id(each): each for each in (None, sums.beside)}.values():
-        v, dv = tangents.velocity(*given, known, beside)
+        v = tangents.velocity(*given, known, beside)
         # parts along u, which are larger than velocities, are added and taken off
-        assert np.abs(v - known).max() < 1e-13 * np.abs(known).max()
-        assert np.abs(dv - dw).max() < 1e-12 * np.abs(dw).max()
+        assert np.abs(v.value - known).max() < 1e-13 * np.abs(known).max()
+        assert np.abs((v - w).changes).max() < 1e-12 * np.abs(w.changes).max()
 
 
 @pytest.mark.parametrize(("n", "d"), [(300, 2), (300, 3), (300, 5), (80, 9)])
 def test_velocities_without_tangents(n, d):
     x, masses = points(n, d)[None], np.full((1, n), 1 / n)
     sums = mf.engines.Direct().build(mf.SA(beta=2.0), n, d)
-    v, dv = sums.with_tangents([]).velocity(x, masses, np.empty((0, *x.shape)), np.empty((0, 1, n)))
+    v = sums.with_tangents([]).velocity(constant(x, 0), constant(masses, 0))
     known = sums.velocity(x, masses)
-    assert not dv.size and np.abs(v - known).max() < 1e-13 * np.abs(known).max()
+    assert not v.changes.size and np.abs(v.value - known).max() < 1e-13 * np.abs(known).max()
 
 
 @pytest.mark.parametrize(

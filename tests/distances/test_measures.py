@@ -66,7 +66,7 @@ def test_a_state_that_is_no_measure_is_told_which_are(distance):
 
 def test_what_needs_an_axis_is_refused_by_measures_without_one():
     with pytest.raises(TypeError, match=r"last axis.* got Tokens on S\^1"):
-        measure_of("a distance", X).axial_coefficients(4)
+        measure_of("a distance", X, "a").axial_coefficients(4)
 
 
 def test_axisymmetric_densities_on_the_circle_are_turned():

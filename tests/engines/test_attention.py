@@ -253,13 +253,11 @@ def test_refusals_of_the_sums():
         attention(Attention(V=np.eye(5)), x)
     with pytest.raises(ValueError, match="dimension 2; got points of dimension 3"):
         attention(Attention(output=np.eye(2)), x)
-    with pytest.raises(
-        ValueError, match=r"beta of ensemble shape \(3,\) is not one for each of 1 replicas"
-    ):
+    with pytest.raises(ValueError, match=r"beta of ensemble shape \(3,\)"):
         attention(Attention(beta=np.ones(3)), x)
     with pytest.raises(ValueError, match="n >= 2 tokens"):
         attention(Hardmax(), x[:1])
     with np.errstate(over="ignore"):
         assert not np.isfinite(attention(Attention(beta=1e4, weights=Unnormalised()), x)).all()
-    with pytest.raises(ValueError, match="threads must be a whole number >= 1; got threads = 0"):
+    with pytest.raises(ValueError, match="threads = 0"):
         AttentionSums(Attention(), threads=0)

@@ -6,6 +6,7 @@ import pytest
 import meanfield as mf
 from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
+from meanfield.core.dual import Dual, constant
 from meanfield.engines.attention import AttentionSums
 
 N, D, H, K = 9, 8, 2, 4
@@ -70,10 +71,10 @@ def test_tangents(weights):
     sums = AttentionSums(drift(weights=weights, causal=False, beta=0.3))
     x, dx = 0.3 * RNG.standard_normal((2, 1, 5, D))
     m = np.full((1, 5), 0.2)
-    value, change = sums.with_tangents([None]).attention(0.0, x, m, dx[None], 0 * m[None])
-    np.testing.assert_allclose(value, sums.attention(0.0, x, m), rtol=0, atol=1e-11)
+    result = sums.with_tangents([None]).attention(0.0, Dual(x, dx[None]), constant(m, 1))
+    np.testing.assert_allclose(result.value, sums.attention(0.0, x, m), rtol=0, atol=1e-11)
     by = derivative_at_zero(lambda h: sums.attention(0.0, x + h * dx, m), "A")
-    np.testing.assert_allclose(change[0], by, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(result.changes[0], by, rtol=0, atol=1e-8)
 
 
 def test_what_has_no_biases_refuses_them():

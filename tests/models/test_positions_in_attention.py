@@ -9,6 +9,7 @@ import pytest
 import meanfield as mf
 from meanfield.core.descriptions import build, describe
 from meanfield.core.differences import derivative_at_zero
+from meanfield.core.dual import Dual, constant
 from meanfield.engines import attention as engine
 from meanfield.engines.attention import AttentionSums
 
@@ -122,10 +123,10 @@ def test_tokens_without_mass_are_a_padding_mask(weights, causal):
 def test_tangents(positions, weights):
     sums = AttentionSums(drift(positions, weights=weights, causal=True))
     dx, m = RNG.standard_normal((1, 1, N, D)), MASSES[None]
-    value, change = sums.with_tangents([None]).attention(0.0, X[None], m, dx, 0 * m[None])
-    np.testing.assert_allclose(value, sums.attention(0.0, X[None], m), rtol=0, atol=1e-13)
+    result = sums.with_tangents([None]).attention(0.0, Dual(X[None], dx), constant(m, 1))
+    np.testing.assert_allclose(result.value, sums.attention(0.0, X[None], m), rtol=0, atol=1e-13)
     by = derivative_at_zero(lambda e: sums.attention(0.0, X[None] + e * dx[0], m), "A")
-    np.testing.assert_allclose(change[0], by, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.changes[0], by, rtol=0, atol=1e-9)
 
 
 def test_terms_are_made_block_by_block(monkeypatch):

@@ -222,14 +222,12 @@ def test_a_run_that_is_not_resolved_is_framed_in_red(parted, kind):
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, sphere):
     assert set(kinds_of(circle)) == set(ANGULAR)
-    with pytest.raises(ValueError, match=r"'trajectories', .* on the Circle; got 'spacetime'"):
+    with pytest.raises(ValueError, match="on the Circle; got 'spacetime'"):
         circle.plot("spacetime")
-    with pytest.raises(ValueError, match="'map', 'observables' for characteristics on the Sphere"):
+    with pytest.raises(ValueError, match=r"'map', .* characteristics on the Sphere"):
         sphere.plot("trajectories")
     for draw in (snapshots, spacetime, orthographic):
-        with pytest.raises(
-            TypeError, match=r"needs densities .* got characteristics on the Sphere"
-        ):
+        with pytest.raises(TypeError, match=r"needs densities .* got characteristics"):
             draw(sphere)
     with pytest.raises(TypeError, match="the Zonal; got"):
         trajectories(sphere)

@@ -65,7 +65,7 @@ def test_the_cone_holds_the_covariances():
     solution.plot("cone", ax=flat, trace_one=True)
     with pytest.raises(ValueError, match='needs an ax with projection="3d"'):
         solution.plot("cone", ax=flat)
-    with pytest.raises(TypeError, match="trace_one must be True or False; got trace_one = 'a'"):
+    with pytest.raises(TypeError, match="got trace_one = 'a'"):
         solution.plot("cone", trace_one="a")
 
 
@@ -89,10 +89,10 @@ def test_a_blow_up_is_dotted_and_its_last_state_left_out():
         assert ax.get_xlim()[1] > T
     alone = run(sign=1.0, t_eval=[0.0, 1.0]).plot("observables").axes[0].lines[0]
     assert alone.get_marker() == "." and len(alone.get_xdata()) == 1
-    with pytest.raises(ValueError, match="log_time needs at least two saved times above 0"):
+    with pytest.raises(ValueError, match=r"log_time needs .* two saved times"):
         run(sign=1.0, t_eval=[0.1, 1.0]).plot("variances", log_time=True)
     model, law = mf.Transformer(mf.Attention(-1.0)), mf.Gaussian([0.4], [[1.0]])
-    with pytest.raises(ValueError, match=r"got t = -5, -4\.96, \.\.\., -1 \(101 times\)\. Solve"):
+    with pytest.raises(ValueError, match=r"t = -5, -4\.96, .* -1 \(101 times\)"):
         mf.solve(model, law, (-5, -1), t_eval=np.linspace(-5, -1, 101)).plot(log_time=True)
 
 

@@ -316,7 +316,7 @@ def test_headings_say_whether_attention_is_causal():
 
 
 def test_kinds_are_listed_for_a_name_that_is_none():
-    with pytest.raises(ValueError, match=r"'map', 'order', .* indexed densities on the Circle"):
+    with pytest.raises(ValueError, match=r"'map', 'order', .* indexed densities"):
         run(INDICES["position"]).plot("paths")
     with pytest.raises(TypeError, match="indexed densities on the circle"):
         mf.plotting.index_map(of([CIRCLE.uniform()], [0.0]))

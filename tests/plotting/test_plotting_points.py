@@ -265,15 +265,15 @@ def test_a_run_that_ended_early_is_framed(sphere):
 
 
 def test_kinds_that_do_not_exist_are_answered_with_those_that_do(circle, flat_run, gram):
-    with pytest.raises(ValueError, match=r"'polar',.* for tokens on the Circle; got 'snapshots'"):
+    with pytest.raises(ValueError, match="tokens on the Circle; got 'snapshots'"):
         circle.plot("snapshots")
     with pytest.raises(ValueError, match=r"for tokens in R\^d, d > 2; got 'map'"):
         flat_run.plot("map")
-    with pytest.raises(ValueError, match="for inner products of tokens; got 'polar'"):
+    with pytest.raises(ValueError, match=r"inner products .*; got 'polar'"):
         gram.plot("polar")
-    with pytest.raises(TypeError, match=r"needs tokens on the circle or the line, .* got inner"):
+    with pytest.raises(TypeError, match=r"circle or the line, .* got inner"):
         trajectories(gram)
-    with pytest.raises(TypeError, match="needs densities on the sphere; got tokens on the Circle"):
+    with pytest.raises(TypeError, match=r"needs densities .* got tokens"):
         orthographic(circle)
     one = replace(circle, t=circle.t[:1].copy(), states=circle.states[:1])
     with pytest.raises(ValueError, match="at least two saved times; got 1"):

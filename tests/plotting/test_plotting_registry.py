@@ -61,7 +61,7 @@ def test_states_that_nobody_described_have_observables_an_overview_and_a_movie(r
         assert ax.get_ylabel() == "turning rate", "the one that is a number at each time"
         np.testing.assert_array_equal(ax.lines[0].get_ydata(), [1, 2, 3])
     assert frames(run.animate(tmp_path / "movie.gif", dpi=30)) == 3
-    with pytest.raises(ValueError, match="'observables' for states of type Heading; got 'rose'"):
+    with pytest.raises(ValueError, match="type Heading; got 'rose'"):
         run.plot("rose")
 
 
@@ -92,7 +92,7 @@ def test_a_figure_of_ones_own_is_a_kind_with_options_and_a_heading(run, tokens):
     assert page.get_suptitle() == "mine"
     ax = Figure().subplots()
     assert rose(run, ax=ax) is ax.figure
-    with pytest.raises(TypeError, match=r"'petal' .* has ax, member, title, petals; did you mean"):
+    with pytest.raises(TypeError, match=r"'petal' .* ax, member, title, petals"):
         run.plot("rose", petal=3)
     with pytest.raises(ValueError, match="did you mean rose"):
         run.plot("roses")
@@ -140,7 +140,7 @@ def test_a_kind_of_another_module_is_not_replaced():
     def foreign(solution):
         """From elsewhere."""
 
-    with pytest.raises(ValueError, match=r"'polar' is already drawn by meanfield\.plotting"):
+    with pytest.raises(ValueError, match=r"'polar' .* meanfield\.plotting"):
         figure("polar", mf.Tokens, mf.Circle)(foreign)
 
 
@@ -169,7 +169,7 @@ def test_the_page_names_the_kinds_that_have_an_option(option):
 
 def test_an_option_of_another_kind_is_answered_with_that_kind():
     sphere = mf.Sphere(16).von_mises_fisher([0, 0, 1], 1.0)
-    with pytest.raises(TypeError, match="These kinds have it: 'orthographic', 'map'") as said:
+    with pytest.raises(TypeError, match="have it: 'orthographic', 'map'") as said:
         sphere.plot(times=[0.1])
     assert "did you mean" not in str(said.value)
     with pytest.raises(TypeError, match="did you mean times"):

@@ -47,5 +47,5 @@ def test_one_saved_time_a_movie_and_a_kind_that_is_not_there(tmp_path):
     single = run(t_eval=[1.0])
     assert len(single.plot().axes) == len(single.plot("snapshots").axes)
     assert run(t_eval=[0, 0.5, 1]).animate(tmp_path / "movie.gif").stat().st_size > 2000
-    with pytest.raises(ValueError, match=r"'overview', 'spacetime', .* on the Zonal; got 'polar'"):
+    with pytest.raises(ValueError, match="on the Zonal; got 'polar'"):
         single.plot("polar")

@@ -259,7 +259,7 @@ def test_without_resume_a_checkpoint_is_overwritten(tmp_path, unbroken):
 def test_a_file_that_is_no_checkpoint_is_not_overwritten(tmp_path):
     path = tmp_path / "thesis.tex"
     path.write_bytes(b"ten years of work")
-    with pytest.raises(mf.CheckpointError, match=r"thesis.tex exists and is not a checkpoint"):
+    with pytest.raises(mf.CheckpointError, match=r"thesis.tex .* not a checkpoint"):
         solve(checkpoint=path)
     assert path.read_bytes() == b"ten years of work"
 
@@ -324,7 +324,7 @@ def test_other_versions_are_said(tmp_path, unbroken, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr("meanfield.solving.checkpoint.versions", lambda: {"numpy": "1.0"})
         solve(checkpoint=path, max_steps=100)
-    with pytest.warns(mf.StorageWarning, match=rf"other versions.* numpy 1.0 -> {np.__version__}"):
+    with pytest.warns(mf.StorageWarning, match=rf"numpy 1.0 -> {np.__version__}"):
         assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 

@@ -268,7 +268,7 @@ def test_a_failure_while_saving_leaves_the_older_file(tmp_path, monkeypatch, run
     }
     with monkeypatch.context() as patched:
         patched.setattr(place[moment], full)
-        with pytest.raises(mf.StorageError, match=r"run.nc could not be written: no space left"):
+        with pytest.raises(mf.StorageError, match=r"run.nc .* no space left"):
             run.save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.nc"]
@@ -288,5 +288,5 @@ def test_a_folder_is_not_overwritten(tmp_path, run):
 
 def test_a_path_is_a_path(run):
     for call in (run.save, run.animate, mf.load, read_config, partial(run_config, None)):
-        with pytest.raises(TypeError, match=r"must be a string or a pathlib\.Path; got .* = 3"):
+        with pytest.raises(TypeError, match=r"pathlib\.Path; got .* = 3"):
             call(3)

@@ -206,5 +206,5 @@ def test_what_is_measured_is_measured_once_or_left_out(monkeypatch):
     assert len(counts) == measured
     with pytest.raises(TypeError, match="observables"):
         run.to_xarray(observables=2)
-    with pytest.raises(TypeError, match="no parameter observable; did you mean observables"):
+    with pytest.raises(TypeError, match="observable; did you mean observables"):
         run.to_xarray(observable=False)

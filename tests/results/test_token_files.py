@@ -222,7 +222,7 @@ def test_a_slope_that_was_given_is_not_guessed_from_the_potential(tmp_path):
     run.save(tmp_path / "run.nc")
     again = mf.load(tmp_path / "run.nc")
     np.testing.assert_array_equal(again.observables["speed"], run.observables["speed"])
-    with pytest.raises(mf.MeanfieldError, match="is a function, which files do not hold"):
+    with pytest.raises(mf.MeanfieldError, match="function, which files do not hold"):
         mf.solve(again.model, again.final, (0, 1))
     np.testing.assert_allclose(
         again.model.drift.attraction(20, 3), drift.attraction(20, 3), atol=1e-8

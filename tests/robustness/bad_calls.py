@@ -597,6 +597,7 @@ def calls():
         ("Modes", engines.Modes, {"tolerance": 1e-10, "threads": 1}),
         ("Automatic", engines.Automatic, {"tolerance": 1e-10, "threads": 1}),
         ("read_config", mf.read_config, {"path": config}),
+        ("parse_config", mf.parse_config, {"data": mf.read_config(config).data, "source": None}),
         (
             "run_config",
             mf.run_config,
@@ -638,7 +639,7 @@ def named(listed):
 def kinds():
     """(name, kind, good arguments) of all public kinds that numbers make: 1, or their defaults."""
     import meanfield as mf
-    from meanfield.core.kinds import parameters_of
+    from meanfield.core.parameters import parameters_of
 
     for family in (mf.Drift, mf.Weights, mf.Normalisation, mf.Noise, mf.CommonNoise):
         for name, kind in sorted(family.kinds.items()):
@@ -682,6 +683,7 @@ NOT_CALLED = {
     "doctor",  # which takes nothing
     *("CommonNoise", "Drift", "Motion", "Noise", "Normalisation", "Pointwise"),  # to build on
     *("State", "Weights", "ZonalDrift", "Index", "Frequency", "Norm", "PositionalEncoding"),
+    *("Configuration", "LastState", "Start", "TokenMotion"),  # read from files, or to build on
     *("from_pyshtools", "to_pyshtools"),  # need another package
 }
 
@@ -702,7 +704,7 @@ def nonsense(result):
         found = np.asarray(parts.coefficients)
     elif hasattr(parts, "x"):
         found = np.asarray(parts.x)
-    elif hasattr(parts, "described") and getattr(parts, "kept", False):
+    elif hasattr(parts, "described") and getattr(parts, "has_table", False):
         found = [np.ravel(v) for v in parts.described.values() if isinstance(v, float | np.ndarray)]
         found = np.concatenate(found) if found else np.zeros(0)
     else:

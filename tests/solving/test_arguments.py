@@ -43,9 +43,7 @@ def test_beta_must_not_overflow():
 
 
 def test_parameters_must_broadcast():
-    with pytest.raises(
-        ValueError, match=r"drift of shape \(3,\), kappa of shape \(2,\).*trailing axis"
-    ):
+    with pytest.raises(ValueError, match=r"drift of shape \(3,\), kappa of shape \(2,\)"):
         mf.Transformer(mf.USA([1.0, 2.0, 3.0]), [1.0, 2.0])
 
 
@@ -65,7 +63,7 @@ def test_the_model_must_be_a_transformer(model):
 
 @pytest.mark.parametrize("degree", [0, -1, 1.5, True], ids=repr)
 def test_a_degree_is_a_whole_number_from_one(degree):
-    with pytest.raises(ValueError, match=f"whole number >= 1; got degree = {degree!r}"):
+    with pytest.raises(ValueError, match=f"got degree = {degree!r}"):
         mf.Circle(degree)
 
 
@@ -92,9 +90,9 @@ def test_coefficients_must_make_a_density():
         mf.Density(CIRCLE, np.ones(5))
     with pytest.raises(ValueError, match="finite coefficients; 2 are not"):
         mf.Density(CIRCLE, [1, NAN, INF, *zeros[1:]])
-    with pytest.raises(ValueError, match=r"mass 1, its first coefficient; got a mass off by 0\.5"):
+    with pytest.raises(ValueError, match=r"got a mass off by 0\.5"):
         mf.Density(CIRCLE, [1.5, 0.1, *zeros])
-    with pytest.raises(ValueError, match=r"must not be negative; its minimum is -0\.6"):
+    with pytest.raises(ValueError, match=r"minimum is -0\.6"):
         CIRCLE.fourier([1, 0.8])
 
 
@@ -266,7 +264,7 @@ def test_a_span_without_room_for_the_default_times_is_refused():
 
 @pytest.mark.parametrize("degrees", [[2, 2], [1.5], [0], [], [[1, 40]]], ids=repr)
 def test_perturbed_degrees_are_different_whole_numbers(degrees):
-    with pytest.raises(ValueError, match="different whole numbers between 1 and 16"):
+    with pytest.raises(ValueError, match="between 1 and 16"):
         mf.Circle(16).perturbed(0.01, rng=0, degrees=degrees)
 
 

@@ -314,7 +314,7 @@ def test_states_that_cannot_have_common_noise_say_which_can():
         mf.stationary(mf.Transformer(mf.SA(1.0), 2.0, common=ROTATIONS), CIRCLE)
     with pytest.raises(ValueError, match='"steady"'):
         noisy(CIRCLE, TRANSLATIONS, until="steady")
-    with pytest.raises(ValueError, match="rng is for Tokens, and for a Density under common"):
+    with pytest.raises(ValueError, match="rng is for Tokens, and for a Density"):
         mf.solve(mf.Transformer(mf.SA(1.0), 2.0), CIRCLE, (0, 1), rng=1)
     with pytest.raises(ValueError, match="random"):
         mf.propagation_of_chaos(

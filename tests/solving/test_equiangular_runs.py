@@ -169,7 +169,7 @@ def test_the_overview_goes_below_the_least_number():
         top.get_lines()[1].get_ydata()[-1], run.final.log_gap[1] / np.log(10), rtol=1e-14
     )
     assert len(run.plot(member=0).axes[0].get_lines()) == 1
-    with pytest.raises(TypeError, match=r"'log' is no option .* it has member, title, log_time"):
+    with pytest.raises(TypeError, match=r"'log' .* member, title, log_time"):
         run.plot(log=True)
 
 
@@ -200,7 +200,7 @@ def test_arguments_that_do_not_fit_are_refused():
         mf.solve(model, mf.Equiangular(4, 0.0, radius=2.0), (0, 1))
     with pytest.raises(ValueError, match="need no sums"):
         mf.solve(model, state, (0, 1), engine=mf.engines.Direct())
-    with pytest.raises(ValueError, match="merge is for Tokens; Equiangular has none"):
+    with pytest.raises(ValueError, match="merge is for Tokens; Equiangular"):
         mf.solve(model, state, (0, 1), merge=1e-8)
     with pytest.raises(ValueError, match="leave out rng"):
         mf.solve(model, state, (0, 1), rng=0)
@@ -220,5 +220,5 @@ def test_at_the_end_of_the_longest_span_tokens_are_one():
     run = mf.solve(model, start, (0, 1e300), t_eval=[1.0, 1e300])
     assert run.status == "finished" and run.final.rho == 1.0
     assert all(np.isfinite(values).all() for values in run.observables.values())
-    with pytest.raises(ValueError, match=r"t_span must be of a length of at most 1e\+300"):
+    with pytest.raises(ValueError, match=r"t_span .* 1e\+300"):
         mf.solve(model, start, (0, 1e308))

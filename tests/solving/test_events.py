@@ -110,7 +110,7 @@ def test_each_replica_of_tokens_has_an_event_of_its_own():
     def ordered(_t, tokens):
         return abs(tokens.moment(1)) - 0.5
 
-    with pytest.raises(ValueError, match=r"all members .* of shape \(3,\).*np\.ndindex"):
+    with pytest.raises(ValueError, match=r"of shape \(3,\).*np\.ndindex"):
         mf.solve(model, starts, (0, 8), events=ordered)
     each = [lambda t, state, i=i: ordered(t, state[i]) for i in np.ndindex(starts.shape)]
     together = mf.solve(model, starts, (0, 8), events=each).t_events
@@ -122,9 +122,7 @@ def test_each_replica_of_tokens_has_an_event_of_its_own():
 
 @pytest.mark.parametrize("wrong", [np.nan, np.ones(2), None], ids=["nan", "array", "None"])
 def test_an_event_must_be_a_number(wrong):
-    with pytest.raises(
-        (ValueError, TypeError), match=r"must return one finite number|must be real numbers"
-    ):
+    with pytest.raises((ValueError, TypeError), match=r"one finite number|be real numbers"):
         mf.solve(KURAMOTO, bumps(), (0, 1), events=lambda _t, _density: wrong)
 
 

@@ -74,7 +74,7 @@ def test_variances_survive_files_and_checkpoints(tmp_path):
 
 def test_no_blow_up_is_certified_in_fixed_steps():
     """They pass it: the time that the detector would tell is off by a third."""
-    with pytest.warns(mf.UnresolvedWarning, match="a blow-up is passed unseen.*leave dt out"):
+    with pytest.warns(mf.UnresolvedWarning, match="blow-up is passed .*leave dt out"):
         run = mf.solve(model(), LINE, (0, 30), t_eval=[30.0], dt=0.3)
     assert run.status == "not_finite" and run.stats["blow_up_time"] is None
     assert mf.solve(model(), LINE, (0, 30)).stats["blow_up_time"] == pytest.approx(T, abs=1e-8)
@@ -82,7 +82,7 @@ def test_no_blow_up_is_certified_in_fixed_steps():
 
 def test_the_loss_of_an_integral_is_named():
     """L2, beta < 0, V = -1: s' = 1.2 s^2 / (1 - 0.6 s) until s = 5/3."""
-    with pytest.warns(mf.UnresolvedWarning, match="cease to have an integral over the law"):
+    with pytest.warns(mf.UnresolvedWarning, match="integral over the law"):
         run = mf.solve(model(1.0, V=-1.0, beta=-0.3, weights=mf.L2()), LINE, (0, 5))
     end = (1 - 0.6) / 1.2 - 0.5 * np.log(5 / 3)  # int (1 - 0.6 s) / (1.2 s^2) ds from 1 to 5/3
     assert run.status == "step_too_small" and run.t[-1] == pytest.approx(end, abs=1e-6)
@@ -128,5 +128,5 @@ def test_a_law_that_turns_into_itself_is_steady():
 
 
 def test_a_function_for_another_dimension_is_refused():
-    with pytest.raises(ValueError, match="is for dimension 3; got points of dimension 2"):
+    with pytest.raises(ValueError, match=r"dimension 3; got .* dimension 2"):
         mf.solve(model(lambda t: np.eye(3)), mf.Gaussian([0, 0], np.eye(2)), (0, 1))

@@ -42,7 +42,7 @@ def test_layers_take_the_whole_output_of_attention(drift):
     hidden = x.x + 0.5 * answered.radii[:, None] * answered.x
     expected = hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
     np.testing.assert_allclose(run.final.x, expected, atol=1e-14)
-    with pytest.raises(ValueError, match=r"steppers.Layers needs the whole output"):
+    with pytest.raises(ValueError, match=r"steppers.Layers needs"):
         mf.solve(
             mf.Transformer(drift),
             x,
@@ -80,9 +80,9 @@ def test_schemes_of_fixed_steps_need_a_step():
     for scheme in (steppers.Layers, steppers.LieTrotter):
         with pytest.raises(ValueError, match=f"{scheme.name} needs dt"):
             solved(mf.Transformer(mf.SA(1.0)), FOUR, 1.0, scheme=scheme)
-    with pytest.raises(ValueError, match=r"Tokens needs .*DormandPrince.*Layers.*LieTrotter; got"):
+    with pytest.raises(ValueError, match=r"Tokens needs .*Dorm.*Layers.*Lie"):
         solved(mf.Transformer(mf.SA(1.0)), FOUR, 1.0, scheme=steppers.Krogstad)
-    with pytest.raises(ValueError, match=r"steppers\.Layers moves tokens; got a Density"):
+    with pytest.raises(ValueError, match=r"Layers moves tokens; got a Density"):
         solved(mf.Transformer(mf.SA(1.0)), mf.Circle(8).uniform(), 1.0, scheme=steppers.Layers)
 
 
@@ -90,7 +90,7 @@ def test_layers_are_as_deep_as_they_are_asked_to_be():
     model, x = mf.Transformer(mf.SA(2.0)), mf.Tokens.uniform(5, 3, rng=0)
     run = mf.solve(model, x, (0, 1), scheme=steppers.Layers, dt=0.1)
     assert len(run) == 11 and run.stats["steps"] == 10
-    with pytest.raises(ValueError, match=r"exactly dt = 0\.3, and an output or the end is 3\.33"):
+    with pytest.raises(ValueError, match=r"dt = 0\.3, and an output .* 3\.33"):
         mf.solve(model, x, (0, 1), t_eval=[1.0], scheme=steppers.Layers, dt=0.3)
     jumping = mf.Transformer(mf.Attention(V=mf.PerLayer([1.0, 2.0], 0.35)))
     with pytest.raises(ValueError, match=r"a jump of the model.* is 3\.5 layers"):

@@ -173,13 +173,13 @@ def test_a_run_with_noise_is_resumed_to_the_last_bit(tmp_path):
 def test_what_noise_does_not_go_with(tmp_path):
     with pytest.raises(ValueError, match="needs rng, a seed"):
         noisy(None, checkpoint=tmp_path / "x")
-    with pytest.raises(ValueError, match=r"With noise tokens need steppers\.Strang"):
+    with pytest.raises(ValueError, match=r"steppers\.Strang"):
         noisy(1, scheme=mf.steppers.DormandPrince)
-    with pytest.raises(mf.MeanfieldError, match="Gram moves without noise; the model has kappa = "):
+    with pytest.raises(mf.MeanfieldError, match=r"Gram moves without noise.* kappa = "):
         noisy(1, tokens=START.gram())
     with pytest.raises(mf.MeanfieldError, match="Noise moves each token its own way"):
         noisy(1, tokens=mf.Equiangular(5, 0.1))
-    with pytest.raises(ValueError, match="rng is for Tokens, and for a Density under common"):
+    with pytest.raises(ValueError, match="rng is for Tokens, and for a Density"):
         mf.solve(MODEL, mf.Circle(8).uniform(), (0, 1), rng=1)
     with pytest.raises(ValueError, match='"steady"'):
         noisy(1, until="steady")

@@ -253,13 +253,13 @@ def test_complex_numbers_are_refused_where_they_would_lose_their_imaginary_part(
         lambda: circle.uniform().rotate(1j),
         lambda: mf.principal_circle(np.eye(3) * 1j),
     ):
-        with pytest.raises(TypeError, match="must be real numbers; got an array of complex128"):
+        with pytest.raises(TypeError, match=r"real numbers; got .* complex128"):
             wrong()
     assert circle.fourier([1, 0.25]).expect(lambda x: x @ [1, 1j]) == pytest.approx(0.25)
 
 
 def test_values_are_asked_for_at_unit_vectors():
-    with pytest.raises(ValueError, match="unit vectors; the worst length is off by 1"):
+    with pytest.raises(ValueError, match="worst length is off by 1"):
         mf.Circle(4).uniform().at([[1.0, 0.0], [0.0, 2.0]])
 
 

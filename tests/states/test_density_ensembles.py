@@ -149,7 +149,7 @@ def test_an_ensemble_is_sampled_member_by_member():
 
 
 def test_a_negative_density_has_no_sample():
-    with pytest.raises(ValueError, match=r"must not be negative; its minimum is -0\.2"):
+    with pytest.raises(ValueError, match=r"negative; its minimum is -0\.2"):
         Density(Circle(8), [1, 0.6, *[0] * 7]).sample(5, rng=0)
 
 

@@ -91,7 +91,7 @@ def test_what_is_no_equiangular_state_is_refused(arguments, message):
 
 
 def test_what_has_no_tokens_is_refused():
-    with pytest.raises(ValueError, match=r"n must be a whole number >= 2; got n = 2\.5\.$"):
+    with pytest.raises(ValueError, match=r"n must be .* >= 2; got n = 2\.5\.$"):
         mf.Equiangular(2.5, 0.0).to_tokens()
     with pytest.raises(ValueError, match="got d = 3 < n"):
         mf.Equiangular(4, 0.0).to_tokens(3)

@@ -58,7 +58,7 @@ def test_a_trace_that_overflows_is_refused():
 
 @pytest.mark.parametrize("cov", [[[1.0, 2.0], [2.0]], ((1.0, 2.0), (2.0,)), [1.0, [2.0]]])
 def test_rows_of_different_length_are_called_so(cov):
-    with pytest.raises(ValueError, match="covariance must have rows of equal length; got"):
+    with pytest.raises(ValueError, match=r"covariance .* rows of equal length"):
         mf.Gaussian([0.0, 0.0], cov)
     with pytest.raises(TypeError, match="covariance must be real numbers"):
         mf.Gaussian([0.0, 0.0], [[1.0, None], [None, 1.0]])

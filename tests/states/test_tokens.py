@@ -81,7 +81,7 @@ def test_vectors_must_be_unit_vectors(length, message):
     ids=["count", "negative", "sum", "nan", "shape", "number"],
 )
 def test_masses_must_be_a_probability(masses):
-    with pytest.raises(ValueError, match="expects 3 masses >= 0 of sum 1; got shape"):
+    with pytest.raises(ValueError, match="3 masses >= 0 of sum 1; got shape"):
         Tokens(points(3, 2), masses)
 
 
@@ -198,7 +198,7 @@ def test_a_density_is_estimated_from_tokens():
 @pytest.mark.parametrize("on_sphere", ["no", None, 1], ids=repr)
 def test_on_sphere_is_true_or_false(tmp_path, on_sphere):
     np.save(tmp_path / "x.npy", points(6, 3))
-    with pytest.raises(TypeError, match="on_sphere must be True or False; got on_sphere ="):
+    with pytest.raises(TypeError, match="got on_sphere ="):
         Tokens(points(3, 2), on_sphere=on_sphere)
     with pytest.raises(TypeError, match="on_sphere must be True or False"):
         Tokens.from_file(tmp_path / "x.npy", on_sphere=on_sphere)
@@ -222,7 +222,7 @@ def test_counts_are_whole_numbers():
         with pytest.raises(ValueError, match="must be a whole number"):
             Tokens.orthonormal(n, d)
     for shape in (2.5, None, (2, 0), "ab"):
-        with pytest.raises(ValueError, match="shape must be a whole number >= 1; got shape ="):
+        with pytest.raises(ValueError, match="whole number >= 1; got shape ="):
             Tokens.uniform(4, 3, rng=0, shape=shape)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield import SA, UnresolvedWarning
-from meanfield.extending import Progress, boolean, fitting, generator, whole_number
+from meanfield.extending import Progress, RandomSource, boolean, fitting, generator, whole_number
 
 from .equations import Equations
 from .families import ParameterFamily
@@ -39,7 +39,7 @@ def fit(
     verdict: bool = True,
     hold: bool = True,
     wide: bool = False,
-    rng: Any = 0,
+    rng: RandomSource = 0,
     progress: bool | None = None,
 ) -> Fit:
     """Infer the parameters of a flow from the tokens of consecutive layers.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield import MeanfieldError, Transformer
-from meanfield.extending import fitting, positive, real, whole_number
+from meanfield.extending import RandomSource, fitting, generator, positive, real, whole_number
 
 from .equations import Equations, Estimate
 from .families import ParameterFamily
@@ -122,15 +122,15 @@ class Fit:
             ends = np.stack([point - away, point + away], 1)
         return np.stack([self.family.values(end) for end in ends.T], 1)
 
-    def bootstrap(self, over: str = "tokens", draws: int = 1000, *, rng: Any = 0) -> np.ndarray:
+    def bootstrap(
+        self, over: str = "tokens", draws: int = 1000, *, rng: RandomSource = 0
+    ) -> np.ndarray:
         """Estimates (draws, p) by the multiplier bootstrap over "tokens" or "texts".
 
         Each draw gives every token, or text, a weight of mean 1 and variance 1 in the equations,
         and takes the step of Newton's method from the estimate. Numbers that the data do not
         identify are nan.
         """
-        from meanfield.extending import generator
-
         parts, random = self._parts(over), generator(rng)
         weights = random.standard_normal((whole_number("draws", draws, least=1), len(parts)))
         steps = weights @ parts @ self.estimate.inverse.T

@@ -105,14 +105,17 @@ def test_a_constant_scale_is_isotropic_noise_of_another_strength():
 def test_central_differences_give_the_gradient():
     x = unit(np.random.default_rng(1).standard_normal((2, 50, 4)))
     slopes = np.array([0.2, -0.1, 0.3, 0.1])
-    by_hand = MultiplicativeIto(
+    plain_class = MultiplicativeIto(
         lambda x: np.exp(x @ slopes), gradient=lambda x: np.exp(x @ slopes)[..., None] * slopes
     )
     by_differences = MultiplicativeIto(lambda x: np.exp(x @ slopes))
-    increments = by_hand.increments(x.shape, np.random.default_rng(2))
+    increments = plain_class.increments(x.shape, np.random.default_rng(2))
     s = np.array([0.1, 0.5])
     np.testing.assert_allclose(
-        by_differences.moved(x, s, increments), by_hand.moved(x, s, increments), rtol=0, atol=1e-9
+        by_differences.moved(x, s, increments),
+        plain_class.moved(x, s, increments),
+        rtol=0,
+        atol=1e-9,
     )
 
 

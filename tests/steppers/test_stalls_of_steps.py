@@ -4,14 +4,15 @@ import itertools
 
 import numpy as np
 
-from meanfield.steppers.flow import StallDetector
+from meanfield.steppers.flow import Stall, stall_accepted, stall_rejected, stalled_for_good
 
 
 def given_up(steps, moved=False):
     """The number of accepted steps after which it is enough; None if it never is."""
-    stalls = StallDetector()
+    stall = Stall()
     for count, step in enumerate(steps, start=1):
-        if stalls.accepted(step, moved):
+        stall = stall_accepted(stall, step, moved)
+        if stalled_for_good(stall):
             return count
     return None
 
@@ -35,19 +36,23 @@ def test_a_clock_that_moves_is_never_too_slow():
 
 
 def test_a_step_that_moves_the_clock_ends_the_wait():
-    stalls = StallDetector()
-    assert not any(stalls.accepted(1.0, moved=False) for _ in range(480))
-    assert stalls.stalled and not stalls.accepted(1.0, moved=True)
-    assert not stalls.stalled
-    assert not any(stalls.accepted(1.0, moved=False) for _ in range(480))
+    stall = Stall()
+    for _ in range(2):
+        for _ in range(480):
+            stall = stall_accepted(stall, 1.0, moved=False)
+            assert not stalled_for_good(stall) and stall.shortest > 0
+        stall = stall_accepted(stall, 1.0, moved=True)
+        assert stall == Stall()
 
 
 def test_sixty_rejections_in_a_row_are_enough():
-    stalls = StallDetector()
+    stall = Stall()
     for _ in range(5):
-        assert [stalls.rejected() for _ in range(60)] == [False] * 60
-        stalls.accepted(1.0, moved=True)
-    assert [stalls.rejected() for _ in range(61)] == [False] * 60 + [True]
+        for _ in range(60):
+            stall = stall_rejected(stall)
+            assert not stalled_for_good(stall)
+        last, stall = stall, stall_accepted(stall, 1.0, moved=True)
+    assert stalled_for_good(stall_rejected(last))
 
 
 def test_no_step_is_shorter_than_a_number():
