@@ -24,7 +24,7 @@ ROUNDING_MARGIN = 1 + 1e-9  # against rounding
 TRIED_DIRECTIONS, GOLDEN = 16, 0.6180339887498949
 NEGLIGIBLE_TERM = 1e-20  # of a sum
 ROUNDING_UNIT = float(np.finfo(float).eps)
-EXPONENT_ROUNDING = 50.0  # an exponent's error, in rounding errors of one
+EXPONENT_ERROR = 50.0  # an exponent's error, in rounding errors of one
 ROOT_STEPS = 200
 FLATTEST_CELL = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
@@ -274,7 +274,7 @@ def sums_at(
         count += _sweep(
             sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
         )
-    rounding = ROUNDING_UNIT * (count + EXPONENT_ROUNDING)
+    rounding = ROUNDING_UNIT * (count + EXPONENT_ERROR)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 

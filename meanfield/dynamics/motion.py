@@ -297,7 +297,7 @@ class Motion(ABC):
     @property
     def tangent_arrays(self) -> tuple[str, ...]:
         """The names of the arrays of a state whose changes are known along tangents."""
-        return tuple(self.like.parts)
+        return tuple(self.like.parts) or tuple(self.like.arrays())
 
     def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
         """The state with `Dual` arrays: changes of each tangent by name, None for none."""
