@@ -1,7 +1,7 @@
 """Arrays in files .npy, .npz and .csv: sizes are checked before numbers are read, and nothing runs.
 
-Files are not trusted. What an array needs is told by its header, of at most 10 000 bytes, and has
-to be what the file holds, and what memory does, before it is taken.
+Files are not trusted. The header of an array, of at most 10 000 bytes, determines its size, which
+must agree with that of the file and fit into memory before any memory is allocated.
 """
 
 import io
@@ -21,21 +21,22 @@ LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the length of the header, by versio
 LONGEST_HEADER = 10_000
 KINDS = "biufcSU"  # plain numbers and words
 MEMBERS = 100_000
-SMALL, RATIO = 2**26, 200  # bytes; beyond them, how much larger than the file its arrays may be
+SMALL, RATIO = 2**26, 200  # bytes; larger arrays have at most RATIO times the bytes of the file
 PIECE = 2**20
-PER_BYTE = 5  # floats that take as much memory as a byte of a table while it is read: its words
+PER_BYTE = 5  # memory to read a table, in floats for each byte of the file
 PICKLED = "it holds Python objects, which are pickled: a pickle can run any code, and is not read"
 
 
 class ArrayFile:
-    """The arrays of a .npz file by name, or that of a .npy file under the name "".
+    """The arrays of a .npz file by name, or the array of a .npy file under the name "".
 
     Use as a context manager; ``file[name]`` reads one of `names`.
 
     Raises
     ------
     StorageError
-        For what is no such file, or damaged, or too large for the memory; it names file and array.
+        If the file has another format, is damaged, or exceeds the memory; the message names file
+        and array.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -78,13 +79,13 @@ class ArrayFile:
             assert self._archive is not None
             with self._archive.open(member) as stream:
                 array = _array(stream, member.file_size)
-                stream.read(1)  # at its end the checksum is compared
+                stream.read(1)  # zipfile compares the checksum at the end
                 return array
         except Exception as error:  # whatever zipfile, zlib and numpy find in a damaged file
             raise _refused(where, error) from None
 
     def _opened(self, file: IO[bytes]) -> dict[str, zipfile.ZipInfo | None]:
-        """The members of a file by the names of their arrays; None for one that is an array."""
+        """The members of a .npz file by the names of their arrays; {"": None} for a .npy file."""
         begin = file.read(len(MAGIC))
         if begin == MAGIC:
             return {"": None}
@@ -166,7 +167,7 @@ def _array(stream: IO[bytes], size: int) -> np.ndarray:
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Shape, whether columns come first, dtype, and how many bytes come before the numbers."""
+    """Shape, whether in Fortran order, dtype, and number of bytes before the numbers."""
     begin = stream.read(8)
     if begin[:6] != MAGIC or len(begin) < 8:
         raise ValueError("it is no array of numpy")
@@ -180,7 +181,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype, int]:
     try:
         header = io.BytesIO(length.to_bytes(2, "little") + text)
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(header)
-    except Exception:  # numpy, and Python, which reads it as a literal
+    except Exception:  # of numpy, or of Python for the literal in it
         raise ValueError("its header is damaged") from None
     if not all(type(k) is int and 0 <= k < 2**63 for k in shape) or len(shape) > 32:
         raise ValueError(f"its header has the shape {as_given(shape)}")
@@ -230,7 +231,7 @@ def read_numbers(path: str | Path, key: str | None = None) -> np.ndarray:
 
 
 def _key(file: ArrayFile, key: str | None) -> str:
-    """The name of the array that is asked for, or of the only one."""
+    """`key`, or the name of the only array; StorageError if there is no such array."""
     names = file.names
     if key is None and len(names) == 1:
         return names[0]

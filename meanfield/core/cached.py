@@ -10,9 +10,9 @@ else:
     class cached_property(functools.cached_property):
         """`functools.cached_property` without the lock that it has in Python 3.11.
 
-        With that lock, which is one for all objects of a class, a fork finds it taken for ever
-        where another thread is computing, and threads wait for each other. Without it several
-        threads may compute the same; all get what the first one stored.
+        All objects of a class share that lock: threads wait for each other, and a process forked
+        while another thread computes finds it locked for ever. Without it several threads may
+        compute one value; all of them get the value that was stored first.
         """
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:

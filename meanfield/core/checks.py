@@ -18,10 +18,10 @@ SOURCES = (
     np.random.RandomState,
 )
 NAME_BYTES, PATH_BYTES = 255, 4095  # the longest names of files, of nearly all systems
-SMALL = 2**26  # bytes, for which nobody is asked
+SMALL = 2**26  # bytes; smaller arrays are not checked
 FREE = ("MemAvailable", "SwapFree")
-CGROUPS = {  # by controller, "" for version 2: the mount, the limit, what is used, and what of it
-    # would be given back
+CGROUPS = {  # by controller, "" for version 2: mount, files of limit and usage,
+    # and the key of memory.stat for the cache that can be reclaimed
     "": ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
     "memory": (
         *("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -36,9 +36,10 @@ def real_array(what: str, values: Any) -> np.ndarray:
     Raises
     ------
     TypeError
-        "`what` must be real numbers", for others, entries that are masked among them.
+        "`what` must be real numbers", for other values and for masked entries.
     ValueError
-        "`what` must have rows of equal length", where they differ; and for numbers beyond floats.
+        "`what` must have rows of equal length", if they differ; and for numbers beyond the range
+        of floats.
     """
     if isinstance(values, Dual):
         return values.copy()
@@ -54,7 +55,7 @@ def real_array(what: str, values: Any) -> np.ndarray:
 
 
 def plain_array(what: str, values: Any) -> np.ndarray:
-    """`values` as an array of any kind; raises as `real_array` for rows that differ, and masks."""
+    """`values` as an array of any dtype; errors as in `real_array` for masks and unequal rows."""
     rows = values if isinstance(values, list | tuple) else [values]
     if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
         raise TypeError(
@@ -76,13 +77,13 @@ def plain_array(what: str, values: Any) -> np.ndarray:
 
 
 def complex_array(what: str, values: Any) -> np.ndarray:
-    """`values` as a new array of complex numbers; raises as `real_array` for others."""
+    """`values` as a new array of complex numbers; errors as in `real_array` for other values."""
     array = plain_array(what, values)
     return (array if array.dtype.kind == "c" else real_array(what, array)).astype(complex)
 
 
 def shape_of(name: str, value: Any) -> tuple[int, ...]:
-    """A whole number >= 1, or a sequence of them, as the shape of an array; else raises."""
+    """The shape of an array, given as a whole number >= 1 or a sequence of them."""
     sizes = value if isinstance(value, list | tuple | range | np.ndarray) else (value,)
     flat = not isinstance(sizes, np.ndarray) or sizes.ndim == 1
     fitting(name, value, "a whole number or a sequence of them", flat, TypeError)
@@ -95,12 +96,12 @@ def _not_real(values: Any, array: np.ndarray) -> str:
 
 
 def as_given(value: Any, most: int = 200) -> str:
-    """A value in a message: its `repr`, as far as there is one, and not the whole of a long one."""
-    if isinstance(value, np.generic):  # as users write it
+    """A value for a message: its `repr`, cut after `most` characters, or its type if that fails."""
+    if isinstance(value, np.generic):  # shown as a Python number
         value = value.item()
     try:
         text = repr(value)
-    except Exception:  # whatever a class of the caller's does; integers of 4300 digits
+    except Exception:  # of a user's __repr__; integers of over 4300 digits
         text = f"a value of type {type(value).__name__}"
     if len(text) <= most:
         return text
@@ -168,7 +169,7 @@ def whole_number(name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1
     """`value` as an int; raises ValueError unless it is one from `least` to `most`."""
     value = _scalar(value)
     number = value if isinstance(value, Integral) and _is_real(value) else _float_of(value)
-    whole = number is not None and (number == number // 1)  # neither for nan nor for inf
+    whole = number is not None and (number == number // 1)  # False for nan and inf
     wanted = f"a whole number >= {least}" if least > -(2**63) else "a whole number"
     if whole and value > most:
         wanted += f" and at most {most}" if most < 2**53 else f" and below 2^{most.bit_length()}"
@@ -179,16 +180,17 @@ def whole_number(name: str, value: Any, *, least: int = 1, most: int = 2**63 - 1
 
 
 def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
-    """Raise ValueError for an array of floats of this shape that memory cannot hold now.
+    """Raise ValueError if an array of floats of this shape exceeds the available memory.
 
     Parameters
     ----------
     what : str
-        What takes it: "1000 tokens". Beginning with the name of the argument that counts it.
+        The object that needs the memory: "1000 tokens", beginning with the argument that sets its
+        size.
     shape : sequence of int
-        Of all numbers that are needed at one time.
+        Shape of all numbers that are needed at one time.
     reduce : str
-        What to reduce: "n".
+        The argument to reduce, for the message: "n".
     """
     needed = 8 * math.prod(shape)
     if needed < SMALL:
@@ -202,27 +204,27 @@ def check_memory(what: str, shape: Sequence[int], reduce: str) -> None:
 
 
 def available_memory(system: Path = Path("/")) -> int:
-    """Bytes that this process can still take: of the machine, of its container, of its ulimits.
+    """Bytes that this process can still allocate: the least of machine, container and ulimits.
 
-    `system` is where /proc and /sys are.
+    `system` is the folder that contains proc and sys.
     """
     limits = [_of_machine(system), *_of_containers(system), *_of_process(system)]
     return max(int(min(limits)), 0)
 
 
 def _of_machine(system: Path) -> float:
-    """Memory and swap that are free, or can be made so; all there is where it is not told."""
+    """Available memory and swap in bytes; all memory if /proc/meminfo does not tell."""
     told = dict(line.split(":", 1) for line in _lines(system / "proc/meminfo") if ":" in line)
     if "MemAvailable" in told:
         return 1024 * sum(int(told.get(name, "0").split()[0]) for name in FREE)
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # no such question on this system
+    except (AttributeError, ValueError, OSError):  # the system does not know these names
         return math.inf
 
 
 def _of_containers(system: Path) -> Iterator[float]:
-    """The memory that the control groups of this process allow, in versions 1 and 2."""
+    """Bytes left in each control group of this process and its parents, in versions 1 and 2."""
     for line in _lines(system / "proc/self/cgroup"):
         _, controllers, place = line.split(":", 2)
         names = CGROUPS.get("memory" if "memory" in controllers.split(",") else controllers)
@@ -240,7 +242,7 @@ def _of_containers(system: Path) -> Iterator[float]:
 
 
 def _of_process(system: Path) -> Iterator[float]:
-    """The memory that the limits of `ulimit -v` and `-d` allow."""
+    """Bytes left under the limits of `ulimit -v` and `ulimit -d`."""
     try:
         import resource
     except ImportError:  # Windows has none
@@ -253,7 +255,7 @@ def _of_process(system: Path) -> Iterator[float]:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file of the system; none if it cannot be read."""
+    """The lines of a system file; empty if it cannot be read."""
     try:
         return path.read_text().splitlines()
     except OSError:
@@ -266,7 +268,7 @@ def _lines(path: Path) -> list[str]:
 def common_shape(
     what: str, shapes: Mapping[str, tuple[int, ...]], advice: str = ""
 ) -> tuple[int, ...]:
-    """The shape to which these broadcast; raises ValueError, "`what` do not broadcast", if none."""
+    """The shape to which `shapes` broadcast; else ValueError, "`what` do not broadcast"."""
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:
@@ -288,7 +290,7 @@ def path_of(name: str, value: Any) -> Path:
     try:
         longest = max(len(os.fsencode(part)) for part in ("", *path.parts))
         fits = longest <= NAME_BYTES and len(os.fsencode(path)) <= PATH_BYTES
-    except UnicodeEncodeError:  # half of a surrogate pair, which no file system holds
+    except UnicodeEncodeError:  # an unpaired surrogate cannot be in a file name
         fits = False
     wanted = f"a path of at most {PATH_BYTES} bytes whose names have at most {NAME_BYTES}, none 0"
     return fitting(name, path, wanted, fits and "\0" not in str(path))
@@ -300,7 +302,7 @@ def is_variable_name(name: str) -> bool:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """The Generator, or one for this seed (SPEC 7); raises TypeError or ValueError for others."""
+    """The Generator of a Generator, seed or None (SPEC 7); else TypeError or ValueError."""
     wanted = "a numpy Generator, or a seed: a whole number >= 0"
     if rng is None or isinstance(rng, SOURCES):
         return np.random.default_rng(rng)
@@ -326,13 +328,13 @@ def range_of(name: str, value: Any, above: float = 0.0) -> tuple[float, float]:
 
 
 def values_of(f: Any, points: np.ndarray) -> np.ndarray:
-    """The values of a function of points, whose copy it gets; raises TypeError for others."""
+    """f(points) as an array; f gets a copy of the points. TypeError if f is no such function."""
     values = called(f, "a function of points (..., d)", points.copy())
     return plain_array("What f returns", values)
 
 
 def called(f: Any, wanted: str, *arguments: Any) -> Any:
-    """The result of a function of the caller; raises TypeError if it takes other arguments."""
+    """f(*arguments); TypeError, "f must be `wanted`", if f does not take so many arguments."""
     fitting("f", f, wanted, callable(f), TypeError)
     try:
         return f(*arguments)
@@ -343,7 +345,7 @@ def called(f: Any, wanted: str, *arguments: Any) -> Any:
 
 
 def takes(f: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments; True if it does not say."""
+    """Whether a function accepts `count` positional arguments; True if it has no signature."""
     try:
         inspect.signature(f).bind(*range(count))
     except TypeError:
@@ -359,7 +361,7 @@ def as_called(f: Callable[..., Any]) -> str:
 
 
 def _scalar(value: Any) -> Any:
-    """The one entry of an array without axes; others as they are."""
+    """The entry of an array of shape (); other values unchanged."""
     masked = isinstance(value, np.ma.MaskedArray)
     return value.item() if getattr(value, "shape", None) == () and not masked else value
 
@@ -369,7 +371,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _float_of(value: Any) -> float | None:
-    """A real number as a float; None for what is none, and what no float holds."""
+    """A real number as a float; None for other values, and for numbers beyond floats."""
     try:
         return float(value) if _is_real(value) else None
     except OverflowError:

@@ -1,6 +1,6 @@
 """Contents of objects of Python, numpy and numba: the list of those that can be read completely.
 
-A part of an object is a pair: where it stands, as a path to it is written, and what stands there.
+A part of an object is a pair (path, value): the path is written as in Python, ".name" or "[0]".
 """
 
 import array
@@ -23,12 +23,12 @@ import numpy as np
 Part = tuple[str, Any]
 Contents = Callable[[Any], Iterable[Part]]
 POINTER = struct.calcsize("P")
-MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not in the memory of the object
-BITS = "biufcSUmM"  # kinds of numpy types whose arrays are all bits
+MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not part of __basicsize__
+BITS = "biufcSUmM"  # kinds of dtypes whose arrays are read as bytes
 
 
 class Bag(list[Any]):
-    """Parts whose order says nothing."""
+    """Parts whose order does not matter."""
 
 
 class Entry(tuple[Any, Any]):
@@ -36,7 +36,7 @@ class Entry(tuple[Any, Any]):
 
 
 class Bits(bytes):
-    """Bytes that stand for themselves."""
+    """Bytes that are their own digest."""
 
 
 class Unreadable(Exception):
@@ -44,6 +44,7 @@ class Unreadable(Exception):
 
 
 def words(*texts: str) -> list[Part]:
+    """Texts as parts without a path."""
     return [("", text) for text in texts]
 
 
@@ -53,14 +54,15 @@ def named(values: Mapping[Any, Any]) -> Bag:
 
 
 def each(values: Iterable[Any]) -> Iterator[Part]:
+    """The entries of a sequence as parts, with their indices as paths."""
     return ((f"[{i}]", value) for i, value in enumerate(values))
 
 
 def contents_of(value: Any) -> Iterable[Part]:
     """The parts of an object besides its attributes; raises Unreadable if they are not known.
 
-    Objects of a class that is derived from a built-in one have its contents. Slots count, and no
-    other memory must be there.
+    An object of a class derived from a built-in class has the parts of that class, and its slots.
+    It is Unreadable if it has more memory than these need.
     """
     cls = type(value)
     if reader := EXACT.get(cls) or EXACT_BY_NAME.get(full_name(cls)):
@@ -81,18 +83,19 @@ def full_name(value: Any) -> str:
 
 
 def is_listed(cls: type) -> bool:
-    """Whether all objects of a class consist of what `contents_of` says, without attributes."""
+    """Whether `contents_of` gives all parts of the objects of a class, without attributes."""
     return cls in EXACT or full_name(cls) in EXACT_BY_NAME or issubclass(cls, np.dtype)
 
 
 def _slots(cls: type, base: type) -> list[Any]:
-    """The slots of the classes that are derived from a built-in one."""
+    """The slots that a class and its bases add to the built-in class `base`."""
     derived = [c for c in cls.__mro__ if c not in base.__mro__]
     entries = [entry for c in derived for entry in vars(c).values()]
     return [entry for entry in entries if isinstance(entry, types.MemberDescriptorType)]
 
 
 def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
+    """The slots of an object that are set, as parts."""
     for slot in slots:
         try:
             kept = slot.__get__(value)
@@ -103,7 +106,7 @@ def _set_slots(value: Any, slots: list[Any]) -> Iterator[Part]:
 
 
 def _accounted(cls: Any, base: Any, slots: int) -> int:
-    """The size of an object that has the contents of a built-in class, attributes and slots."""
+    """The expected ``__basicsize__``: the built-in class, slots, attributes and weak references."""
     has_dict = cls.__dictoffset__ != 0 and base.__dictoffset__ == 0
     has_weakref = cls.__weakrefoffset__ != 0 and base.__weakrefoffset__ == 0
     pointers = slots + (has_dict and not cls.__flags__ & MANAGED_DICT)
@@ -119,7 +122,7 @@ def _is_scalar(cls: type) -> bool:
 
 
 def _array(value: Any) -> Iterator[Part]:
-    """Shape, type and every bit; structured arrays by their fields, between which may be gaps."""
+    """Shape, dtype and bytes of an array; structured arrays by field, as they may have padding."""
     plain = np.asarray(value)
     plain = plain.view(np.ndarray)
     dtype = plain.dtype
@@ -127,7 +130,7 @@ def _array(value: Any) -> Iterator[Part]:
     if dtype.kind in BITS:
         yield "", dtype.str
         bits = np.ascontiguousarray(plain).reshape(-1).view(np.uint8)
-        if dtype.kind in "fc" and np.finfo(dtype).nmant == 63:  # numbers of 10 bytes in longer ones
+        if dtype.kind in "fc" and np.finfo(dtype).nmant == 63:  # 10 bytes and padding
             length = np.dtype(np.longdouble).itemsize
             bits = np.ascontiguousarray(bits.reshape(-1, length)[:, :10])
         yield "", Bits(hashlib.sha256(bits.data).digest())
@@ -158,12 +161,12 @@ def _random_state(value: Any) -> Iterator[Part]:
 
 
 def _attributes(*names: str) -> Contents:
-    """The contents of what consists of some attributes."""
+    """A reader of objects that consist of these attributes."""
     return lambda value: ((f".{name}", getattr(value, name)) for name in names)
 
 
 def _pickled(value: Any) -> Iterator[Part]:
-    """The parts from which a built-in object says that it can be made again."""
+    """The entries of ``value.__reduce__()`` as parts."""
     return each(value.__reduce__())
 
 
@@ -172,12 +175,12 @@ def _dictionary(value: Any) -> Bag:
 
 
 def _atom(cls: Any) -> Contents:
-    """The contents of an object of a class derived from one of `ATOMS`."""
+    """A reader of objects of a class derived from `cls`, one of `ATOMS`."""
     return lambda value: [("", Bits(ATOMS[cls](value)))]
 
 
 def _compiled(value: Any) -> Iterator[Part]:
-    """A function compiled by numba, with its options, and the types that it was declared for."""
+    """The parts of a function compiled by numba: function, options, and declared signatures."""
     yield ".py_func", value.py_func
     yield "", value.targetoptions
     yield "", [] if value._can_compile else [str(one) for one in value.nopython_signatures]
@@ -194,12 +197,12 @@ def _compiled_ufunc(value: Any) -> Iterator[Part]:
 
 
 def _smoothing_spline(value: Any) -> Iterator[Part]:
-    """Data and coefficients of a spline; the rest of the memory of FITPACK is never set."""
+    """Data and coefficients of a spline; the workspace of FITPACK is not initialised."""
     yield "", value._data[:8]
     yield "", (value._eval_args, value.ext)
 
 
-ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that tell their values
+ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that determine the value
     type(None): lambda _value: b"",
     type(...): lambda _value: b"",
     type(NotImplemented): lambda _value: b"",
@@ -212,7 +215,7 @@ ATOMS: dict[type, Callable[[Any], bytes]] = {  # bytes that tell their values
 }
 COMPLEX: Any = (complex.real, complex.imag)
 
-BASES: dict[type, Contents] = {  # of objects of derived classes, too
+BASES: dict[type, Contents] = {  # also for derived classes
     object: lambda _value: (),
     **{cls: _atom(cls) for cls in (int, float, complex, str, bytes)},
     bytearray: lambda value: [("", bytes(memoryview(value)))],
@@ -294,7 +297,7 @@ EXACT: dict[type, Contents] = {
     np.random.RandomState: _random_state,
 }
 
-EXACT_BY_NAME: dict[str, Contents] = {  # of modules that may not be loaded
+EXACT_BY_NAME: dict[str, Contents] = {  # classes of modules that may not be loaded
     "numba.core.registry.CPUDispatcher": _compiled,
     "numba.core.ccallback.CFunc": _compiled_callback,
     "numba.np.ufunc.dufunc.DUFunc": _compiled_ufunc,

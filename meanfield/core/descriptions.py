@@ -18,27 +18,27 @@ from .kinds import Kind
 from .parameters import parameters_of
 
 ENTRY_POINTS = "meanfield.kinds"
-DEEPEST = 100  # tables and lists in each other, as plain data
-SHORT = 16  # entries of an array that stands among other words
+DEEPEST = 100  # depth of nested tables and lists
+SHORT = 16  # entries of an array; longer ones are stored separately
 
 
 def describe(value: Any, arrays: dict[str, np.ndarray] | None = None, at: str = "") -> Any:
-    """A value as plain data that JSON can write; `build` makes it again, bit for bit.
+    """A value as plain data that JSON can write; `build` restores it bit for bit.
 
     Parameters
     ----------
     value : object
-        A kind, or what its parameters may be.
+        A kind, or a value that a parameter of a kind may have.
     arrays : dict, optional
-        Takes arrays of more than 16 entries, by the dotted keys at which they stand; what is
-        returned names them. Without it they are written out.
+        Filled with the arrays of more than 16 entries, by dotted key; the plain data refer to them
+        by these keys. Without it they are written out.
     at : str
         The dotted key of the value.
 
     Notes
     -----
-    A function is described by its name, what else JSON has no words for by its repr; in their place
-    `build` gives back a function that raises MeanfieldError.
+    A function is described by its name, and another value that JSON cannot write by its repr. From
+    a result, `build` returns for both a function that raises MeanfieldError.
     """
     if isinstance(value, Kind):
         value = value.in_file()
@@ -87,15 +87,15 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
     data : dict or str
         What `describe` returned, or a table of a file.
     reading : Reading, optional
-        Where the data come from.
+        Context of the data: folder, long arrays, problems.
     at : str
-        Their dotted key.
+        Dotted key of the data.
 
     Raises
     ------
     ConfigError
-        One line for each problem: the dotted key, what was expected, what came, and the nearest
-        valid name.
+        One line for each problem: the dotted key, the expected value, the given value, and the
+        nearest valid name.
     """
     _check_family(family)
     reading = Reading() if reading is None else reading
@@ -106,7 +106,7 @@ def build(family: type[Kind], data: Any, reading: Reading | None = None, at: str
 
 
 def schema(family: type[Kind]) -> dict[str, Any]:
-    """The JSON schema of all kinds of a family that are known now, installed packages included."""
+    """The JSON schema of all registered kinds of a family, installed packages included."""
     _check_family(family)
     _read_entry_points()
     definitions: dict[str, Any] = {}
@@ -121,7 +121,7 @@ def _check_family(family: Any) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KindOf(Form):
-    """An object of a family, or of a class below it."""
+    """Form of the kinds that are objects of `base`, a family or a class derived from it."""
 
     base: type[Kind]
     none_is_default = True
@@ -134,7 +134,7 @@ class KindOf(Form):
 
     @property
     def in_files(self) -> list[str]:
-        """The names that a file can give, of kinds that require no function."""
+        """The names of the kinds that files can describe: none of their functions is required."""
         kinds = self.base.family.kinds
         takes = {name: parameters_of(kinds[name]).values() for name in self.names}
         return [name for name, every in takes.items() if not any(p.needs_function for p in every)]
@@ -204,9 +204,10 @@ class KindOf(Form):
 
 
 def located(text: str, at: str, names: Iterable[str], files: Mapping[str, Path]) -> tuple[str, str]:
-    """The key that a message is about, and what it says: it may begin with one of `names`.
+    """The dotted key and the text of a problem, from the message `text` of an error.
 
-    What does not name the data files whose keys are below `at` is told them.
+    If the message begins with one of the parameters `names`, the key is that of the parameter, and
+    else `at`. A message without the path of any data file gets those of the keys below `at`.
     """
     below, first = f"{at}." if at else "", text.split(" ")[0]
     named = {key: path for key, path in files.items() if key.startswith(below)}
@@ -222,7 +223,7 @@ def read_arguments(
     reading: Reading,
     names: Collection[str] | None = None,
 ) -> Any:
-    """The arguments of a class or a function that a table gives; INVALID, and noted, if wrong.
+    """The arguments of `target` from a table, by name; INVALID, with problems noted, if wrong.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ def call_json(
     kind: str | None = None,
     names: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """The JSON schema of the table of a class or a function, with the key `kind` if it is named."""
+    """The JSON schema of the table of a class or function; the key `kind` is required if given."""
     properties: dict[str, Any] = {} if kind is None else {"kind": {"const": kind}}
     required = [] if kind is None else ["kind"]
     for name, parameter in parameters_of(target).items():
@@ -277,16 +278,16 @@ def call_json(
 
 
 class NotKnown(MeanfieldError, AttributeError):
-    """A kind that is absent is asked for more than its file holds."""
+    """Access to an absent kind beyond the contents of its table."""
 
 
 def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
-    """A kind that a file does not hold, or that is not known here: it prints its table.
+    """A placeholder, with the table of the file, for a kind that it lacks or no module defines.
 
     Raises
     ------
     MeanfieldError
-        By all that the family asks of its kinds.
+        From all methods that the family defines or requires.
     """
     kind = object.__new__(_absent_class(family, name))
     kind.__dict__["table"] = dict(table)
@@ -295,7 +296,7 @@ def absent(family: type[Kind], name: str, table: Mapping[str, Any]) -> Any:
 
 @functools.cache
 def _absent_class(family: type[Kind], name: str) -> type[Any]:
-    """The class of the kinds of one name that are absent."""
+    """The class of the placeholders for kinds of this name."""
 
     def refuse(self: Any, *_arguments: object, **_named: object) -> NoReturn:
         if "shown" in self.table:
@@ -303,7 +304,7 @@ def _absent_class(family: type[Kind], name: str) -> type[Any]:
         raise NotKnown(f"{name} is not known here: import the module that defines it.")
 
     def entry_of(self: Any, key: str) -> Any:
-        if key[0] == "_" or key == "table":  # which pickle asks for before there is one
+        if key[0] == "_" or key == "table":  # pickle reads them before `table` is set
             raise AttributeError(key)
         return self.table[key] if key in self.table else refuse(self)
 
@@ -324,7 +325,7 @@ def _absent_class(family: type[Kind], name: str) -> type[Any]:
 
 
 def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Plain data of a result file with its long arrays where it names them."""
+    """Plain data of a result file, with references replaced by its long arrays."""
     if isinstance(data, Mapping):
         if set(data) == {"array"} and data["array"] in arrays:
             return arrays[data["array"]]
@@ -334,7 +335,7 @@ def _with_arrays(data: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 @functools.cache
 def _read_entry_points() -> None:
-    """Import what other packages register in the group "meanfield.kinds", once."""
+    """Import, once, the kinds that other packages register as entry points "meanfield.kinds"."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group=ENTRY_POINTS):

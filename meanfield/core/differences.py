@@ -1,4 +1,4 @@
-"""Derivatives of functions that are known by their values alone, by differences of order 10."""
+"""Numerical derivatives of functions, by central differences of order 10."""
 
 from collections.abc import Callable
 
@@ -15,20 +15,20 @@ AGREEMENT, ROUNDING = 1e-8, 1e-12
 def derivative_at_zero(
     f: Callable[[float], np.ndarray], who: str, axis: int | tuple[int, ...] | None = None
 ) -> np.ndarray:
-    """df/dh at h = 0 of a function of a number, in every entry.
+    """The derivative df/dh at h = 0 of an array-valued function of a number.
 
-    By central differences of order 10 with the steps 0.1, 0.05, ..., 2e-4, until two that follow
-    each other agree, in each entry by itself: to about 1e-12 where f is smooth at the scale of 1,
-    and for functions with kinks in all entries but those next to one.
+    Central differences of order 10 are computed with the steps 0.1, 0.05, ..., 2e-4, until two
+    successive ones agree, in each entry separately. The accuracy is about 1e-12 where f is smooth
+    at the scale 1; a kink affects only the entries next to it.
 
     Parameters
     ----------
     f : callable
         h -> ndarray, for |h| <= 1/2.
     who : str
-        What f is, for the message.
+        Name of f, for the message.
     axis : int or tuple of int, optional
-        Axes whose entries belong together: they get their derivatives from the same steps.
+        Axes whose entries all take their derivatives from the same step.
 
     Raises
     ------

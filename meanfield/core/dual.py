@@ -1,7 +1,8 @@
-"""Dual arrays: values with their changes along several tangents, which functions of NumPy carry on.
+"""Dual arrays: values with their derivatives along several tangents, propagated by NumPy functions.
 
-Code that calculates with arrays is differentiated when it gets a `Dual` in their place. A function
-without a rule here raises `NoDerivative`: nothing ever takes the value and drops the changes.
+Code written for arrays is differentiated (forward mode) when it is called with a `Dual` instead.
+The directional derivatives are called changes. A function of NumPy without a rule in this module
+raises `NoDerivative` rather than drop the changes.
 """
 
 # mypy: disable-error-code="override"
@@ -17,7 +18,7 @@ from .differences import derivative_at_zero
 from .errors import MeanfieldError
 
 Array = NDArray[np.float64]
-if TYPE_CHECKING:  # whatever takes an array takes a Dual
+if TYPE_CHECKING:  # a Dual is accepted wherever an array is
     Operators = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
 else:
     Operators = NDArrayOperatorsMixin
@@ -37,8 +38,9 @@ class Dual(Operators):
 
     Notes
     -----
-    Indexing gives views, as of arrays, and entries can be assigned. Comparisons compare values.
-    ``np.maximum(x, 0)`` has the slope of 0 at 0; ``np.abs`` has none there, and raises.
+    Indexing with integers and slices gives views, and entries can be assigned. Comparisons compare
+    values. ``np.maximum(x, 0)`` has the slope 0 at 0; ``np.abs`` raises MeanfieldError at 0 if the
+    changes there are not 0.
     """
 
     __slots__ = ("changes", "value")
@@ -57,7 +59,7 @@ class Dual(Operators):
         """The value and its changes in one array (1 + p, ...)."""
         return np.concatenate([self.value[None], self.changes])
 
-    # What NumPy asks for -------------------------------------------------------------------
+    # Protocols of NumPy --------------------------------------------------------------------
 
     def __array__(self, *_given: Any, **_named: Any) -> Any:
         raise NoDerivative(
@@ -97,7 +99,7 @@ class Dual(Operators):
             return _bilinear(function, *given, **named)
         _refuse(f"np.{function.__name__}")
 
-    # Of arrays -----------------------------------------------------------------------------
+    # Interface of arrays -------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> "Dual":
         return Dual(self.value[key], _entries(self.changes, key))
@@ -139,13 +141,13 @@ class Dual(Operators):
         return self.copy() if np.dtype(dtype) == float else _refuse(f"astype({dtype})")
 
     def reshape(self, *shape: Any, order: str = "C") -> "Dual":
-        """Value and changes in another shape, in the order of C."""
+        """Value and changes reshaped, in C order."""
         sizes = shape[0] if len(shape) == 1 else shape
         value = self.value.reshape(sizes)
         return Dual(value, self.changes.reshape(len(self.changes), *value.shape))
 
     def item(self) -> "Dual":
-        """The one entry, ()."""
+        """The only entry, as a Dual of shape ()."""
         return self.reshape(())
 
 
@@ -169,9 +171,9 @@ def contiguous(array: Any) -> Any:
 def differentiable(
     rule: Callable[..., Array],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: a compiled function of one array takes a `Dual`, too.
+    """Decorator by which a compiled function of one array also accepts a `Dual`.
 
-    rule(x, dx, result) are the changes of its result with those of x, dx (p, ...).
+    rule(x, dx, result) returns the changes of the result, from the changes dx (p, ...) of x.
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,16 +190,17 @@ def differentiable(
 
 
 def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool = False) -> Any:
-    """function(x) of an array or a `Dual`, of a function that acts on the last axis of x alone.
+    """function(x) of an array or a `Dual`, for a function that acts along the last axis of x.
 
-    Changes are those of its own calculations where these are functions of NumPy; else by
-    differences of order 10 in the direction of each tangent, to about 1e-12 where it is smooth at
-    the scale of 1, or of |x| where `relative`.
+    A function that only calls NumPy functions with rules here is evaluated with the `Dual`.
+    Otherwise the changes are differences of order 10 along each tangent, accurate to about 1e-12
+    where the function is smooth at the scale 1, or with `relative` at the scale |x|. Messages name
+    the function `who`.
 
     Raises
     ------
     MeanfieldError
-        If it is not smooth near these values.
+        If the function is not smooth near these values.
     """
     if not isinstance(x, Dual):
         return function(x)
@@ -218,7 +221,7 @@ def applied(function: Callable[[Any], Any], x: Any, who: str, *, relative: bool 
 
 
 def constant(value: Any, count: int) -> Dual:
-    """A value that does not change along so many tangents."""
+    """A Dual with `count` tangents, whose changes are 0."""
     return Dual(value, np.zeros((count, *np.shape(value))))
 
 
@@ -233,7 +236,7 @@ def _refuse(what: str) -> Any:
 
 
 def _aligned(changes: Array, ndim: int) -> Array:
-    """Changes (p, ...) with axes of length 1 after the first, for values of so many axes."""
+    """Changes (p, ...) with axes of length 1 after the first, to broadcast with `ndim` axes."""
     missing = ndim + 1 - changes.ndim
     if missing <= 0:
         return changes
@@ -241,11 +244,16 @@ def _aligned(changes: Array, ndim: int) -> Array:
 
 
 def _with_tangents(key: Any) -> tuple[Any, ...]:
+    """An index of a value, extended to its changes, whose first axis is that of the tangents."""
     return (slice(None), *key) if isinstance(key, tuple) else (slice(None), key)
 
 
 def _entries(changes: Array, key: Any) -> Array:
-    """The changes of entries of an array; NumPy moves axes of arrays of indices to the front."""
+    """The changes of the entries `key` of an array.
+
+    Arrays of indices are applied to each change alone, since NumPy may move their axes in front of
+    that of the tangents.
+    """
     whole = _with_tangents(key)
     if all(isinstance(k, int | slice) or k is None or k is Ellipsis for k in whole):
         return changes[whole]
@@ -253,13 +261,14 @@ def _entries(changes: Array, key: Any) -> Array:
 
 
 def _moved(axis: Any, ndim: int) -> Any:
-    """Axes of a value, as axes of its changes."""
+    """Axes of a value with `ndim` axes, as axes of its changes; None means all."""
     if axis is None:
         return tuple(range(1, ndim + 1))
     return tuple(a + (a >= 0) for a in axis) if isinstance(axis, tuple) else axis + (axis >= 0)
 
 
 def _count(arrays: Sequence[Any]) -> int:
+    """The number of tangents of the first `Dual` among these arrays."""
     return next(len(each.changes) for each in arrays if isinstance(each, Dual))
 
 
@@ -267,6 +276,7 @@ def _count(arrays: Sequence[Any]) -> int:
 
 
 def _of_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
+    """ufunc(*inputs) with its changes; a plain array for piecewise constant functions."""
     if ufunc is np.matmul:
         return _matmul(*inputs)
     values = [each.value if isinstance(each, Dual) else each for each in inputs]
@@ -289,6 +299,7 @@ def _of_ufunc(ufunc: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def _of_absolute(d: Array, y: Array, x: Array) -> Array:
+    """The changes of np.abs; MeanfieldError where x is 0 and its change d is not."""
     if ((x == 0) & (d != 0)).any():
         raise MeanfieldError(
             "The derivative of np.abs is needed at 0, where it has none: functions must be smooth "
@@ -297,7 +308,7 @@ def _of_absolute(d: Array, y: Array, x: Array) -> Array:
     return d * np.sign(x)
 
 
-# of each argument: (its change, the result, the arguments) -> the change of the result
+# a rule for each argument: (its change d, the result y, all arguments) -> change of the result
 UFUNC_RULES: dict[Any, tuple[Callable[..., Array], ...]] = {
     np.add: (lambda d, y, a, b: d, lambda d, y, a, b: d),
     np.subtract: (lambda d, y, a, b: d, lambda d, y, a, b: -d),
@@ -355,7 +366,7 @@ UFUNC_RULES: dict[Any, tuple[Callable[..., Array], ...]] = {
     np.deg2rad: (lambda d, y, x: np.deg2rad(d),),
     np.rad2deg: (lambda d, y, x: np.rad2deg(d),),
 }  # fmt: skip
-SCIPY_RULES: dict[str, tuple[Callable[..., Array], ...]] = {  # without an import of scipy.special
+SCIPY_RULES: dict[str, tuple[Callable[..., Array], ...]] = {  # by name: no import of scipy.special
     "expit": (lambda d, y, x: d * (y * (1 - y)),),
     "ndtr": (lambda d, y, x: d * (np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)),),
     "erf": (lambda d, y, x: d * (np.exp(-(x**2)) * 2 / np.sqrt(np.pi)),),
@@ -367,13 +378,14 @@ STEPPED_UFUNCS = frozenset(
         *(np.floor, np.ceil, np.trunc, np.rint, np.floor_divide),
         *(np.logical_and, np.logical_or, np.logical_xor, np.logical_not),
     }
-)  # constant but for jumps
+)  # piecewise constant
 
 
 # Functions of arrays -----------------------------------------------------------------------------
 
 
 def _matmul(a: Any, b: Any) -> Dual:
+    """a @ b, with changes by the product rule."""
     x, y = value_of(a), value_of(b)
     if x.ndim < 2 or y.ndim < 2:
         return _bilinear(np.matmul, a, b)
@@ -386,7 +398,7 @@ def _matmul(a: Any, b: Any) -> Dual:
 
 
 def _bilinear(function: Any, a: Any, b: Any, **options: Any) -> Dual:
-    """f(a, b) that is linear in each: f(da, b) + f(a, db)."""
+    """A bilinear function f(a, b), with the changes f(da, b) + f(a, db)."""
     x, y = value_of(a), value_of(b)
     value, count = function(x, y, **options), _count((a, b))
     parts = [[function(d, y, **options) for d in a.changes]] if isinstance(a, Dual) else []
@@ -396,7 +408,7 @@ def _bilinear(function: Any, a: Any, b: Any, **options: Any) -> Dual:
 
 
 def _linear(function: Any) -> Callable[..., Dual]:
-    """A linear function of one array, applied to its value and to each of its changes."""
+    """Rule for a linear function of one array: it is applied to the value and to each change."""
 
     def of(x: Dual, *given: Any, **named: Any) -> Dual:
         if any(isinstance(each, Dual) for each in (*given, *named.values())):
@@ -409,7 +421,7 @@ def _linear(function: Any) -> Callable[..., Dual]:
 
 
 def _along_axes(function: Any) -> Callable[..., Dual]:
-    """Sums and means along axes."""
+    """Rule for sums and means along axes."""
 
     def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Dual:
         if any(each is not None for each in rest.values()):
@@ -421,7 +433,7 @@ def _along_axes(function: Any) -> Callable[..., Dual]:
 
 
 def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
-    """The largest or least entry along an axis, which moves as the first such entry does."""
+    """Rule for np.max or np.min: the changes of the first extreme entry, at the index `place`."""
 
     def of(x: Dual, axis: Any = None, *, keepdims: bool = False, **rest: Any) -> Any:
         initial = rest.pop("initial", None)
@@ -439,6 +451,7 @@ def _extreme(largest: Any, place: Any) -> Callable[..., Dual]:
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
+    """np.where; the condition may be a Dual, whose changes are ignored."""
     here, value = value_of(condition), np.where(value_of(condition), value_of(a), value_of(b))
     if not isinstance(a, Dual) and not isinstance(b, Dual):
         return value
@@ -448,6 +461,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def _einsum(subscripts: str, *operands: Any, **options: Any) -> Dual:
+    """np.einsum, with the sum over operands of the products with one operand's changes."""
     if "->" not in subscripts:
         _refuse("np.einsum without ->")
     given, result = subscripts.split("->")
@@ -462,7 +476,7 @@ def _einsum(subscripts: str, *operands: Any, **options: Any) -> Dual:
 
 
 def _joined(function: Any) -> Callable[..., Dual]:
-    """np.concatenate and its relatives, of arrays with tangents and without."""
+    """Rule for np.concatenate and np.stack; arrays without tangents have changes 0."""
 
     def of(arrays: Sequence[Any], *given: Any, **named: Any) -> Dual:
         count = _count(arrays)
@@ -475,6 +489,7 @@ def _joined(function: Any) -> Callable[..., Dual]:
 
 
 def _norm(x: Dual, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Dual:
+    """The Euclidean norm along one axis, or of all entries."""
     if ord is not None or isinstance(axis, tuple):
         _refuse("np.linalg.norm of matrices, or with ord")
     value = np.linalg.norm(x.value, axis=axis, keepdims=keepdims)
@@ -483,12 +498,13 @@ def _norm(x: Dual, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
 
 
 def _eigvalsh(x: Dual) -> Dual:
-    """Eigenvalues; changes of those that are equal are known for symmetric functions of them."""
+    """Eigenvalues; changes of equal ones are valid only in symmetric functions of them."""
     values, (_, vectors) = np.linalg.eigvalsh(x.value), np.linalg.eigh(x.value)
     return Dual(values, np.einsum("...ak,p...ab,...bk->p...k", vectors, x.changes, vectors))
 
 
 def _svd(x: Dual, full_matrices: bool = True, compute_uv: bool = True) -> Dual:
+    """Singular values; NoDerivative if singular vectors are requested."""
     if compute_uv:
         _refuse("np.linalg.svd with vectors")
     values = np.linalg.svd(x.value, compute_uv=False)
@@ -497,12 +513,14 @@ def _svd(x: Dual, full_matrices: bool = True, compute_uv: bool = True) -> Dual:
 
 
 def _put_along_axis(x: Dual, at: Any, values: Any, axis: int) -> None:
+    """np.put_along_axis, applied to the value and to each change."""
     rows = changes_of(values, len(x.changes))
     for each, row in zip((x.value, *x.changes), (value_of(values), *rows), strict=True):
         np.put_along_axis(each, at, row, axis)
 
 
 def _solve(a: Any, b: Any) -> Dual:
+    """x = a^-1 b, with the changes a^-1 (db - da x)."""
     A, value = value_of(a), np.linalg.solve(value_of(a), value_of(b))
     count = _count((a, b))
     moved = zip(changes_of(a, count), changes_of(b, count), strict=True)
@@ -510,6 +528,8 @@ def _solve(a: Any, b: Any) -> Dual:
 
 
 def _like(function: Any) -> Callable[..., Dual]:
+    """Rule for np.zeros_like and its relatives, whose results have changes 0."""
+
     def of(x: Dual, *given: Any, **named: Any) -> Dual:
         if any(isinstance(each, Dual) for each in given):
             _refuse(f"np.{function.__name__} of another value with tangents")

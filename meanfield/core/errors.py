@@ -22,11 +22,11 @@ class UnresolvedWarning(UserWarning):
 
 
 class SlowWarning(UserWarning):
-    """A run, or a sweep, takes much longer than it would with what the message names."""
+    """A run or a sweep takes much longer than with the alternative that the message names."""
 
 
 class StorageWarning(UserWarning):
-    """A checkpoint or compiled code could not be kept, locked or trusted; the run went on."""
+    """A checkpoint or compiled code could not be stored, locked or trusted; the run continued."""
 
 
 class ShortenedWarning(UserWarning):

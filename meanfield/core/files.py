@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, held by one run at a time, and read if they are files."""
+"""Files: atomic writes, locks for one run at a time, and checks that a path is a regular file."""
 
 import errno
 import fcntl
@@ -19,16 +19,16 @@ from .errors import StorageError, StorageWarning
 
 NUMBER_FORMATS = (".npy", ".npz", ".csv")
 RESULT_FORMATS = (".nc",)
-PART = ".part"  # how temporary names end
+PART = ".part"  # suffix of temporary files
 LONG = 230  # bytes of a name; file systems have 255
 NEW = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
-    """Write these bytes as a file, which is there whole, flushed to disk, or not at all.
+    """Write bytes to a file atomically, and flush it to disk.
 
-    They go to a temporary file beside it, which is then renamed. If anything fails, a full disk for
-    instance, the old file stays. Temporary files that runs left which were killed are removed.
+    They go to a temporary file in the same folder, which is then renamed. If anything fails, such
+    as on a full disk, the old file stays. Temporary files of killed processes are removed.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> Path:
             os.fsync(file)
             os.replace(temporary, target)
         with suppress(OSError), _opened(target.parent, os.O_RDONLY) as folder:
-            os.fsync(folder)  # not every file system has that
+            os.fsync(folder)  # not every file system can flush a folder
     return target
 
 
@@ -58,9 +58,9 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def _written(path: Path) -> Iterator[Path]:
-    """The file behind `path`, a link perhaps; what goes wrong becomes a StorageError."""
+    """Context with the file to write, `path` without symlinks; errors become a StorageError."""
     try:
-        target = Path(os.path.realpath(path))  # a link stays, what it points to is written
+        target = Path(os.path.realpath(path))  # the target of a link is written
         if target.is_symlink():
             raise StorageError(f"{path} could not be written: it is a symlink in a loop.")
         if not target.parent.is_dir():
@@ -82,7 +82,7 @@ def _written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
-    """A new file beside the target, locked as long as it is there: its path and descriptor."""
+    """Context with path and descriptor of a locked temporary file beside `target`."""
     begin = f".{_short(target.name)}."
     _remove_abandoned(target.parent, begin)
     while True:
@@ -104,7 +104,7 @@ def _temporary(target: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _remove_abandoned(folder: Path, begin: str) -> None:
-    """Remove temporary files that nobody holds: those of processes that are dead."""
+    """Remove temporary files that are not locked, because their processes have ended."""
     ours = re.compile(re.escape(begin) + rf"[0-9a-f]{{16}}\{PART}")
     with suppress(OSError):  # what cannot be removed stays
         for name in os.listdir(folder):
@@ -115,12 +115,13 @@ def _remove_abandoned(folder: Path, begin: str) -> None:
 
 
 def _short(name: str) -> str:
-    """A name to which something can be added, different for different names."""
+    """The name, or its SHA-256 if a suffix would make it too long."""
     return name if len(os.fsencode(name)) < LONG else hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
+    """Context with the descriptor of an opened file."""
     file = os.open(path, flags | os.O_CLOEXEC, 0o666)
     try:
         yield file
@@ -129,19 +130,19 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 class Lock:
-    """Keeps a file for one run at a time, of this process or another.
+    """Lock of a file for one run at a time, of this process or another.
 
-    The lock is on a file of its own beside it, and ends with its process.
+    A separate file in the same folder is locked. The lock ends with its process.
 
     Parameters
     ----------
     path : Path
-        The file that is kept, which may be replaced meanwhile.
+        The file to lock, which may be replaced meanwhile.
 
     Raises
     ------
     StorageError
-        If another run keeps it; the message says which.
+        If another run has the lock; the message names its process.
 
     Warns
     -----
@@ -164,6 +165,7 @@ class Lock:
             os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
     def _take(self, path: Path) -> None:
+        """Lock without waiting; StorageError if another process has the lock."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -178,7 +180,7 @@ class Lock:
             ) from None
 
     def _is_there(self) -> bool:
-        """Whether the file that was opened still has its name."""
+        """Whether the path of the lock still leads to the opened file."""
         with suppress(FileNotFoundError):
             return os.path.samestat(os.fstat(self._file), os.stat(self._path))
         return False
@@ -190,13 +192,13 @@ class Lock:
         self.release()
 
     def release(self) -> None:
-        """Let others have the file."""
+        """Remove the lock file and end the lock."""
         if self in LOCKS and self._is_there():
             self._path.unlink()
         self.forget()
 
     def forget(self) -> None:
-        """Have no part in it any more, as a forked process, which the lock must not outlive."""
+        """Close the lock file without removing it, as in a forked process."""
         if self in LOCKS:
             LOCKS.remove(self)
             os.close(self._file)
@@ -225,8 +227,8 @@ def regular_file(path: Path, largest: float = math.inf) -> int:
     Raises
     ------
     StorageError
-        If there is none, or something else, a pipe or a device, of which no end is known; and if it
-        has more bytes than `largest`.
+        If there is no such file, if it is not a regular file (a pipe or a device may have no end),
+        or if it has more bytes than `largest`.
     """
     try:
         status = path.stat()
@@ -243,6 +245,6 @@ def regular_file(path: Path, largest: float = math.inf) -> int:
 
 
 def _kind_of(mode: int) -> str:
-    """The kind of what is no file, in words."""
+    """A description, from its mode, of a path that is not a regular file."""
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")

@@ -1,9 +1,9 @@
-"""Forms of parameters: one check for Python and for files, and its JSON schema.
+"""Forms: sets of values that parameters accept, with a check for Python and files, and JSON schema.
 
-A form is found from the annotation of a parameter: ``float``, ``int``, ``bool``, ``str``,
-``np.ndarray``, ``Callable`` and ``Path`` have forms of their own, and so have the annotations that
-this module defines, such as `Positive` and `Numbers`. ``tuple[X, ...]``, unions and ``Literal`` are
-made of others.
+The annotation of a parameter determines its form: ``float``, ``int``, ``bool``, ``str``,
+``np.ndarray`` and ``Callable`` have a form each, and so have the annotations that this module
+defines, such as `Positive` and `Numbers`. The forms of ``tuple[X, ...]``, unions and ``Literal``
+are composed of these.
 """
 
 import json
@@ -21,28 +21,29 @@ from .files import NUMBER_FORMATS, RESULT_FORMATS
 
 REFUSED = (TypeError, ValueError, MeanfieldError)
 MOST_OF_KEY = 200  # characters of a dotted key that messages show
-INVALID: Any = type("Invalid", (), {})()  # what is read where something was wrong
-INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # of which JSON has none
+INVALID: Any = type("Invalid", (), {})()  # result of reading invalid data
+INFINITIES = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # numbers that JSON lacks
 
 
 @dataclass
 class Reading:
-    """Plain data that are being read: where from, and what was wrong so far.
+    """Context in which plain data are read: their source, and the problems found so far.
 
     Attributes
     ----------
     folder : Path
-        Where relative names of files start.
+        Folder from which relative file names start.
     arrays : mapping
         Long arrays of a result file by their names.
     result : bool
-        Whether it is a result that is read: functions are lost then, and kinds may be unknown.
+        Whether the data are those of a result file, in which functions are missing and kinds may
+        be unknown.
     problems : list of str
-        What is wrong, each beginning with the dotted key.
+        Messages, each beginning with the dotted key.
     lost : list of str
-        What the file does not hold: functions, and kinds that are not installed.
+        Names of functions, which files do not store, and of kinds that are not installed.
     files : dict of Path
-        The data files that are named, by dotted keys.
+        Paths of the data files that the data name, by dotted key.
     """
 
     in_python: ClassVar[bool] = False  # whether values are those of a call in Python
@@ -55,19 +56,19 @@ class Reading:
     files: dict[str, Path] = field(default_factory=dict)
 
     def refuse(self, at: str, text: object) -> Any:
-        """Note a problem with the value of a key."""
+        """Add a problem with the value at the dotted key `at`; returns INVALID."""
         at = at if len(at) < MOST_OF_KEY else f"{at[:MOST_OF_KEY]}..."
         self.problems.append(f"{at}: {text}" if at else str(text))
         return INVALID
 
     def expected(self, at: str, what: str, data: Any, known: Any = ()) -> Any:
-        """Note that something else was expected, and the nearest of the names that are known."""
+        """Add the problem that `what` was expected, with the nearest of the `known` names."""
         hint = nearest(data, known) if isinstance(data, str) else ""
         return self.refuse(at, f"expected {what}; got {toml(data)}{hint}")
 
 
 class Call(Reading):
-    """Arguments of a call in Python: what is wrong is raised, at once."""
+    """Context of a call in Python: an unexpected value raises TypeError at once."""
 
     in_python = True
 
@@ -83,11 +84,11 @@ class Form:
     Attributes
     ----------
     names : sequence of str
-        The names of the kinds that it may be.
+        Names of the kinds that it accepts.
     known : mapping
-        Values by the names that files have for them.
+        Accepted values, by the names that files use for them.
     keys : sequence of str
-        The keys that a table may have.
+        Keys that its table in a file may have.
     """
 
     names: Any = ()
@@ -100,32 +101,32 @@ class Form:
         return f"<{self.expected}>"
 
     def check(self, name: str, value: Any) -> Any:
-        """A value given in Python, as it is kept; raises TypeError or ValueError, which name it."""
+        """The value of parameter `name` in a call, converted; else TypeError or ValueError."""
         return self.read(value, name, Call())
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
-        """The value that plain data at a dotted key describe; INVALID, and noted, if none."""
+        """The value of plain data at the dotted key `at`; INVALID, with a problem, if none."""
         raise NotImplementedError
 
     def json(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        """The JSON schema; that of a kind goes into the definitions."""
+        """The JSON schema; schemas of kinds are added to `definitions` and referenced."""
         return {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Leaf(Form):
-    """A value that is no kind: a number, an array, a name, a function.
+    """Form of a value that is not a kind: a number, an array, a name, a function.
 
     Parameters
     ----------
     expected : str
-        What it may be, in words: "a finite number > 0".
+        Description for messages: "a finite number > 0".
     accept : callable
         (name, value) -> value, or raises TypeError or ValueError.
     schema : dict
         JSON schema.
     known : mapping
-        Values by the names that files have for them.
+        Accepted values, by the names that files use for them.
     """
 
     expected: str
@@ -156,6 +157,7 @@ class Leaf(Form):
             return reading.refuse(at, without_name(str(error), name))
 
     def _stored(self, data: Mapping[str, Any], at: str, reading: Reading) -> Any:
+        """The array, or the placeholder for a function, to which a result file refers."""
         if "array" in data and data["array"] in reading.arrays:
             return np.array(reading.arrays[data["array"]])
         if "function" in data and reading.result:
@@ -168,12 +170,12 @@ class Leaf(Form):
 
 
 def _is_reference(data: Any) -> bool:
-    """Whether plain data stand for an array, or for what a file does not hold."""
+    """Whether plain data are a reference of a result file to an array or a function."""
     return isinstance(data, Mapping) and set(data) in ({"array"}, {"function"})
 
 
 def lost_function(name: str) -> Callable[..., Any]:
-    """A function that a file does not hold: it raises MeanfieldError when it is called."""
+    """A placeholder for a function that a file does not store: a call raises MeanfieldError."""
 
     def function(*_arguments: object) -> None:
         raise MeanfieldError(
@@ -185,7 +187,7 @@ def lost_function(name: str) -> Callable[..., Any]:
 
 
 def _numbers(name: str, data: Any) -> Any:
-    """Numbers of a file, with the words for infinite ones; TypeError for true, false and text."""
+    """Numbers of a file, with "inf", "-inf" and "nan" as floats; TypeError for other values."""
     if isinstance(data, list | tuple):
         return [_numbers(name, entry) for entry in data]
     number = INFINITIES.get(data, data) if isinstance(data, str) else data
@@ -195,7 +197,7 @@ def _numbers(name: str, data: Any) -> Any:
 
 
 def without_name(text: str, name: str) -> str:
-    """A message that begins with the name of a parameter, for a line that begins with its key."""
+    """A message without the name of the parameter, for a line that begins with its dotted key."""
     text = text.replace(f"; got {name} = ", "; got ")
     return text.removeprefix(f"{name} ") if text.startswith(f"{name} must ") else text
 
@@ -207,6 +209,8 @@ NESTED = {"anyOf": [NUMBER, {"type": "array"}]}
 
 
 def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf:
+    """Form of the real numbers that satisfy `fits`; `schema` are keywords of the JSON schema."""
+
     def accept(name: str, value: Any) -> float:
         return checks.real(name, value, expected, fits)
 
@@ -214,6 +218,8 @@ def _real(expected: str, fits: Callable[[float], bool], **schema: float) -> Leaf
 
 
 def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> Leaf:
+    """Form of the whole numbers from `least` to `most`."""
+
     def accept(name: str, value: Any) -> int:
         return checks.whole_number(name, value, least=least, most=most)
 
@@ -223,6 +229,8 @@ def _whole(expected: str, least: int, most: int = 2**63 - 1, **schema: int) -> L
 def _ensemble(
     expected: str, words: str, fits: Callable[[Any], Any], schema: dict[str, Any]
 ) -> Leaf:
+    """Form of non-empty arrays whose entries satisfy `fits`, which `words` describes."""
+
     def accept(name: str, value: Any) -> np.ndarray:
         array = checks.real_array(name, value)
         wanted = f"{words} (a number, or an array of them)"
@@ -233,6 +241,8 @@ def _ensemble(
 
 
 def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any]) -> Leaf:
+    """Form of the values that satisfy `fits`, returned as given; TypeError for others."""
+
     def accept(name: str, value: Any) -> Any:
         return checks.fitting(name, value, expected, fits(value), TypeError)
 
@@ -240,7 +250,7 @@ def _of_type(expected: str, fits: Callable[[Any], bool], schema: dict[str, Any])
 
 
 def choice(known: Mapping[str, Any]) -> Leaf:
-    """One of some values, by the names that files have for them."""
+    """Form of the values of `known`, whose keys are the names that files use for them."""
     expected = " or ".join(f'"{name}"' for name in known)
 
     def accept(name: str, value: Any) -> Any:
@@ -273,7 +283,7 @@ ANYTHING = Leaf("a value", lambda _name, value: value, {})
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _FileOf(Leaf):
-    """The name of a file of some formats; in a configuration it starts from the folder of that."""
+    """Form of file names with one of the suffixes `formats`; relative to the configuration file."""
 
     formats: tuple[str, ...] = ()
 
@@ -317,7 +327,7 @@ LEAVES: dict[Any, Leaf] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instance(Form):
-    """An object of a class, or, with `itself`, a class: files cannot give it."""
+    """Form of objects of the class `base`, or with `itself` of its subclasses; not in files."""
 
     base: type
     itself: bool = False
@@ -349,7 +359,7 @@ def _is_iterable(data: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Many(Form):
-    """Any number of values of one form; `title` is the form in messages, by default an array."""
+    """Form of sequences whose entries have one form; `title` describes the sequence in messages."""
 
     form: Form
     title: str = ""
@@ -372,7 +382,7 @@ class Many(Form):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Named(Form):
-    """Values of one form by names of one's own."""
+    """Form of tables with arbitrary keys, whose values have one form."""
 
     form: Form
 
@@ -394,7 +404,7 @@ class Named(Form):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Either(Form):
-    """A value of one of several forms: of the first that takes it."""
+    """Form of values that one of several forms accepts; the first that does converts them."""
 
     forms: tuple[Form, ...]
 
@@ -426,15 +436,17 @@ class Either(Form):
         return reading.expected(at, chosen.expected, data, chosen.known)
 
     def _of_call(self, value: Any, at: str, reading: Reading) -> Any:
+        """The value as the first form that accepts it converts it; else the first TypeError."""
         refusals = []
         for form in self.forms:
             try:
                 return form.read(value, at, reading)
-            except TypeError as error:  # of another form, perhaps
+            except TypeError as error:  # the next form may accept it
                 refusals.append(error)
         raise refusals[0]
 
     def _is_near_a_kind(self, name: str) -> bool:
+        """Whether a name equals or resembles that of a kind of these forms."""
         names = [known for form in self.forms for known in form.names]
         return name in names or bool(nearest(name, names))
 
@@ -486,11 +498,11 @@ SYNONYMS = {
         "lmax l_max modes n_modes resolution size": "degree",
     }.items()
     for name in names.split()
-}  # of scipy and PyTorch for parameters and schemes of ours
+}  # names in scipy and PyTorch: parameters and schemes of this package
 
 
 def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
-    """ "; did you mean ...?", or nothing where no known name is near, nor means the same."""
+    """A hint "; did you mean ...?"; empty if no known name is similar or a synonym."""
     from difflib import get_close_matches
 
     given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
@@ -501,7 +513,7 @@ def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
 
 
 def toml(value: Any) -> str:
-    """A value as a file would write it; what is long, by its kind."""
+    """A value in the notation of TOML; long values and tables by a description."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

@@ -1,13 +1,14 @@
-"""Digests of what is computed with: equal digests mean the same computation.
+"""Digests of Python values: values with equal digests lead to the same computation.
 
-Names are not identity. Arrays count with every bit, functions with their code, constants, defaults,
-closures, the global names that they read and the modules that they import, classes with their
-attributes, objects with all that they hold. What belongs to this package or another library counts
-by its name, see `libraries`. What a function reads from files or from the network does not count.
+A digest depends on every bit of an array; on the code, constants, defaults and closure of a
+function (not on its name), the global names that it reads and the modules that it imports; on the
+attributes of a class; and on the contents of an object. Code of this package and of other libraries
+is identified by its name, see `libraries`. Data that a function reads from files or from the
+network do not count.
 
-The rule is a list of what can be read completely, see `contents`. All else is refused, with its
-name: an object of an extension module that has memory of its own, and code that finds other code
-by a name which it computes.
+Only values that can be read completely have a digest, see `contents`. Others raise an error that
+names them: objects of an extension module with memory of its own, and code that finds other code
+by a computed name.
 """
 
 import builtins
@@ -46,14 +47,14 @@ NOT_READ = "has no contents that can be told from others"
 COMMON = (tuple, dict, list, np.ndarray)
 EMPTY_CELL = ("empty cell",)
 PICKLING = ("__reduce_ex__", "__reduce__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
-GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}  # instructions
-FINDERS = (eval, exec, globals, __import__, importlib.import_module)  # of what no code names
-FINDING = {"import_module", "exec_module", "load_module", "run_module", "run_path"}  # attributes
+GLOBALS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}  # they read globals
+FINDERS = (eval, exec, globals, __import__, importlib.import_module)  # by computed names
+FINDING = {"import_module", "exec_module", "load_module", "run_module", "run_path"}  # their names
 WRITE_IMPORTS = "expected names, and import statements"
 
 
 def digest(value: Any) -> str:
-    """SHA-256, in hexadecimal, of a value with all that it holds.
+    """SHA-256, in hexadecimal, of a value and all its contents.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ def digest(value: Any) -> str:
     Raises
     ------
     TypeError
-        For what cannot be read completely, such as an open file, a lock, or a compiled function
-        that no library holds by its name. The message says what it is, and where it stands.
+        For values that cannot be read completely, such as an open file, a lock, or a compiled
+        function that no library defines. The message describes the value and the path to it.
     """
     return hashlib.sha256(_Reader().read(value)).hexdigest()
 
@@ -81,20 +82,21 @@ def same(one: Any, other: Any) -> bool:
 
 
 class _Reader:
-    """Digests of values, by those of their parts.
+    """Digests of nested values, computed from the digests of their parts.
 
-    What is being read already, as a function that calls itself, is told by how many levels lie
-    between, so that a digest does not depend on where reading began. Digests that refer to nothing
-    above are kept.
+    A reference to a value that is still being read, such as a function that calls itself, is
+    encoded by the number of nesting levels in between, so that a digest does not depend on the
+    value at which reading began. Digests without references to enclosing values are cached.
     """
 
     def __init__(self) -> None:
-        self._levels: dict[int, int] = {}  # of what is being read
+        self._levels: dict[int, int] = {}  # by id of the values being read
         self._path: list[str] = []
-        self._uppermost = 0  # the level that was referred to
+        self._uppermost = 0  # the smallest level to which a part refers
         self._known: dict[int, tuple[Any, bytes]] = {}
 
     def read(self, value: Any, at: str = "") -> bytes:
+        """The digest of a value; `at` is the path to it from its parent, for messages."""
         cls, key, level = type(value), id(value), len(self._levels)
         if atom := ATOMS.get(cls):
             return cls.__name__.encode() + b":" + atom(value)
@@ -117,6 +119,7 @@ class _Reader:
         return result
 
     def _digest(self, value: Any) -> bytes:
+        """SHA-256 of the type and the parts of a value; TypeError if a part cannot be read."""
         try:
             digests = [self.read(part, label) for label, part in _parts(value)]
         except Unreadable as error:
@@ -136,7 +139,7 @@ class _Reader:
 
 
 def _title(value: Any) -> str:
-    """A value in words, without asking it anything."""
+    """A description of a value for messages, made without calling its methods."""
     if isinstance(value, types.FunctionType | type):
         return full_name(value)
     if isinstance(value, types.BuiltinFunctionType):
@@ -181,13 +184,16 @@ def _parts(value: Any) -> Iterable[Part]:
 
 
 def _says_itself(cls: type) -> bool:
-    """Whether a class of this package, perhaps a base, has a method that says what counts."""
+    """Whether the class, or a base of it, is of this package and has a method `identity`."""
     ours = (vars(c) for c in cls.__mro__ if c.__module__.split(".")[0] == PACKAGE)
     return any(callable(entries.get("identity")) for entries in ours)
 
 
 def _object(value: Any) -> Iterator[Part]:
-    """Class, contents and attributes; objects of libraries as they are pickled, if they say how."""
+    """The parts of an object: its class, contents, and attributes without cached properties.
+
+    An object of a library that defines its pickling in Python has the parts of its pickle.
+    """
     cls = type(value)
     if not is_listed(cls) and of_library(cls.__module__) and _is_pickled_by_python(cls):
         yield from _pickled(value)
@@ -195,18 +201,19 @@ def _object(value: Any) -> Iterator[Part]:
     yield "", cls
     yield from contents_of(value)
     if not is_listed(cls) and hasattr(value, "__dict__"):
-        held = vars(value).copy()  # to which another thread may add what it computes
+        held = vars(value).copy()  # a copy: another thread may add cached properties
         kept = {n: v for n, v in held.items() if not (is_cached(cls, n) and _is_computed(value, n))}
         yield "", named(kept)
 
 
 def _is_pickled_by_python(cls: type) -> bool:
+    """Whether a class defines a method for pickling in Python."""
     methods = (getattr(cls, name, None) for name in PICKLING)
     return any(isinstance(one, types.FunctionType) for one in methods)
 
 
 def _pickled(value: Any) -> Iterator[Part]:
-    """The parts from which an object can be made again."""
+    """The parts of ``value.__reduce_ex__(4)``; Unreadable if the call fails."""
     try:
         reduced = value.__reduce_ex__(4)
     except Exception:
@@ -220,12 +227,15 @@ def _pickled(value: Any) -> Iterator[Part]:
 
 
 def is_cached(cls: type, name: str) -> bool:
-    """Whether an attribute is what a property computed, and kept."""
+    """Whether an attribute of this name is a cached property of the class."""
     return isinstance(inspect.getattr_static(cls, name, None), functools.cached_property)
 
 
 def _is_computed(value: Any, name: str) -> bool:
-    """Whether a property gives what is kept by its name, which may have been assigned."""
+    """Whether the stored value of a cached property is what the property computes.
+
+    The stored value may have been assigned instead. Properties of libraries are not checked.
+    """
     function = inspect.getattr_static(type(value), name).func
     if _is_of_library(function):
         return True
@@ -236,7 +246,7 @@ def _is_computed(value: Any, name: str) -> bool:
 
 
 def _method(value: types.BuiltinFunctionType) -> Iterator[Part]:
-    """A method of a built-in object."""
+    """The name and the object of a bound built-in method; Unreadable for functions of modules."""
     if value.__self__ is None or isinstance(value.__self__, types.ModuleType):
         raise Unreadable
     yield from words("method", value.__name__)
@@ -247,6 +257,7 @@ def _method(value: types.BuiltinFunctionType) -> Iterator[Part]:
 
 
 def _function(function: types.FunctionType) -> Iterator[Part]:
+    """The parts of a function: code, globals, imports, closure, defaults and attributes."""
     code = function.__code__
     yield "", code
     if not _is_of_library(function):
@@ -262,12 +273,15 @@ def _function(function: types.FunctionType) -> Iterator[Part]:
 
 
 def _is_of_library(function: Any) -> bool:
-    """Whether a library defines it; a wrapper has the name of what it wraps."""
+    """Whether a library defines a function, by the module of its globals.
+
+    Its ``__module__`` is not used, as a wrapper has that of the wrapped function.
+    """
     return of_library(getattr(function, "__globals__", {}).get("__name__"))
 
 
 def _held(cell: types.CellType) -> Any:
-    """The value of a variable of an enclosing function, which may not be set yet."""
+    """The value of a closure variable; EMPTY_CELL if it is not set yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -275,7 +289,7 @@ def _held(cell: types.CellType) -> Any:
 
 
 def _code(code: types.CodeType) -> Iterator[Part]:
-    """Instructions and constants, functions defined inside among them."""
+    """The parts of a code object: instructions, names and constants, nested functions included."""
     yield "", (code.co_code, code.co_exceptiontable, code.co_flags)
     yield "", (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
     yield "", (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -283,20 +297,20 @@ def _code(code: types.CodeType) -> Iterator[Part]:
 
 
 def _with_inner(code: types.CodeType) -> list[types.CodeType]:
-    """Code, and that of functions and classes inside."""
+    """A code object, and those of the functions and classes nested in it."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return [code, *(each for one in inner for each in _with_inner(one))]
 
 
 def _instructions(code: types.CodeType) -> list[dis.Instruction]:
-    """The instructions of a code object that do something."""
+    """The instructions of a code object, without CACHE and EXTENDED_ARG."""
     instructions = dis.get_instructions(code)
     return [one for one in instructions if one.opname not in ("CACHE", "EXTENDED_ARG")]
 
 
 @functools.lru_cache(maxsize=1000)
 def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
-    """Global names that are read, each with the attributes that are read of it."""
+    """Chains (global name, attribute, attribute, ...) that a code object reads."""
     chains: set[tuple[str, ...]] = set()
     chain: list[str] = []
     for one in _with_inner(code):
@@ -315,7 +329,10 @@ def _globals(code: types.CodeType) -> frozenset[tuple[str, ...]]:
 
 
 def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
-    """The object of a global name; of a module of one's own the part that is named."""
+    """The name and the object of a chain of `_globals`, looked up in `names`.
+
+    From a module of the user the chain is followed to the object that the code reads.
+    """
     name, *attributes = chain
     if name not in names and getattr(builtins, name, None) not in FINDERS:
         return
@@ -329,7 +346,7 @@ def _global(chain: tuple[str, ...], names: Mapping[str, Any]) -> Iterator[Part]:
 
 @functools.lru_cache(maxsize=1000)
 def _imports(code: types.CodeType) -> frozenset[tuple[int, str, tuple[str, ...]]]:
-    """Modules that are imported: level, name, and what is imported from each."""
+    """Import statements of a code object: (level, name of the module, imported names)."""
     imports = set()
     for one in _with_inner(code):
         instructions = _instructions(one)
@@ -341,7 +358,7 @@ def _imports(code: types.CodeType) -> frozenset[tuple[int, str, tuple[str, ...]]
 
 
 def _imported(name: str, wanted: tuple[str, ...], package: str = "") -> Iterator[Part]:
-    """A module that a function imports, or what it imports from it."""
+    """The parts of an import: the module, or the objects `wanted` from it; none for libraries."""
     yield from words("import", name)
     if finders := FINDING.intersection(wanted):
         raise Unreadable(f"imports by {', '.join(finders)}; {WRITE_IMPORTS}")
@@ -374,7 +391,7 @@ class _Plain(ABC):
     nothing: ClassVar[None]
 
 
-MADE = {  # by Python
+MADE = {  # attributes that Python sets
     *vars(_Plain),
     *vars(Enum("_", [])),
     "__slots__",
@@ -388,7 +405,7 @@ OF_MODULES = {*vars(types.ModuleType("_")), "__builtins__", "__cached__", "__fil
 
 
 def _class(cls: type) -> Iterator[Part]:
-    """All that a class defines that no library holds, and its bases of this kind."""
+    """The parts of a user's class: name, metaclass, members of an Enum, bases and attributes."""
     yield from words("class", cls.__module__, cls.__qualname__)
     if type(cls) is not type:
         yield "", type(cls)
@@ -401,15 +418,16 @@ def _class(cls: type) -> Iterator[Part]:
 
 
 def _is_defined(name: str, value: Any) -> bool:
-    """Whether an attribute of a class is what somebody wrote, or a method Python made of it."""
+    """Whether an attribute of a class was written by a user, or is a generated method."""
     return name not in ANNOTATIONS and (name not in MADE or inspect.isfunction(value))
 
 
 def _module(module: types.ModuleType) -> Iterator[Part]:
-    """All that a module of one's own holds."""
+    """The name and the contents of a user's module."""
     yield from words("module", module.__name__)
     yield "", named({name: v for name, v in vars(module).items() if name not in OF_MODULES})
 
 
 def _is_own_module(value: Any) -> bool:
+    """Whether a value is a module of the user, not of a library."""
     return isinstance(value, types.ModuleType) and not of_library(value.__name__)

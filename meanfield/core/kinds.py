@@ -32,14 +32,14 @@ NEAR_MISS = 0.88  # similarity of names that is taken for a misspelling
 
 
 class Registry(dict[str, Any]):
-    """The kinds of a family by their names, which say nothing of what one of them computes."""
+    """The kinds of a family by name; its digest is constant, as names change no computation."""
 
     def identity(self) -> None:
-        """The identity, which is empty: names do not matter."""
+        """None: the contents of a registry do not enter digests."""
 
 
 class KindType(ABCMeta):
-    """The type of kinds: classes complete the names of their objects; `help` shows parameters."""
+    """Metaclass of kinds: completion offers the names of their objects, `help` their parameters."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -71,7 +71,7 @@ class Kind(metaclass=KindType):
     ------
     TypeError
         If another module has defined a kind of this name in the family, or if a parameter has the
-        name of something else that the class inherits: ``hides`` names those that may.
+        name of an inherited attribute that the class option ``hides`` does not list.
     """
 
     family: ClassVar[type["Kind"]]
@@ -82,7 +82,7 @@ class Kind(metaclass=KindType):
     derivation_advice: ClassVar[str] = ""  # names the classes to derive from
     has_table: ClassVar[bool] = True  # whether a table describes it; else its repr does
     is_absent: ClassVar[bool] = False  # whether it represents an unknown kind of a file
-    _elsewhere: ClassVar[dict[str, str]] = {}  # what to write, by parameters of other classes
+    _elsewhere: ClassVar[dict[str, str]] = {}  # advice, by parameter of another class
     plain_class: ClassVar[bool] = False  # True for ordinary classes, False for dataclasses
     # names that only the package and authors of kinds need, which completion leaves out
     _internal: ClassVar[str] = (
@@ -103,7 +103,7 @@ class Kind(metaclass=KindType):
                         f"another name, such as {name}_."
                     )
             dataclass(frozen=True, eq=False, repr=False)(cls)
-            del cls.__setattr__, cls.__delattr__  # those of Kind will do
+            del cls.__setattr__, cls.__delattr__  # use those of Kind
         if family:
             cls.family, cls.kinds = cls, Registry()
             if cls.default_kind != cls.__name__:
@@ -190,21 +190,21 @@ class Kind(metaclass=KindType):
         return type(self)(**{**self.described, **changes})
 
     def resolve(self, sizes: Any) -> Any:
-        """The kind with numbers in place of all that a state or files give.
+        """The kind with numbers for all parameters that depend on the state or on files.
 
         Parameters
         ----------
         sizes : StateSizes
-            What is known of the state; see `models.parameters`.
+            Sizes of the state; see `models.parameters`.
 
         Raises
         ------
         MeanfieldError
-            If it cannot be evaluated, as a file did not hold it.
+            If it cannot be evaluated, because a file did not store it.
         ValueError, StorageError
-            Where there are no such numbers, or they do not fit together.
+            If the numbers are missing or inconsistent.
         """
-        if not self.has_table:  # what it was made of may not be an attribute
+        if not self.has_table:  # its arguments may not be attributes
             return self
         kinds = {name: kind for name, kind in self.described.items() if isinstance(kind, Kind)}
         resolved = {name: kind.resolve(sizes) for name, kind in kinds.items()}
@@ -212,12 +212,12 @@ class Kind(metaclass=KindType):
         return self.replace(**changed) if changed else self
 
     def in_file(self) -> "Kind":
-        """The kind that files hold in its place: itself, unless functions stand in it."""
+        """The kind that files store instead of this one: by default the kind itself."""
         return self
 
     def identity(self) -> Any:
         """The data that `digest` reads: parameters, and attributes of classes defined elsewhere."""
-        own = not of_library(type(self).__module__)  # whose attributes may say more
+        own = not of_library(type(self).__module__)  # a user's class may have more attributes
         return {**self.__getstate__(), **self.described} if own else self.described
 
     def __eq__(self, other: object) -> bool:
@@ -226,7 +226,7 @@ class Kind(metaclass=KindType):
     def __hash__(self) -> int:
         try:
             return hash(digest(self))
-        except TypeError:  # for what it holds: then it equals itself only
+        except TypeError:  # no digest: it equals only itself
             return id(self)
 
     def __dir__(self) -> list[str]:
@@ -260,7 +260,7 @@ def _refuse_near_miss(cls: type[Kind]) -> None:
 
 
 def _needs_init(cls: type[Kind]) -> bool:
-    """Whether a dataclass makes the constructor: it has annotations, or none was written so far."""
+    """Whether `dataclass` makes ``__init__``: there are new annotations, or no base defines it."""
     if cls.plain_class or "__init__" in cls.__dict__:
         return False
     if _fields(cls):
@@ -287,5 +287,5 @@ def _hidden(cls: type[Kind], name: str) -> str:
 
 
 def ancestor(kind: type, known: Any) -> Any:
-    """The class itself, or the first of those it derives from, that is known; None if none is."""
+    """The first class in the method resolution order of `kind` that is in `known`, or None."""
     return next((each for each in kind.__mro__ if each in known), None)

@@ -1,4 +1,4 @@
-"""Code of libraries, which is known by name: results record versions."""
+"""Code of libraries, which digests identify by name, as results record the versions."""
 
 import functools
 import importlib.util
@@ -13,7 +13,7 @@ import numpy as np
 from .version import LIBRARIES
 
 PACKAGE = __name__.split(".")[0]
-MAIN = {"__main__", "__mp_main__"}  # whatever started it
+MAIN = {"__main__", "__mp_main__"}  # the script that was started
 RECORDED = {PACKAGE, *LIBRARIES, *sys.stdlib_module_names} - MAIN
 INSTALLED = {"site-packages", "dist-packages"}  # folders, the second that of Debian
 WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
@@ -22,8 +22,8 @@ WRITTEN = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that is not built in
 def of_library(module: str | None) -> bool:
     """Whether a module is of this package, the standard library or another installed one.
 
-    An installed one lies in a folder for them, or beside the record that pip leaves, as with
-    ``pip install --target``.
+    An installed module lies in site-packages or dist-packages, or beside the RECORD file of pip,
+    as after ``pip install --target``.
     """
     name = module or ""
     root = name.split(".")[0]
@@ -33,7 +33,7 @@ def of_library(module: str | None) -> bool:
 
 
 def _places(module: str, root: str) -> list[str]:
-    """Files and folders of a module, which need not be imported."""
+    """Paths of the file and the folders of a module, imported or not."""
     loaded = sys.modules.get(module) or sys.modules.get(root)
     try:
         spec = loaded.__spec__ if loaded else importlib.util.find_spec(root) if root else None
@@ -58,7 +58,10 @@ def _is_installed(place: str, root: str) -> bool:
 
 
 def name_in_library(value: Any) -> tuple[str, str, str] | None:
-    """Module and name by which a library holds a function, class or module, and its version."""
+    """Module, name and version of a function, class or module of a library; None for others.
+
+    The version is "" for libraries whose versions results record.
+    """
     if isinstance(value, types.ModuleType):
         held = value.__name__, ""
     else:
@@ -72,7 +75,7 @@ def name_in_library(value: Any) -> tuple[str, str, str] | None:
 
 
 def file_of_extension(value: Any) -> tuple[str, Path] | None:
-    """Name and file of an extension module of one's own, or of what it holds by a name."""
+    """The name and the file of an object of a user's extension module; "" names the module."""
     if isinstance(value, types.ModuleType):
         module, name = value.__name__, ""
     else:
@@ -82,7 +85,7 @@ def file_of_extension(value: Any) -> tuple[str, Path] | None:
 
 
 def _name_in_module(value: Any) -> tuple[str, str] | None:
-    """The module of a function or a class, and the name by which it is found there."""
+    """The module of a function or class, and its name there; None if it is not found there."""
     if isinstance(value, np.ufunc):
         places = [m for m in ("numpy", "scipy.special") if m in sys.modules]
         held = [m for m in places if getattr(sys.modules[m], value.__name__, None) is value]
@@ -90,12 +93,12 @@ def _name_in_module(value: Any) -> tuple[str, str] | None:
     built_in = isinstance(value, type) and not value.__flags__ & WRITTEN
     try:
         module = value.__module__
-        for name in (value.__qualname__, value.__name__):  # that of pybind11 is found by the second
+        for name in (value.__qualname__, value.__name__):  # pybind11 needs the second
             entry: Any = sys.modules[module]
             for part in name.split("."):
                 entry = getattr(entry, part, None)
             if entry is value or built_in:
                 return module, name
-    except Exception:  # of an object that has something else by these names
+    except Exception:  # these attributes may have other meanings
         return None
     return None

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 Registered = TypeVar("Registered", bound=Callable[..., Any])
-Rows = Iterable[Sequence[str]]  # of a table, of one text or two each
+Rows = Iterable[Sequence[str]]  # of a table, with one or two texts in each row
 
 
 class Provided(dict[str, Callable[..., Any]]):
@@ -28,7 +28,7 @@ class Provided(dict[str, Callable[..., Any]]):
         self.module = module
 
     def register(self, function: Registered) -> Registered:
-        """Decorate a function that is asked for by its name."""
+        """Register the decorated function under its name."""
         self[function.__name__] = function
         return function
 
@@ -47,9 +47,10 @@ class Shown:
     """An object that notebooks show as a card: a title, a table and a picture."""
 
     def card(self) -> tuple[str, Rows, Callable[[], Any]]:
-        """Title and rows of the table, by default the lines of `repr`, and what draws the picture.
+        """The title, the rows of the table, and the function that draws the picture.
 
-        The words of a line stand in two cells if two spaces or more are between them.
+        By default they are the first line of `repr`, its other lines, and `plot`. A line is split
+        into two cells where it has two spaces or more.
         """
         title, *lines = repr(self).splitlines()
         rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines]

@@ -1,4 +1,4 @@
-"""Public names of a module, which the message about a wrong one knows."""
+"""Attribute errors of modules that suggest the nearest public name."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,16 +7,17 @@ from typing import Any
 def with_hint(
     module: str, names: Iterable[str], lookup: Callable[[str], Any] | None = None
 ) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module, which says which of its public names may be meant.
+    """The ``__getattr__`` of a module, whose error suggests the nearest public name.
 
     Parameters
     ----------
     module : str
-        Its name.
+        Name of the module.
     names : iterable of str
-        Its public names.
+        Public names of the module.
     lookup : callable, optional
-        It returns the object of a name that is not in the module yet, or raises AttributeError.
+        Returns the object of a name that the module does not contain yet, or raises
+        AttributeError.
     """
 
     def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class ReadOnlyArrays:
-    """An object all of whose arrays are read-only in copies too, which NumPy does not keep."""
+    """Base of objects whose arrays stay read-only in copies and pickles, unlike NumPy's."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():

@@ -1,10 +1,10 @@
-"""Versions: that of the package is the tag of the commit from which it was installed."""
+"""Versions of packages; meanfield has the tag of the commit from which it was installed."""
 
 from importlib import metadata
 
 __all__ = ["LIBRARIES", "__version__", "version_of"]
 
-LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # in results
+LIBRARIES = ("meanfield", "numpy", "scipy", "numba", "pyfftw", "xarray", "h5netcdf")  # recorded
 
 
 def version_of(package: str) -> str | None:

@@ -1,7 +1,7 @@
 """Appearances: the space, the drawn points and the chief observables of each kind of state.
 
-`Appearance` answers for a state that nobody described. A class derived from it, registered for a
-class of states by `Appearance.register`, holds for that class and all derived from it.
+`Appearance` is the default for all states. A class derived from it, registered for a class of
+states by `Appearance.register`, is used for that class and all classes derived from it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,20 +35,22 @@ COARSE_DEGREE = 16
 
 @dataclass(frozen=True)
 class DrawnSample:
-    """Tokens or nodes that are drawn for all of one member, in the order in which to draw them.
+    """Tokens or nodes that are drawn to represent a member, in the order in which they are drawn.
 
     Attributes
     ----------
     indices : ndarray of int
-        Which they are. Those that end in no cluster come first: they are drawn beneath others.
+        Indices of the tokens or nodes. Tokens that end in no cluster are drawn first, beneath
+        others.
     masses : ndarray
-        Of the tokens at first, or of the parts of the mass for which the nodes stand.
+        Masses of the tokens at the start, or of the parts of the mass that the nodes represent.
     colours : ndarray of object
-        Of the cluster that each ends in; grey in none; the first colour if there are no clusters.
+        Colour of the cluster in which each ends; grey if in none; the first colour if there are no
+        clusters.
     ends : list of DrawnCluster
         The clusters of the last state, the heaviest first.
     note : str
-        "300 of 100000 tokens", or which part of the mass each stands for.
+        Text for the figure: "300 of 100000 tokens", or the mass that each node represents.
     """
 
     indices: np.ndarray
@@ -64,30 +66,31 @@ class DrawnSample:
 
 
 class Appearance:
-    """The appearance of a kind of state in figures; this one is that of any state.
+    """Appearance of a kind of state in figures; this class is the default for all states.
 
-    The appearance of densities also answers `law(state)`, the density that is drawn. One of states
-    with points answers `points(state)`, the points (n, d) of a single state; `mean(state)`, or any
-    direction if it is 0; `sample(solution, member, most)`, the `DrawnSample` of at most so many
-    points; and `coordinates(solution, member)`, the coordinates of all points on the axis of the
-    space, continuous in time, (t, n).
+    Appearances of densities also have a method `law(state)`: the density that is drawn.
+    Appearances of states with points also have `points(state)`: the points (n, d) of a single
+    state; `mean(state)`: its mean, or any direction if that is 0;
+    `sample(solution, member, most)`: a `DrawnSample` of at most `most` points; and
+    `coordinates(solution, member)`: the coordinates (t, n) of all points on the axis of the space,
+    continuous in time.
 
     Attributes
     ----------
     states : str
-        Their name in messages.
+        Name of the states in messages.
     carried : bool
-        Whether nothing can change the mass, which then is not shown.
+        Whether the mass is constant by construction; it is then not shown.
     most_dots, most_curves : int
-        How many points, or curves, stand for a member.
+        Largest numbers of points, and of curves, that are drawn for a member.
     most_around : int
-        How many dots stand for a member around the circle.
+        Largest number of dots around the circle that are drawn for a member.
     overlap : float
         The opacity of n curves is this over the square root of n, within limits.
     gathers : bool
-        Whether movies show how far the measure has gathered.
+        Whether movies show an observable of concentration, see `gathering`.
     symbols : dict
-        Labels of the axes of observables that say more than those of any state.
+        Axis labels of observables, where they differ from the default.
     """
 
     registered: ClassVar[dict[type, "Appearance"]] = {}
@@ -109,7 +112,7 @@ class Appearance:
         return keep
 
     def space(self, state: Any) -> type:
-        """The class of the space that a state lives on; NoneType if it tells of none."""
+        """The class of the space that a state lives on; NoneType if it has none."""
         return type(getattr(state, "space", None))
 
     def flat(self, state: Any) -> bool:
@@ -117,7 +120,7 @@ class Appearance:
         return issubclass(self.space(state), Flat)
 
     def gathering(self, state: Any) -> str:
-        """The observable that tells in movies how far the measure has gathered; "" for none."""
+        """The observable of concentration in movies: "spread" or "order_parameter"; "" for none."""
         return "" if not self.gathers else "spread" if self.flat(state) else "order_parameter"
 
     def chart(self, state: Any) -> CoordinateAxis | None:
@@ -129,7 +132,7 @@ class Appearance:
         return choose_members(solution, member)
 
     def vectors(self, states: Sequence[Any], members: Sequence[Member]) -> Iterator[np.ndarray]:
-        """Each state as a vector: the distance between two of them is how far apart they are."""
+        """A vector for each state, whose Euclidean distances measure how far apart states are."""
         return (np.zeros(1) for _ in states)
 
     def resolved(self, solution: Solution) -> np.ndarray:
@@ -137,9 +140,9 @@ class Appearance:
         return solution.t < solution.unresolved_since
 
     def telling(self, solution: Solution, single: bool) -> Sequence[str]:
-        """Names of observables such states may have, those first that tell most.
+        """Names of observables that such states may have, the most informative first.
 
-        `single` is for a single member.
+        `single` is True if one member is drawn.
         """
         return list(solution.observables)
 
@@ -176,12 +179,15 @@ def describe_states(solution: Solution) -> str:
 
 
 def sample_of(solution: Solution, member: Member, most: int) -> DrawnSample:
-    """At most `most` points that stand for all of a member, in the colours of final clusters."""
+    """At most `most` points that represent a member, in the colours of their final clusters."""
     return appearance_of(solution.final).sample(solution, member, most)
 
 
 def coloured(count: int, clusters: Sequence[Any]) -> np.ndarray:
-    """A colour for each of `count` points: of the cluster, given by indices, or grey in none."""
+    """Colours (count,) of points: one for each cluster, given by indices or a mask, or else grey.
+
+    Without clusters all points have the first colour.
+    """
     colours = np.full(count, theme.FAINT if clusters else theme.PALETTE[0], dtype=object)
     for i, cluster in enumerate(clusters):
         colours[cluster] = theme.colour(i)
@@ -237,7 +243,7 @@ class DensityAppearance(Appearance):
 
 @Appearance.register(Indexed)
 class IndexedAppearance(DensityAppearance):
-    """Densities by an index: what is drawn of a density is that of all points."""
+    """Indexed densities: figures of a density show the marginal law of all points."""
 
     states = "indexed densities"
     law_in_words = "marginal density"
@@ -263,14 +269,14 @@ class IndexedAppearance(DensityAppearance):
         return "order_parameter", "index_tail" if tail else "minimum"
 
     def constant(self, solution):
-        """Where nothing is interpolated in the index, there is no tail."""
+        """The tail in the index, if it is 0 at all times because nothing is interpolated."""
         tail = solution.observables.get("index_tail")
         return {"index_tail"} if tail is not None and not tail.any() else set()
 
 
 @Appearance.register(Characteristics)
 class CharacteristicsAppearance(Appearance):
-    """Characteristics: a few nodes that stand for equal masses, followed through the flow."""
+    """Characteristics: a few nodes that represent equal masses, followed through the flow."""
 
     states = "characteristics"
     carried = True
@@ -308,7 +314,7 @@ class CharacteristicsAppearance(Appearance):
         return DrawnSample(nodes, masses, self.colours(solution, nodes), ends, note)
 
     def colours(self, solution, nodes):
-        """A colour for each node: that of the cluster within reach of which it ends."""
+        """Colours of nodes: that of the cluster within 0.1 radians of which a node ends."""
         ends, points = self.clusters(solution.final), solution.final.points[nodes]
         gaps = [np.linalg.norm(points - end.point, axis=1) for end in ends]
         return coloured(len(nodes), [gap < 2 * np.sin(GATHERED / 2) for gap in gaps])
@@ -319,7 +325,12 @@ class CharacteristicsAppearance(Appearance):
 
 
 class Finite(Appearance):
-    """Finitely many tokens, of which replicas make an ensemble."""
+    """Finitely many tokens, whose replicas form an ensemble.
+
+    Subclasses define `weighted(state, root)`, the positions times the roots of masses (..., n, 1);
+    `measured(state)`, names of observables, the most informative first; and
+    `subset(state, kept, masses)`, the tokens of the indices `kept` with these masses.
+    """
 
     symbols: ClassVar = {
         "cluster_count": rf"clusters, gaps ${np.degrees(LINKED_ANGLE):.1f}\degree$"
@@ -376,7 +387,7 @@ class GramAppearance(Finite):
 
 @Appearance.register(Tokens)
 class TokensAppearance(Finite):
-    """Tokens: points, some of them where there are many."""
+    """Tokens as points; a part of them if there are many."""
 
     states = "tokens"
 
@@ -404,7 +415,7 @@ class TokensAppearance(Finite):
         return mean if np.linalg.norm(mean) > 1e-9 else np.array([1.0, 0.0, 0.0])
 
     def sample(self, solution, member, most):
-        """Evenly spread over the order of the tokens, or over their chart if there is one."""
+        """A sample evenly spread over the order of tokens, or along their axis if there is one."""
         first, last = (member_of(state, member) for state in (solution[0], solution.final))
         order, chart = np.arange(len(first)), self.chart(last)
         if chart is not None:
@@ -448,7 +459,7 @@ class GaussianAppearance(Appearance):
         return space_of_tokens(state.dimension, on_sphere=False)
 
     def vectors(self, states, members):
-        """In perspective: infinity is at the distance 1, the size at the start at 1/2."""
+        """Laws divided by their norm plus the initial one: norm 1/2 at the start, 1 at infinity."""
         laws = [self.law(state) for state in states]
         unit = norm(laws[0])
         return (law / ((norm(law) + unit) or 1.0) for law in laws)

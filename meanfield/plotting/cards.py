@@ -1,6 +1,6 @@
 """Cards of objects in notebooks: a small picture beside a table.
 
-In place of a picture that cannot be drawn stands the reason.
+If the picture cannot be drawn, the reason is shown instead.
 """
 
 import base64
@@ -36,19 +36,19 @@ PAIR_ANGLES = np.linspace(0.0, np.pi, 181)
 
 
 def of_result(result: Any) -> str:
-    """The card of anything with `plot` and a `repr`, whose lines are its table."""
+    """The card of an object with a method `plot`; the lines of its `repr` are the table."""
     return card(*Shown.card(result))
 
 
 @FIGURES.register
 def portrait(state: State, kind: str = "overview", **options: Any) -> Figure:
-    """A figure of a single state, as `plot` draws the only one of a run, but without a time."""
-    heading = {} if options.get("ax") else {"title": ""}  # axes keep theirs
+    """A figure of a single state, drawn like a run with one state, but without a time."""
+    heading = {} if options.get("ax") else {"title": ""}  # the caller's axes keep their title
     return plot(alone(state), kind, **heading | options)
 
 
 def alone(state: State) -> Solution:
-    """The state as the only one of a run, of which neither model nor time is shown."""
+    """A run whose only state is this one; figures show neither its model nor its time."""
     from ..models import Attention, Kuramoto
 
     flat = appearance_of(state).flat(state)
@@ -87,7 +87,7 @@ def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
     """A title, rows of one or two texts, and a picture, as HTML."""
     try:
         picture = _image(draw(), title)
-    except (MeanfieldError, ValueError, TypeError) as reason:  # as of too many members
+    except (MeanfieldError, ValueError, TypeError) as reason:  # such as too many members
         picture = f"<p>No picture: {escape(str(reason))}</p>"
     table = "".join(
         f"<tr>{''.join(TABLE_CELL.format(escape(text)) for text in row)}</tr>" for row in rows
@@ -96,6 +96,7 @@ def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
 
 
 def _image(figure: Figure, alt: str) -> str:
+    """The HTML of a figure as a PNG image, with the text `alt`."""
     buffer = BytesIO()
     dpi = SHARP * WIDTH / figure.get_size_inches()[0]
     figure.savefig(buffer, format="png", dpi=dpi)

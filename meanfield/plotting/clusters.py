@@ -19,14 +19,14 @@ from ..states.clusters import MOST_PAIRED_TOKENS
 from . import theme
 
 GATHERED = 0.1  # radians: tokens and nodes nearer to a cluster belong to it
-CLUSTERED = 0.75  # of the mass, at least, is in clusters, or
-HEAVY_SHARE = 0.25  # in one of them; else there is none to speak of
-LEAST_WRITTEN_SHARE = 0.03  # of the mass, at least, is in a cluster whose share is written
-CLUSTER_GAP = 0.3  # radians between two such clusters
+CLUSTERED = 0.75  # least share of the mass in all clusters, or
+HEAVY_SHARE = 0.25  # in one of them, for clusters to be drawn
+LEAST_WRITTEN_SHARE = 0.03  # of the mass: shares of lighter clusters are not written
+CLUSTER_GAP = 0.3  # least distance between two such clusters
 LEAST_PEAK = 2.0  # times the mean
-PROMINENT = 0.1  # a lesser dip, relative to the lower peak, does not separate two peaks
+PROMINENT = 0.1  # least dip between two separate peaks, relative to the lower one
 GRID = Sphere(48)
-SPACING = np.radians(2.4)  # of its points
+SPACING = np.radians(2.4)  # of the points of GRID
 CUBE_NEIGHBOURS = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
 
 
@@ -51,7 +51,7 @@ def clusters_of_tokens(tokens: Tokens) -> list[DrawnCluster]:
     """The clusters of a single set, the heaviest first; none if most tokens are by themselves.
 
     A cluster is two tokens or more, linked by single linkage, that stay within 0.1 of their mean
-    in the root mean square. Of so few tokens that each can have a colour, it may be one.
+    in the root mean square. With no more tokens than colours, a single token may be a cluster.
     """
     kept = np.arange(len(tokens))
     if len(tokens) > MOST_PAIRED_TOKENS and tokens.dimension > 3:
@@ -81,6 +81,7 @@ def separate(tokens: Tokens) -> list[DrawnCluster]:
 
 
 def _cluster(x: np.ndarray, masses: np.ndarray, part: np.ndarray) -> DrawnCluster | None:
+    """The cluster of the tokens `part`; None if it has no mass or is wider than GATHERED."""
     mass = masses[part].sum()
     if not mass > 0:
         return None
@@ -118,7 +119,7 @@ def clusters_of_density(density: Density) -> list[DrawnCluster]:
 
 
 def _climbed(density: Density, places: np.ndarray) -> np.ndarray:
-    """The places (n, 3) moved up to the maxima near them, by a search in steps that shrink."""
+    """Points (n, 3) moved to nearby maxima, by a search with decreasing steps."""
     for step in SPACING * 0.6 ** np.arange(12):
         tried = places[:, None] + step * CUBE_NEIGHBOURS
         tried /= np.linalg.norm(tried, axis=-1, keepdims=True)
@@ -138,8 +139,8 @@ def _neighbours(rows: int, columns: int) -> list[np.ndarray]:
 
 
 def _basins(values: np.ndarray, neighbours: list[np.ndarray]) -> np.ndarray:
-    """Index of the peak that every point belongs to; points are met from high to low."""
-    peak = np.full(values.size, -1)  # of the points met
+    """Index of the peak of every point; points are visited in order of decreasing value."""
+    peak = np.full(values.size, -1)  # of visited points
     parent = np.arange(values.size)  # of a peak that was merged into another
 
     def root(i: int) -> int:
@@ -164,9 +165,9 @@ def _basins(values: np.ndarray, neighbours: list[np.ndarray]) -> np.ndarray:
 
 
 def quantiles(state: Characteristics, angles: np.ndarray, count: int) -> np.ndarray:
-    """Nodes, in order of their `angles`, with the mass 1 / `count` between each two, (count,).
+    """Indices (count,) of the nodes at the quantiles (k + 1/2)/count, in order of their `angles`.
 
-    The first and the last leave half as much outside. All of this to the mass of one node.
+    The quantiles are met up to the mass of one node.
     """
     order = np.argsort(angles, kind="stable")
     below = np.cumsum(state.masses[order]) - state.masses[order] / 2

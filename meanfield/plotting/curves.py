@@ -44,7 +44,7 @@ CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
 UNIFORM_LINE = {"color": theme.FAINT, "linewidth": 1.0, "linestyle": (0, (5, 3)), "zorder": 1}
 HISTOGRAM_BINS = 60
-NEGLIGIBLE_SHARE = 1e-9  # shares below it are none
+NEGLIGIBLE_SHARE = 1e-9  # smaller shares are drawn as this
 LINE = 9.5  # height of a label in points
 MOST_MARKED = 12
 DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
@@ -58,9 +58,11 @@ def draw_curves(
     *,
     bar: bool = True,
 ) -> None:
-    """In each panel a curve (x, y) for each saved time, dark to light; those not resolved dotted.
+    """Draw in each panel one curve for each saved time, dark to light; unresolved ones dotted.
 
-    A bar has one colour for each time; a movie has a clock instead, and a colour for each panel.
+    `times` are indices of saved states; `curves` has for each panel a sequence of curves (x, y),
+    one for each time. With `bar` a colour bar shows the times. A movie has no bar, and one colour
+    for each panel.
     """
     resolved, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
@@ -82,7 +84,7 @@ def draw_curves(
 
 
 def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
-    """A bar of one colour for each time shown."""
+    """Add a colour bar with one colour for each of the saved times of indices `times`."""
     count = len(times)
     colours = ListedColormap(theme.ordered_colours(count))
     image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
@@ -164,6 +166,7 @@ def density_axis(ax: Axes, scale: Scale) -> None:
 
 
 def _power(exponent: float, values: np.ndarray) -> np.ndarray:
+    """sign(values) |values|^exponent, for a power scale."""
     return np.sign(values) * np.abs(values) ** exponent
 
 
@@ -244,6 +247,7 @@ def name_angles(ax: Axes, names: Sequence[tuple[float, str]], radius: float) -> 
 
 
 def _at(radius: float, angle: float) -> tuple[float, float]:
+    """Cartesian coordinates of a point given by radius and angle."""
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
@@ -323,6 +327,7 @@ def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray
 
 
 def _overlay(ax: Axes, density: Solution, t: float) -> None:
+    """Draw the density that was saved nearest to the time t, over a histogram."""
     theta, curve = nearest_profile(density, t)
     ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
     ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
@@ -490,7 +495,7 @@ def trajectories(
 
 
 def name_sample(ax: Axes, solution: Solution, member: Member, sample: DrawnSample) -> None:
-    """Title a panel with the member it shows, and with what stands for all of it."""
+    """Title a panel with the label of its member and the note of the sample that is drawn."""
     label = label_of_member(solution, member)
     if ax.get_title() == label:
         ax.set_title("")
@@ -498,14 +503,14 @@ def name_sample(ax: Axes, solution: Solution, member: Member, sample: DrawnSampl
 
 
 def opacity(count: int, overlap: float = 3.0) -> float:
-    """The opacity of each of `count` points or curves."""
+    """The opacity of each of `count` points or curves: overlap/sqrt(count), from 0.25 to 0.85."""
     return float(np.clip(overlap / np.sqrt(max(count, 1)), 0.25, 0.85))
 
 
 def mark_ends(
     ax: Axes, end: float, places: Sequence[float], clusters: Sequence[DrawnCluster]
 ) -> None:
-    """A disc for each cluster at the time `end`, and its share of the mass beside the panel."""
+    """Draw a disc for each cluster at the time `end`, and write its share beside the panel."""
     if not places:
         return
     low, high = ax.get_ylim()
@@ -523,10 +528,10 @@ def mark_ends(
 
 
 def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.ndarray:
-    """The places moved as little as it takes to lie `room` apart, inside the limits if they fit."""
+    """Positions moved as little as possible to lie `room` apart, within `limits` if they fit."""
     order = np.argsort(places, kind="stable")
     steps = room * np.arange(len(places))
-    # Without the steps, places at least 0 apart: the nearest increasing sequence.
+    # Positions minus steps must increase: isotonic regression gives the nearest such sequence.
     rising = isotonic_regression(places[order] - steps).x
     low, high = limits[0], limits[1] - steps[-1]
     moved = np.empty_like(places)

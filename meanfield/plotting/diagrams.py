@@ -39,7 +39,7 @@ LABELS = {
     "growth": "largest growth rate",
 }
 NONE = {"facecolor": "none", "edgecolor": theme.WARNING, "hatch": "/////", "lw": 0}
-VISIBLE = 1e-9  # moments above it are not 0
+VISIBLE = 1e-9  # smaller moments count as 0
 CLOSE_NAMES = 0.05  # of the range: names of special points would touch
 PLACES = 241  # values of beta at which stable states are counted
 LINES = {
@@ -134,7 +134,7 @@ def bifurcation(
 
 
 def _moment_in_words(diagram: "Diagram", name: str) -> str:
-    """The moment of degree l in a formula; empty for other names."""
+    """The label of an axis for the name "moment l", with a formula; empty for other names."""
     degree = name.removeprefix("moment ")
     if not (name.startswith("moment ") and degree.isdigit()):
         return ""
@@ -153,7 +153,7 @@ def _shown_branches(diagram: "Diagram", table: Sequence[tuple[str, np.ndarray]])
 
 
 def _telling(diagram: "Diagram") -> list[str]:
-    """The order parameter, and the first moment of each branch on which it is 0."""
+    """The order parameter, and for each branch on which it is 0 the first moment that is not."""
     data = diagram.data
     degrees, branches = data.degree.values, data.branch.values
     names = ["order_parameter"] if degrees[0] == 1 else []
@@ -165,7 +165,7 @@ def _telling(diagram: "Diagram") -> list[str]:
 
 
 def _panel(ax: Axes, diagram: "Diagram", y: str, values: np.ndarray) -> list[Line2D]:
-    """Branches and special points; legend entries of the latter."""
+    """Draw branches and special points of a quantity; returns legend entries of the points."""
     data, shown = diagram.data, _shown_branches(diagram, [(y, values)])
     for number, colour in shown.items():
         here = data.branch.values == number
@@ -192,13 +192,14 @@ def _beside(specials: list[Any], span: tuple[float, float]) -> list[list[Any]]:
 
 
 def _name_of(parameter: str, onset: Any) -> str:
-    """kappa_l, at which degree l becomes unstable."""
+    """The symbol of an onset: the parameter with the degree that becomes unstable as index."""
     symbol = symbol_of(parameter)
     symbol = f"({symbol})" if "_" in symbol else symbol  # which has an index already
     return rf"${symbol}_{{{onset.degree}}}$"
 
 
 def _values(diagram: "Diagram", y: str) -> np.ndarray:
+    """The values of the quantity `y` at all points of a diagram; ValueError if it is unknown."""
     data = diagram.data
     if y.startswith("moment ") and y[7:].isdigit() and int(y[7:]) in data.degree:
         return data.moments.values[:, np.flatnonzero(data.degree.values == int(y[7:]))[0]]
@@ -216,9 +217,10 @@ def _stability(growth: np.ndarray) -> np.ndarray:
 
 
 def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
-    """Pieces between changes of stability, which are where the growth rate vanishes in between.
+    """Draw a branch in pieces of constant stability, cut where the growth rate vanishes.
 
-    If that is not known on one side, the piece before ends at the first point of the next.
+    The cut is interpolated linearly between two points. If the growth rate is unknown at one of
+    them, the piece ends at the first point of the next piece.
     """
     kinds, curve = _stability(growth), np.stack([places, values])
     cuts = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
@@ -231,9 +233,9 @@ def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, 
 
 
 def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[Line2D]:
-    """Markers of special points of these branches, in the range and where y is known.
+    """Draw the special points of these branches that are in the range and have a value of `y`.
 
-    And a legend entry for each kind.
+    Returns a legend entry for each kind.
     """
     shown, (low, high) = {}, diagram.span
     for special in diagram.special_points:
@@ -250,6 +252,7 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
 
 
 def _value_at(state, y: str) -> float | None:
+    """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
     if y.startswith("moment "):
@@ -329,11 +332,12 @@ def phases(
 
 
 def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+    """Draw a phase diagram: `_curves` for Laplacian noise, `_lines` for other noise."""
     (_curves if diagram.noise.laplacian else _lines)(ax, diagram, relative)
 
 
 def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
-    """Lines of special points, and the regions in which several states are stable, or none."""
+    """Draw lines of special points, and regions in which several states are stable, or none."""
 
     def unit(betas: np.ndarray) -> np.ndarray:
         return np.array([diagram.reference(b) if relative else 1.0 for b in betas])
@@ -377,6 +381,7 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
 
 
 def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
+    """Draw critical curves, folds, transitions, and tricritical and end points."""
     data = diagram.data
     curve, degree = data.curve.values, data.degree.values
     name, lead = diagram.parameter, diagram.degree
@@ -436,7 +441,7 @@ DISTANCE_SYMBOLS = {
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SPREAD = 1.96
 DISTANCES_IN_RADIANS = ("W1", "W2")  # distances in radians
-BESIDE_FROM = 3.0  # inches of a panel, from which on its legend stands on its right
+BESIDE_FROM = 3.0  # inches; wider panels have their legend on the right
 LEGEND_BESIDE = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
 
 
@@ -504,12 +509,13 @@ def rates(
 
 
 def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -> None:
+    """Draw distances against n at the time nearest to t, by default the last, with fits."""
     table = study.data.isel(t=-1) if t is None else study.data.sel(t=t, method="nearest")
     sizes = table.n.values
     for i, name in enumerate(names):
         colour = theme.colour(i)
         mean, error = _mean(table[name])
-        if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; nothing yet
+        if not mean.all() or np.isnan(mean).all():  # coupled tokens at the start; no value yet
             continue
         mark = MARKERS[i % len(MARKERS)]
         dots = {"fmt": mark, "ms": 4, "color": colour, "lw": 1}
@@ -533,6 +539,7 @@ def _against_size(ax: Axes, study: "Study", names: list[str], t: float | None) -
 
 
 def _against_time(ax: Axes, study: "Study", name: str) -> None:
+    """Draw one distance against time for every n, with 95 % bands."""
     times = study.data.t.values
     sizes = study.data.n.values
     for colour, n in zip(theme.ordered_colours(len(sizes)), sizes, strict=True):
@@ -552,16 +559,16 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
 
 
 def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:
-    """The distance between independent samples, where it is known."""
+    """Draw the distance between independent samples, if the table contains it."""
     if f"floor of {name}" in table:
         ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
 def _mean(table) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over replicas and its standard error."""
+    """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
-    with np.errstate(divide="ignore", invalid="ignore"):  # sizes that were not begun
+    with np.errstate(divide="ignore", invalid="ignore"):  # sizes without values
         mean = np.nansum(values, axis=-1) / count
         squares = np.nansum((values - mean[..., None]) ** 2, axis=-1)
         return mean, np.sqrt(squares / (count - 1) / count)

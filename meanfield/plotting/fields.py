@@ -31,11 +31,11 @@ from .spaces import AROUND, CoordinateAxis, Euclidean, Hypersphere, chart_of
 from .times import columns_of_times, is_logarithmic, need_two_times, time_axis
 
 MOST_COLUMNS, MOST_ROWS = 2000, 1536  # beyond, a map has more cells than a page has dots
-FEWEST_COLUMNS = 600  # below, its cells show
+FEWEST_COLUMNS = 600  # with fewer, single cells are visible
 ANGLE_BINS, MOST_TOKEN_COLUMNS = 72, 600
 PRODUCT_BINS, MOST_PRODUCT_COLUMNS = 80, 300
 MOST_PAIRED = 500  # tokens of which all pairs are counted
-LEAST_PAIR_SHARE = 1e-4  # that is told from none
+LEAST_PAIR_SHARE = 1e-4  # smaller shares are drawn as this
 PRODUCT_AXIS = CoordinateAxis(
     r"inner product $\langle x_i, x_j \rangle$",
     (-1.0, 1.0),
@@ -46,7 +46,7 @@ SHARE = "share of pairs"
 HEAVY_PEAK = 30.0  # largest value over the mean (which is 1) beyond which the scale adapts
 LEAST_LOG_DENSITY = 1e-3  # a logarithmic scale ends a thousand times below the uniform state
 EXPONENT = 0.4
-LOW = 2.4  # inches of a figure in which a bar is shorter than its label
+LOW = 2.4  # inches; in lower figures the colour bar is shorter than its label
 SCALE_NAMES = ("auto", "linear", "log", "power")
 
 
@@ -61,12 +61,14 @@ def field_maps(
     *,
     log_time: bool = False,
 ) -> Any:
-    """A map in each panel, of values (times, places) on cells between edges, or at their middles.
+    """Draw in each panel a map of values (times, places), one array of `fields`.
+
+    `times` and `places` are the edges of the cells, or their midpoints.
 
     Returns
     -------
     ScalarMappable
-        The last of them, for the colour bar.
+        The last map, for the colour bar.
     """
     for (ax, bottom, left), values in zip(target.outer, fields, strict=True):
         style = {"norm": norm, "cmap": theme.DENSITY_MAP}
@@ -86,9 +88,9 @@ def _heat_map(
     log_time: bool = False,
     **style: Any,
 ) -> ScalarMappable:
-    """Values (times, places) in colours, on cells between edges, or around their middles.
+    """Draw values (times, places) as coloured cells, given by their edges or midpoints.
 
-    As an image, which is drawn ten times as fast as a mesh, where the axis of times is linear.
+    On a linear time axis the map is an image, which is drawn ten times as fast as a mesh.
     """
     times, places = (_edges(*pair) for pair in zip((times, places), values.shape, strict=True))
     if log_time:
@@ -101,7 +103,7 @@ def _heat_map(
 
 
 def _edges(places: np.ndarray, cells: int) -> np.ndarray:
-    """The edges of so many cells, where these are places in their middles."""
+    """The edges (cells + 1,) of cells: `places` if these are edges, or else from midpoints."""
     if len(places) > cells:
         return places
     between = (places[1:] + places[:-1]) / 2
@@ -156,10 +158,10 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
     Parameters
     ----------
     scale : str or Scale
-        A scale that other panels have too; or "linear", "log", "power", or "auto": `heavy` if the
-        largest value exceeds 30 times the mean, and else linear.
+        A colour scale shared with other panels; or "linear", "log", "power", or "auto": `heavy` if
+        the largest value exceeds 30 times the mean, and else linear.
     heavy : str
-        What "auto" takes for heavy peaks.
+        Scale that "auto" chooses for such peaks.
 
     Raises
     ------
@@ -191,9 +193,9 @@ def choose_scale(values: np.ndarray, scale: str | Scale = "auto", *, heavy: str 
 
 
 def density_bar(target: Panels, image: Any, scale: Scale, label: str) -> None:
-    """One bar beside all panels, for a map in them; its mark is the uniform state, 1.
+    """Add one colour bar for all panels, with a mark at the uniform state, 1.
 
-    Its label is broken where it would be longer than the bar is high.
+    A label that would be longer than the bar is broken into lines.
     """
     rows, note = target.rows * (1 + target.upright), scale.note
     low = rows == 1 and target.figure.bbox.height < LOW * target.figure.dpi
@@ -228,7 +230,7 @@ def profiles(
     members : list of tuple of int
         Indices into the ensemble.
     times : sequence of int, optional
-        Which saved states; by default all.
+        Indices of saved states; by default all.
     most_angles : int, optional
         Average over neighbouring angles of the circle until there are at most this many. Averages
         keep the mass of a peak that is narrower than a pixel; leaving points out could lose it.
@@ -285,7 +287,7 @@ def spacetime(target: Panels, solution: Solution, *, scale: str = "auto") -> Non
 
 
 def grey_map(ax: Axes, solution: Solution, *, log_time: bool = False) -> None:
-    """A single density over time and angle in shades of grey, beneath what else is drawn."""
+    """Draw a single density over time and angle in grey, beneath all other artists."""
     times, theta, fields = _over_time(solution, [()])
     norm = choose_scale(fields, heavy="power").norm
     style = {"norm": norm, "cmap": theme.GREY_MAP, "zorder": 0}
@@ -304,7 +306,10 @@ def _over_time(
 
 
 def between(t: np.ndarray, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Linear interpolation in time of (..., m, n), at equally many times between each two."""
+    """Linear interpolation in time of values (..., m, n), to at least 600 intervals.
+
+    Each interval of the m times is divided into equally many. Returns times and values.
+    """
     pieces = -(-FEWEST_COLUMNS // (len(t) - 1))
     place = np.arange(pieces * (len(t) - 1) + 1) / pieces
     before = np.minimum(place.astype(int), len(t) - 2)

@@ -20,12 +20,12 @@ from .spaces import Flat, Plane
 from .times import drawn_count, is_logarithmic, spread, time_axis, titles_of
 
 ELLIPSE_TURN = np.linspace(0, 2 * np.pi, 181)
-LARGEST_ELLIPSE = 8.0  # times the extent at the start: what is larger leaves the panel
+LARGEST_ELLIPSE = 8.0  # times the extent at the start: larger ones may leave the panel
 ELLIPSE_MARGIN = 0.04
 CONE_LINES = 12  # straight lines on the cone
 CONE_AXES = ("$a - b$", "$2c$", "$a + b$")
-COVARIANCE_ROUNDING = 1e-15  # of the largest: a given covariance does not know such an eigenvalue
-NEGLIGIBLE_EIGENVALUE = 1e-12  # nor is it known later, unless it grows
+COVARIANCE_ROUNDING = 1e-15  # of the largest: initial eigenvalues up to this are rounding
+NEGLIGIBLE_EIGENVALUE = 1e-12  # of the largest: they stay unknown until they exceed this
 MOST_VARIANCES_IN_LEGEND = 8
 
 
@@ -73,7 +73,7 @@ def variances(target: Panels, solution: Solution, *, log_time: bool | None = Non
 
 
 def _known(solution: Solution, values: np.ndarray) -> np.ndarray:
-    """A mask over eigenvalues: True above the rounding of the covariance of the start."""
+    """A mask (t, d) over eigenvalues: False for rounding errors of the initial covariance."""
     from_start = solution.t[0] == solution.options.get("t_start")
     noise = (values[0] <= COVARIANCE_ROUNDING * values[0, 0]) & from_start
     return (values > 0) & ~(noise & (values <= NEGLIGIBLE_EIGENVALUE * values[:, :1]))
@@ -219,6 +219,7 @@ def draw_cone(ax: Any, solution: Solution, colour: str = theme.PALETTE[0]) -> No
 
 
 def _surface(ax: Any, height: float) -> None:
+    """Draw lines, rim and axis of the cone up to a height."""
     faint: dict[str, Any] = {"color": theme.FAINT, "linewidth": 0.5}
     for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:
         ends = height * np.array([[0, np.cos(angle)], [0, np.sin(angle)], [0, 1]])

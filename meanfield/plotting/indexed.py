@@ -34,10 +34,10 @@ ORDER_MARGIN = 1.06
 def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Maps of the density over the index and the angle at several times.
 
-    Each row is the density at one index. Positions are drawn as the polynomials between the nodes
-    that they are, the attention sink as a strip beneath them; classes, whatever their shares, as
-    rows of equal height; frequencies as cells around the nodes. The mark on the colour bar is the
-    uniform state, 1. Times in red are not resolved.
+    Each row is the density at one index. Over positions, densities are interpolated by polynomials
+    between the nodes, with the attention sink as a strip beneath; classes, whatever their shares,
+    are rows of equal height; frequencies are cells around the nodes. The mark on the colour bar is
+    the uniform state, 1. Times in red are not resolved.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         name = ax.get_ylabel()
         few.beneath(ax, named=bottom)
         axis.beside(ax, named=left)
-        if name:  # that of a member
+        if name:  # label of a member
             ax.set_ylabel(f"{name}\n{axis.name}")
         ax.spines[:].set_visible(True)
     density_bar(page, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)

@@ -22,7 +22,7 @@ ROWS_PER_UNIT = 160  # of a map, for positions from 0 to 1
 FEWEST_INDEX_ROWS = 4  # of a piece
 SINK = (-0.2, -0.05)  # where the atom at s = 0 is drawn
 MOST_SEPARATE_CLASSES = 12  # more rows of classes than these touch
-LEAST_TAIL = 1e-4  # nodes beyond which there is less of the index are not shown
+LEAST_TAIL = 1e-4  # nodes in tails of less weight are not shown
 MOST_TICKS = 6
 
 Part = tuple[np.ndarray, np.ndarray]  # edges (n + 1,) or places (n,), and weights (n, P) of nodes
@@ -35,13 +35,13 @@ class IndexAxis(CoordinateAxis):
     Attributes
     ----------
     edges : ndarray, (R + 1,)
-        Of the rows of a map.
+        Edges of the rows of a map.
     rows : ndarray, (R, P)
-        Weights of the densities at the nodes in that of each row; nan where a row stays empty.
+        Weights that combine the densities at the P nodes to that of each row; nan for empty rows.
     places : ndarray, (n,)
-        Of the points of a curve.
+        Positions of the points of a curve.
     points : ndarray, (n, P)
-        The weights there; nan where the curve is interrupted.
+        Weights at `places`, as in `rows`; nan where the curve is interrupted.
     """
 
     edges: np.ndarray = field(default_factory=lambda: np.zeros(1))
@@ -79,7 +79,7 @@ def axis_of(index: Index) -> IndexAxis:
 
 
 def nodes_to_tell(index: Index, count: int) -> np.ndarray:
-    """At most `count` nodes, between each two of which there is about as much of the index."""
+    """Indices of at most `count` nodes, with about equal weights between neighbours."""
     below = np.cumsum(index.weights) - index.weights / 2
     wanted = np.linspace(below[0], below[-1], count)
     return np.unique(np.abs(below[:, None] - wanted).argmin(axis=0))
@@ -89,7 +89,7 @@ def nodes_to_tell(index: Index, count: int) -> np.ndarray:
 
 
 def _nodes(index: Index) -> IndexAxis:
-    """Nodes where they are, without those in tails that hold next to nothing."""
+    """The axis of nodes at their own coordinates, without tails of negligible weight."""
     below = np.cumsum(index.weights)
     kept = np.flatnonzero((below > LEAST_TAIL) & (below - index.weights < 1 - LEAST_TAIL))
     places, weights = index.nodes[kept], np.eye(len(index))[kept]
@@ -104,7 +104,7 @@ def _nodes(index: Index) -> IndexAxis:
 
 
 def _positions(index: Positions) -> IndexAxis:
-    """Positions from 0 to 1, and the sink beneath."""
+    """The axis of positions from 0 to 1, with the attention sink beneath."""
     rows: list[Part] = []
     curve: list[Part] = []
     ticks, labels = np.linspace(0.0, 1.0, 5), ["$0$", "$0.25$", "$0.5$", "$0.75$", "$1$"]
@@ -121,7 +121,7 @@ def _positions(index: Positions) -> IndexAxis:
 
 
 def _classes(index: Classes) -> IndexAxis:
-    """A row for each class, whatever its number or its share."""
+    """The axis of classes: rows of equal height, whatever the coordinate and share of a class."""
     half = 0.45 if len(index) <= MOST_SEPARATE_CLASSES else 0.5
     parts = [_level(index, p, p - half, p + half) for p in range(len(index))]
     rows, curve = ([part for (part,) in side] for side in zip(*parts, strict=True))
@@ -137,7 +137,7 @@ AXES: dict[type, Callable[..., IndexAxis]] = {
 
 
 def _level(index: Index, node: int, low: float, high: float) -> tuple[list[Part], list[Part]]:
-    """One node as a row, and as a level of a curve, from `low` to `high`."""
+    """One node as a row of a map, and as a constant part of a curve, from `low` to `high`."""
     ends, weights = np.array([low, high]), np.eye(len(index))[[node]]
     return [(ends, weights)], [(ends, np.repeat(weights, 2, axis=0))]
 
@@ -145,7 +145,7 @@ def _level(index: Index, node: int, low: float, high: float) -> tuple[list[Part]
 def _axis(
     index: Index, ticks: np.ndarray, labels: Sequence[str], rows: list[Part], curve: list[Part]
 ) -> IndexAxis:
-    """The axis of these parts: rows apart leave one empty, curves are interrupted between two."""
+    """The axis of these parts, with empty rows in gaps, and curves interrupted between parts."""
     empty = np.full((1, len(index)), np.nan)
     edges, weights = [rows[0][0]], [rows[0][1]]
     for places_of_row, mixed in rows[1:]:

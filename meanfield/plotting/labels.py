@@ -24,7 +24,7 @@ PARAMETER_SYMBOLS = {
     "initial_radius": "r(0)",
 }
 OF_A_PART = re.compile(r"(?:factors|drifts)\[(\d+)\](?:\.(.*))?")  # of a sum of drifts
-# In fewer than so many decades these times a power of ten are labelled, or else equal steps.
+# (decades, multiples): on shorter axes, multiples of powers of ten are labelled, or equal steps.
 TICKS = ((0.8, ()), (1.4, (1, 2, 5)), (3.0, (1, 3)))
 
 
@@ -84,7 +84,7 @@ def choose_members(solution: Solution, member: int | Member | None) -> list[Memb
 
 
 def all_members(solution: Solution, member: int | Member | None) -> list[Member]:
-    """One member, or all of them, however many, which are drawn together."""
+    """Indices of one member, or of all, for figures that draw members together."""
     if member is None:
         return list(np.ndindex(tuple(solution.shape)))
     return choose_members(solution, member)
@@ -96,6 +96,7 @@ def member_of(state: Any, member: Member) -> Any:
 
 
 def _checked(member: int | Member, shape: Member) -> Member:
+    """The index of a member, without negative numbers; ValueError if it does not exist."""
     index = member if isinstance(member, tuple) else (member,)
     if not shape:
         raise ValueError(
@@ -148,7 +149,7 @@ def describe_model(solution: Solution) -> str:
 
 
 def describe_drift(drift: Any, varies: str) -> str:
-    """A drift, or a kind of one, with the numbers of it that do not vary, as a heading."""
+    """A heading for a drift, or a class of drifts: name, and parameters other than `varies`."""
     if isinstance(drift, type):
         return drift.__name__
     if drift.is_absent or not drift.parameters:
@@ -173,7 +174,7 @@ def _equation(name: str, number: str) -> str:
 
 
 def symbol_of(name: str) -> str:
-    """A parameter in a formula; in a sum of drifts c_k and those of the parts, with an index."""
+    """The TeX symbol of a parameter; in a sum of drifts, factors and parameters have an index."""
     if of_part := OF_A_PART.fullmatch(name):
         number, parameter = of_part.groups()
         return rf"{{{symbol_of(parameter) if parameter else 'c'}_{{{number}}}}}"

@@ -1,7 +1,7 @@
 """Panels to draw in: one for each member, or one for each member at each of several times.
 
-A movie is drawn by the same functions as figures, in panels whose time moves: `Panels.show` draws
-the states of the times in question, or in a movie the present one in place of that before.
+Movies and figures are drawn by the same functions: `Panels.show` draws the states at given times,
+or in a movie the current state in place of the previous one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,26 +31,26 @@ Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an in
 
 @dataclass
 class Panels:
-    """Where to draw which members, at which times.
+    """Panels of a figure, with the members and the times that are drawn in them.
 
     Attributes
     ----------
     figure : Figure or SubFigure
-        Holds the colour bar and the legend.
+        Figure that gets the colour bar and the legend.
     axes : list of Axes
-        One for each member; of a sheet, for each member one at each of `times`.
+        One panel for each member; in a sheet, one for each member and each of `times`.
     members : list of tuple of int
         Index of each member; [()] for a single solution.
     columns : int
         Panels in a row.
     times : ndarray of int
-        Of a sheet: indices of the saved times.
+        In a sheet, the indices of the saved times.
     upright : bool
         Whether panels are twice as high as wide.
     inside : bool
-        Whether it is drawn in axes of the caller.
+        Whether the axes belong to the caller.
     film : list of callable, or None
-        Of a movie: what sets the panels to the saved state of a given index.
+        In a movie, functions that set the panels to the saved state of a given index.
     """
 
     figure: FigureBase
@@ -90,14 +90,14 @@ class Panels:
         return self.times if self.film is None else np.arange(len(solution))
 
     def label(self, beneath: CoordinateAxis, beside: str) -> None:
-        """The axis beneath all panels, named at the lowest, and names beside those on the left."""
+        """Set the horizontal axis of all panels, named on the lowest; name the left ones."""
         for ax, bottom, left in self.outer:
             beneath.beneath(ax, named=bottom)
             if left and not ax.get_ylabel():
                 ax.set_ylabel(beside)
 
     def show(self, draw: Callable[[int], Iterable[Artist]], times: Iterable[int]) -> None:
-        """Draw the states of these indices; in a movie, at each time what `draw` returns of it."""
+        """Draw the states of these indices; in a movie, each replaces what was drawn before it."""
         if self.film is None:
             for i in times:
                 draw(int(i))
@@ -113,7 +113,7 @@ class Panels:
         self.film.append(update)
 
     def each(self, prepare: Callable[[Member, list[tuple[Axes, int]]], Draw]) -> None:
-        """Draw a sheet: `prepare` returns what draws a saved state of a member in its panels."""
+        """Draw a sheet; `prepare` returns the function that draws a saved state of a member."""
         for member, row in self.views:
             draw = prepare(member, row)
             for ax, i in row:
@@ -150,7 +150,7 @@ def sheet_in(
     columns: int,
     **options: Any,
 ) -> Panels:
-    """Members in rows at the saved times of index `shown`, with which panels are titled."""
+    """A sheet with members in rows, titled with the saved times of the indices `shown`."""
     axes = panels_in(figure, len(members) * len(shown), columns)
     return titled(Panels(figure, axes, members, columns, shown, **options), solution)
 
@@ -171,7 +171,7 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
 
 
 def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
-    """Equal scales that hold what lies from `low` (2,) to `high`, with a margin relative to it."""
+    """Set equal scales that show the box from `low` (2,) to `high` (2,), with a relative margin."""
     middle, half = (low + high) / 2, (0.5 + margin) * (high - low).max() or 1.0
     ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]))
     ax.set_aspect("equal")
@@ -265,7 +265,7 @@ def frame(
     width: float | None = None,
     height: float | None = None,
 ) -> tuple[Figure, list[Axes], dict[str, Any]]:
-    """A new figure of `count` panels, the panels, and where its legend of `key` entries stands.
+    """A new figure, its `count` panels, and the options that position a legend of `key` entries.
 
     Panels are in a row, and the legend is on their right. In a figure so narrow that panels would
     be narrower than 2 inches, the legend is beneath them; and if that is not enough, they are one
@@ -294,7 +294,7 @@ def frame(
 
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
-    """Give a new figure its heading; and the caller's own axes theirs, if any, and the verdict."""
+    """Add the heading and the verdict, to a new figure or to the caller's axes."""
     figure = target.figure.figure
     if target.inside:
         if title is not None:
@@ -318,9 +318,9 @@ def verdict(solution: Solution) -> tuple[str, str] | None:
 
 
 def title_page(figure: Figure, solution: Solution, title: str | None, **position: Any) -> Figure:
-    """Head of a finished figure: the model, or the caller's title; and a frame with the verdict.
+    """Add a heading, the model or the caller's title, and the verdict, if any, with a frame.
 
-    Both get room of their own, which the layout cannot give them inside a frame.
+    Room for both is reserved here, since the layout engine does not account for the frame.
     """
     heading = describe_model(solution) if title is None else title
     outcome, beneath, side = verdict(solution), 0.0, 0.0
@@ -343,7 +343,7 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
 
 
 def mark(ax: Axes, solution: Solution) -> None:
-    """Frame one panel of somebody else's figure and write the verdict into it."""
+    """Frame one panel of the caller's figure and write the verdict into it, if there is one."""
     outcome = verdict(solution)
     if outcome is None:
         return

@@ -39,7 +39,7 @@ from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 
 SHOWN_MOMENTS = 4
 LOG_MARGIN = 0.05  # beneath curves on a logarithmic axis
-BAND = (5.0, 50.0, 95.0)
+BAND = (5.0, 50.0, 95.0)  # percentiles
 RUNS_DRAWN: WeakKeyDictionary[Axes, int] = WeakKeyDictionary()  # in axes of the caller
 OF_A_MODEL = {"speed", "interaction_energy", "free_energy", "dissipation"}  # not of a state alone
 MOST_GROUPS_IN_LEGEND = 9
@@ -48,7 +48,7 @@ MOST_GROUPS_IN_LEGEND = 9
 def is_present(solution: Solution, name: str) -> bool:
     """True if a solution has this observable, with a finite value at some time.
 
-    A state by itself has none that depends on a model.
+    A state that is drawn without a run has no observable that depends on a model.
     """
     data = solution.observables
     if name in OF_A_MODEL and is_timeless(solution):
@@ -61,7 +61,7 @@ def is_present(solution: Solution, name: str) -> bool:
 def names_of(solution: Solution) -> list[str]:
     """All observables that can be drawn, in the order in which they are measured.
 
-    Of those that nobody declared, the ones that are one number for each time, or for each time and
+    Observables without a declared style must be one number for each time, or for each time and
     member.
     """
     dims = {"t", *member_dims(solution.shape)}
@@ -80,7 +80,7 @@ def of_one_member(solution: Solution, names: Sequence[str]) -> list[str]:
 
 
 def telling(solution: Solution, most: int, *, single: bool = True) -> list[str]:
-    """The observables, at most so many, that tell most of these states."""
+    """Names of at most `most` observables, the most informative for these states."""
     look, left_out = appearance_of(solution.final), appearance_of(solution.final).constant(solution)
     present = {*names_of(solution)} - left_out
     return [name for name in look.telling(solution, single) if name in present][:most]
@@ -123,7 +123,7 @@ def key_of_groups(
 ) -> None:
     """A legend for a few groups, a colour bar for many; none for a single member without a label.
 
-    The legend that axes of the caller have already is continued.
+    A legend that the caller's axes already have is extended.
     """
     sizes = sorted({len(members) for members, _ in groups})
     labels = [label_of_member(solution, members[0]) for members, _ in groups]
@@ -229,7 +229,7 @@ def observables(
 
 
 def _chosen(solution: Solution, names: Sequence[str] | None, *, single: bool) -> list[str]:
-    """The names asked for, if they can be drawn; by default all that can but what never changes."""
+    """The given names, if they can be drawn; by default all that can, without constant ones."""
     if names is None:
         names = names_of(solution)
         left_out = appearance_of(solution.final).constant(solution)
@@ -269,7 +269,7 @@ def draw_observables(
     label: str | None = None,
     line: Mapping[str, Any] | None = None,
 ) -> None:
-    """One observable in each panel, of all members of `target`, in colours of their own.
+    """Draw one observable in each panel, for all members of `target` in different colours.
 
     Runs that are drawn into the same axes one after another differ in colour, and in dashes.
     """
@@ -310,7 +310,7 @@ def _curves(
     groups: Sequence[Group],
     line: Mapping[str, Any],
 ) -> None:
-    """A curve for each group, or its median and a band, on the scale that they need."""
+    """Draw a curve for each group, or its median and a band, on a linear or logarithmic axis."""
     if values.ndim == 1:  # the same for all members, as the degree is
         groups = [([()], theme.INK if len(groups) > 1 else groups[0][1])]
     bands, t = [percentiles(values, members) for members, _ in groups], values["t"]
@@ -336,12 +336,13 @@ def _curves(
 
 
 def _least_known(series: np.ndarray, noise: float) -> float:
-    """The least value > 0 of curves (n, t), but for those below `noise` times one before them."""
+    """The least value > 0 of curves (n, t), without values below `noise` times an earlier one."""
     before = np.fmax.accumulate(series, axis=1)
     return float(series[(series > 0) & (series >= noise * before)].min())
 
 
 def _moments(ax: Axes, data: xr.Dataset, member: Member, line: Mapping[str, Any]) -> None:
+    """Draw the moduli of the first moments of a member."""
     modulus = np.hypot(data["moment_re"], data["moment_im"]).transpose("t", "k", ...)
     marker = {"marker": "."} if data.sizes["t"] == 1 else {}
     for k, values in enumerate(modulus.to_numpy()[(..., *member)].T[:SHOWN_MOMENTS], 1):
@@ -359,7 +360,7 @@ def _key_above(ax: Axes, **options: Any) -> None:
 
 
 def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member) -> None:
-    """Curves for a few nodes of the index, between which there is as much of it."""
+    """Draw curves for a few nodes of the index, with about equal weights between them."""
     index = solution.final.index
     table, nodes = values.transpose("t", "index", ...), nodes_to_tell(index, SHOWN_MOMENTS)
     colours, texts = theme.ordered_colours(len(nodes)), distinct(index.nodes[nodes], least=2)
@@ -375,7 +376,7 @@ def _by_index(ax: Axes, solution: Solution, values: xr.DataArray, member: Member
 
 
 def _cluster_masses(ax: Axes, solution: Solution) -> None:
-    """A mark for each cluster at each time, in the colour of the cluster in which it ends."""
+    """Draw a mark for each cluster and time, in the colour of the cluster in which it ends."""
     data, look = solution.observables, appearance_of(solution.final)
     masses = data["cluster_mass"].transpose("t", "cluster").to_numpy()
     points = data["cluster_point"].transpose("t", "cluster", "component").to_numpy()
@@ -395,7 +396,7 @@ def _cluster_masses(ax: Axes, solution: Solution) -> None:
 def gaps(
     figure: FigureBase, solution: Solution, members: Sequence[Member], log_time: bool | None
 ) -> None:
-    """log10(1 - rho) of every member of equiangular tokens, which has no least number."""
+    """Draw log10(1 - rho) of all members of equiangular tokens, also where 1 - rho underflows."""
     ax = figure.subplots()
     logs = np.array([np.broadcast_to(s.log_gap, solution.shape) for s in solution]) / np.log(10)
     for (index,), colour in groups_of(solution, members):

@@ -1,7 +1,7 @@
-"""One page and one movie for every run: where the state goes, and the observables that tell most.
+"""Overview pages and movies of runs: the states over time, and their most informative observables.
 
 `upper_part` registers the upper part of a page for kinds of states and spaces, as bands of panels,
-and `scene` the moving part of a movie. States without one have the observables.
+and `scene` the moving part of a movie. For other states, observables are shown.
 """
 
 import os
@@ -43,13 +43,13 @@ from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 # The page ------------------------------------------------------------------------------------
 
 VIEWING = ("seen_from", "scale", "density")  # options of movies
-TIMES, COLUMNS, MAPS = 6, 5, 4  # so many times of a law, of points, by index, are shown
+TIMES, COLUMNS, MAPS = 6, 5, 4  # numbers of times shown: of densities, of points, by index
 PARTS, SCENES = registry.FigureRegistry(), registry.FigureRegistry()
 
 
 @dataclass(frozen=True)
 class Band:
-    """A band across the page, `height` inches high, and what draws in it."""
+    """A band across the page: its height in inches, and the function that draws into it."""
 
     height: float
     draw: Callable[[SubFigure], object]
@@ -61,7 +61,7 @@ def upper_part(
     """Decorate what an overview shows above the observables of these states on these spaces.
 
     The function takes a solution and the members to show, then options by keyword, and returns
-    bands. With an option `log_time` it is told whether times are logarithmic.
+    bands. An option `log_time` gets whether the time axis is logarithmic.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _tell(
     names: list[str],
     log_time: bool | None,
 ) -> None:
-    """Observables of these members together, two panels in a row."""
+    """Draw observables of these members together, one in each panel, two panels in a row."""
     target = Panels(place, panels_in(place, len(names), 2), members, 2)
     draw_observables(target, solution, names, log_time=log_time)
 
@@ -252,7 +252,7 @@ def animate(
 def _stage(
     solution: Solution, members: list[Member], draw: Callable, title: str | None, options: dict
 ) -> tuple[Figure, Update]:
-    """The figure of the movie, and what sets it to a saved state."""
+    """The figure of a movie, and a function that sets it to the saved state of a given index."""
     single = len(members) == 1
     name = appearance_of(solution.final).gathering(solution.final)
     tall = 3.3 if single or not name else 0.3 + 1.7 * -(-len(members) // 3)
@@ -274,9 +274,9 @@ def _stage(
 
 
 def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
-    """The time beside the heading, which is aligned left so that it does not tremble.
+    """A function that writes the time of a saved state after the heading, red if not resolved.
 
-    It is red where the state is not resolved.
+    The heading is aligned left, so that it does not move between frames.
     """
     (text,) = (child for child in figure.texts if child.get_text() == (heading or " "))
     begin = f"{heading},  " if heading else ""
@@ -290,7 +290,7 @@ def _clock(figure: Figure, solution: Solution, heading: str) -> Update:
 
 
 def cursor(ax: Axes, solution: Solution) -> Update:
-    """A line at the present in a panel over time."""
+    """Draw a vertical line in a panel over time; returns the function that moves it to a state."""
     line = ax.axvline(solution.t[0], color=theme.INK, linewidth=1.0, zorder=6)
     return lambda i: line.set_xdata([solution.t[i]] * 2)
 
@@ -311,7 +311,7 @@ def band(
 ) -> Band:
     """A band in which a kind of figure is drawn, with one panel for each member.
 
-    With `shown`, indices of saved times, one for each member at each of them.
+    With `shown`, indices of saved times, there is a panel for each member at each of these times.
     """
 
     def draw(top: SubFigure) -> None:
@@ -326,7 +326,7 @@ def band(
 
 
 class OneBand:
-    """The upper part that is one kind of figure, at so many times where it shows single ones."""
+    """Upper part with one kind of figure; if this shows single times, at `times` of them."""
 
     def __init__(self, height: float, kind: FigureKind, times: int | None = None, **fixed: Any):
         self._height, self._kind, self._times, self._fixed = height, kind, times, fixed
@@ -428,6 +428,7 @@ def _on_the_circle(solution, members, *, log_time=None):
 
 @upper_part(Equiangular, single="observables")
 def _gaps(solution, members, *, log_time=None):
+    """log10(1 - rho) of all members over time."""
     return [Band(3.0, lambda top: gaps(top, solution, members, log_time))]
 
 
@@ -460,9 +461,10 @@ upper_part(Gaussian, Flat, single="variances")(OneBand(3.4, gaussians.variances)
 
 
 class Film:
-    """A scene: kinds of figures side by side whose time moves; of several members the first kind.
+    """Scene with kinds of figures side by side; for several members, with the first kind only.
 
-    Where nothing moves, a line runs through the times. Options go to the kinds that have them.
+    In figures over time, which do not change, a line marks the current time. Options are passed to
+    the kinds that have them.
     """
 
     def __init__(self, *kinds: FigureKind, **fixed: Any):
@@ -499,7 +501,7 @@ scene(Gaussian, Plane)(Film(gaussians.ellipses))
 
 @scene(object)
 def _over_time(top: SubFigure, solution: Solution, members: list[Member]) -> list[Update]:
-    """The upper part of overviews, or observables, with lines at the present."""
+    """The first band of the overview, or else observables, with lines at the current time."""
     part = PARTS.of(solution).get("")
     if part is not None:
         part(solution, members, log_time=False)[0].draw(top)
@@ -574,8 +576,7 @@ def _write_mp4(figure, show: Update, count: int, path: Path, fps: float) -> None
 
 def _write_gif(figure, show: Update, count: int, path: Path, fps: float) -> None:
     canvas = FigureCanvasAgg(figure)
-    # Without k-means the few pixels of a peak, or of dots, get the colour of something else; it
-    # takes a while.
+    # k-means is slow, but without it the few pixels of a peak, or of dots, get a wrong colour.
     refine = int(any(ax.images or ax.collections for ax in figure.axes))
 
     def frame(i: int) -> Image.Image:

@@ -42,7 +42,7 @@ KEY_SIZE = 4.0
 
 
 def dots(ax: Axes, sample: DrawnSample, places: np.ndarray) -> PathCollection:
-    """Dots of areas in proportion to masses, at places (n, 2) of all points of a member."""
+    """Draw the sample as dots with areas proportional to masses; `places` (n, 2) of all points."""
     count = len(sample.indices)
     area = float(np.clip(1500 / count, 2.0, 22.0))
     return ax.scatter(
@@ -173,7 +173,7 @@ class PrincipalPlane:
     Attributes
     ----------
     shares : ndarray, (2,), or None
-        Of the second moment of the run that each axis holds; None for the plane of the tokens.
+        Shares of the second moment of the run along the axes; None if the tokens lie in the plane.
     round : bool
         Whether the tokens lie on the unit sphere.
     """
@@ -184,7 +184,7 @@ class PrincipalPlane:
     round: bool = False
 
     def place(self, x: np.ndarray) -> np.ndarray:
-        """Where points (..., d) are seen, (..., 2)."""
+        """Projections (..., 2) of points (..., d)."""
         return (x - self.centre) @ self.axes.T
 
     @property
@@ -197,10 +197,10 @@ class PrincipalPlane:
 
 
 def plane_of(solution: Solution, member: Member) -> PrincipalPlane:
-    """The plane of tokens in R^2; else that of the principal axes over all times.
+    """The plane of tokens in R^2, or else that of the two principal axes of the run.
 
-    On a sphere those of sum_i m_i x_i x_i^T, in R^d those of the covariance, averaged over times.
-    The mean of the last state lies to the right and above.
+    The axes are eigenvectors of sum_i m_i x_i x_i^T on a sphere, and of the covariance in R^d,
+    averaged over at most 32 saved times. The mean of the last state lies to the right and above.
     """
     last = member_of(solution.final, member)
     d = last.dimension
@@ -282,7 +282,7 @@ def plane_axes(
     *,
     named=True,
 ) -> None:
-    """Equal scales that hold the sample in all `frames`; the circle of a projected sphere."""
+    """Set equal scales that show the sample in all `frames`; draw the circle of a sphere."""
     if plane.round:
         circle(ax)
         low, high = np.full(2, -1.0), np.ones(2)

@@ -16,7 +16,7 @@ from ..states.points import unit
 
 GAP = 0.06  # between the discs of a pair, whose radius is 1
 FULL_TURN = np.linspace(0.0, 2 * np.pi, 361)
-GRATICULE_STEP = np.pi / 6  # of the graticule
+GRATICULE_STEP = np.pi / 6  # between meridians, and parallels
 
 
 def frame_of(direction) -> np.ndarray:
@@ -50,11 +50,11 @@ class OrthographicPair:
     Attributes
     ----------
     frame : ndarray, (3, 3)
-        As of `frame_of`.
+        Rotation, as `frame_of` returns it.
     beside : bool
         Whether the discs, of radius 1, lie side by side; else the second is beneath the first.
     leap : float
-        Curves with finely spaced points whose steps are longer go over to the other disc.
+        Longer steps between neighbouring points of a curve cross to the other disc.
     """
 
     leap: ClassVar[float] = 0.8 * GAP
@@ -104,7 +104,7 @@ class Mollweide:
     centre : float
         Longitude of the central meridian in radians.
     leap : float
-        Curves with finely spaced points whose steps are longer go over to the other side.
+        Longer steps between neighbouring points of a curve cross to the other side.
 
     References
     ----------
@@ -145,7 +145,7 @@ Projection = OrthographicPair | Mollweide
 
 
 def _within(x: np.ndarray, y: np.ndarray, slack: float) -> tuple[np.ndarray, np.ndarray]:
-    """Places in the unit disc: nan for those outside, the rim for those outside by `slack`."""
+    """Points in the unit disc: the nearest rim point up to `slack` outside it, nan beyond."""
     radius = np.hypot(x, y)
     shrink = np.where(radius > 1, 1 / np.maximum(radius, 1.0), 1.0)
     shrink = np.where(radius > 1 + slack, np.nan, shrink)
@@ -158,7 +158,7 @@ def _excess(s: np.ndarray) -> np.ndarray:
 
 
 def _inverse_excess(q: np.ndarray) -> np.ndarray:
-    """The s in [0, pi] of excess q in [0, pi]: Kepler's equation of eccentricity 1, by Newton."""
+    """The s in [0, pi] with s - sin s = q: Kepler's equation of eccentricity 1, by Newton steps."""
     s = np.cbrt(6 * q)  # below the root, where the function is convex
     for _ in range(6):
         slope = 2 * np.sin(s / 2) ** 2
@@ -196,6 +196,6 @@ def _parallel(z: float) -> np.ndarray:
 
 
 def _broken(curve: np.ndarray, leap: float) -> np.ndarray:
-    """The curve with a nan where it leaps."""
+    """The curve with nan inserted in steps longer than `leap`."""
     jumps = np.flatnonzero(np.linalg.norm(np.diff(curve, axis=0), axis=1) > leap) + 1
     return np.insert(curve, jumps, np.nan, axis=0)

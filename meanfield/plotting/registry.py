@@ -36,7 +36,7 @@ class FigureRegistry:
     def register(
         self, name: str, states: type | tuple[type, ...], spaces: tuple
     ) -> Callable[[Draw], Draw]:
-        """Keep what is decorated for these states on these spaces, or on any.
+        """Decorator that registers a function for these states on these spaces, or on any space.
 
         Raises
         ------
@@ -84,9 +84,9 @@ class FigureKind:
     Attributes
     ----------
     draw : callable
-        What draws into panels, for pages that hold more than this figure.
+        Function that draws into panels, for pages with more than this figure.
     drawn : list of (type, type)
-        The classes of states, and of spaces, for which it is registered.
+        Pairs of classes of states and of spaces for which it is registered.
     """
 
     def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):

@@ -1,7 +1,7 @@
-"""Spaces as they are drawn: their names in messages, and the charts of those with one angle.
+"""Spaces in figures: their names in messages, and the axes of spaces with one coordinate.
 
-Densities and characteristics live on a `Space`. Tokens and Gaussians know only their dimension
-and whether they lie on a sphere: the classes here tell spaces apart where no space does.
+Densities and characteristics live on a `Space`. Tokens and Gaussians have only a dimension, and may
+lie on a sphere: the classes here represent their spaces.
 """
 
 from dataclasses import dataclass, replace
@@ -73,16 +73,17 @@ POLES = ((0.5, "$0$"), (0.0, r"$\pi/2$"), (1.5, r"$\pi$"))
 class CoordinateAxis:
     """One coordinate of a space as an axis of a panel.
 
-    That of a space in which points are drawn answers `of_points(points)`, their coordinates
-    (..., d) -> (...), and `over_time(points)`, the same continuous in time, (t, n, d) -> (t, n); of
-    characteristics `of_nodes(state)`, and `uniform_below(coordinates, dimension)`, the mass of the
-    uniform state below each of increasing coordinates; of densities `profiles(states, members,
-    most)`: coordinates (n,), and the values of densities there, (members, times, n).
+    Subclasses have methods for the states that are drawn on their space. For points:
+    `of_points(points)`, coordinates (..., d) -> (...), and `over_time(points)`, coordinates
+    continuous in time, (t, n, d) -> (t, n). For characteristics: `of_nodes(state)`, coordinates of
+    nodes, and `uniform_below(coordinates, dimension)`, the mass of the uniform state below each of
+    increasing coordinates. For densities: `profiles(states, members, most)`, coordinates (n,) and
+    values of densities there, (members, times, n).
 
     Attributes
     ----------
     name : str
-        Of the axis.
+        Label of the axis.
     limits : tuple of float
     ticks : ndarray
     labels : tuple of str
@@ -129,7 +130,7 @@ class CoordinateAxis:
         return values[..., (coordinates >= low) & (coordinates <= high)]
 
     def copies(self, curve: np.ndarray) -> list[np.ndarray]:
-        """A curve as often as parts of it are seen within the limits."""
+        """Copies of a curve of which parts are visible within the limits."""
         return [curve]
 
 
@@ -137,9 +138,9 @@ class CircleAxis(CoordinateAxis):
     """Angles in [-pi, pi]."""
 
     def copies(self, curve):
-        """The curve at all the turns at which it is seen.
+        """The curve shifted by each multiple of 2 pi at which a part of it is visible.
 
-        One that crosses pi leaves the panel at the top while its copy enters at the bottom.
+        A curve that crosses pi leaves the panel at the top while a copy enters at the bottom.
         """
         ends = np.array([curve.min(), curve.max()])
         first, last = np.floor((ends + np.pi) / (2 * np.pi)).astype(int)
@@ -244,7 +245,7 @@ FROM_POLE_TO_POLE = PolarAxis(
     around=POLES,
     sides=(1, -1),
 )
-# What is drawn over one coordinate is drawn over this one; of a subclass, over that of its base.
+# The axis of each space with one coordinate; a subclass has that of its base.
 CHARTS: dict[type, CoordinateAxis] = {
     Circle: AROUND,
     Zonal: FROM_POLE_TO_POLE,

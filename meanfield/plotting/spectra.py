@@ -14,7 +14,7 @@ from .labels import Member, label_logarithmic
 from .layouts import Panels
 from .registry import figure
 
-LEAST_COEFFICIENT = 1e-18  # what is less, as coefficients that vanish by symmetry, is drawn as this
+LEAST_COEFFICIENT = 1e-18  # smaller ones, such as 0 by symmetry, are drawn as this
 SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
 ROOM = 3.0  # above and below the curves, a factor
 

@@ -33,18 +33,18 @@ from .registry import figure
 PER_UNIT = 240  # pixels in the radius of a disc, and in half the height of a map
 MOVING = 160  # the same, of a movie
 GLOBE_MARGIN = 0.02
-COVERED = 0.25  # of the page, by the dots of the uniform state
+COVERED = 0.25  # share of the view that dots of the uniform state cover
 POLE_POINTS = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-WIDEST = 0.08  # dots of medium mass, where the radius of the sphere is 1
+WIDEST = 0.08  # largest diameter of dots of median mass, on a sphere of radius 1
 TEXT_SIZE = 7.5  # points of the texts at clusters
-WIDE = 0.66  # of the height: a digit, or %
+WIDE = 0.66  # width of a digit or % over its height
 RING = 4.0  # points from the middle of a mark to its text
-TURNS = ((0, 0), (0, 1), (1, 0), (1, 1))  # to the other side of a mark: not at all, down, left
+TURNS = ((0, 0), (0, 1), (1, 0), (1, 1))  # changes of side: none, vertical, horizontal, both
 MOST_EDGED_DOTS = 512  # more dots than these have no edges
 
 
 class FieldLayer:
-    """The pixels of densities, on one scale of colours, which holds all states that are shown."""
+    """Layer that paints densities as pixels, on one colour scale for all states that are shown."""
 
     lines = "white"
 
@@ -55,7 +55,7 @@ class FieldLayer:
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
     def paint(self, ax, outline, projection, member, state):
-        """The picture of a single state, cut at the outline."""
+        """Draw a single state, clipped at the outline; returns the image."""
         image = pixels(projection, self._law(state), self._per_unit)
         picture = ax.imshow(image, extent=projection.box, origin="lower", **self._colours)
         picture.set_clip_path(outline)
@@ -78,7 +78,7 @@ def common_scale(
 
 
 class DotLayer:
-    """Dots of areas in proportion to masses: tokens, or nodes that stand for equal masses."""
+    """Layer that paints tokens, or nodes, as dots with areas proportional to their masses."""
 
     lines = theme.INK
 
@@ -88,7 +88,7 @@ class DotLayer:
         self._samples = {m: sample_of(solution, m, look.most_dots) for m in page.members}
 
     def paint(self, ax, outline, projection, member, state):
-        """The dots of a single state."""
+        """Draw the dots of a single state; returns their collection."""
         sample = self._samples[member]
         shares = sample.masses / sample.masses.sum()
         widths = 2 * np.sqrt(2 * COVERED * shares)  # of the area 2 pi of the whole view
@@ -113,7 +113,7 @@ Layer = FieldLayer | DotLayer
 def draw_globes(
     page: Panels, solution: Solution, layer: Layer, projections: Sequence[Projection], clusters
 ) -> None:
-    """Each member of a sheet in a projection of its own."""
+    """Draw each member of a sheet in its projection, one of `projections` for each member."""
 
     def prepare(member: Member, row: list[tuple[Axes, int]]) -> Draw:
         projection = projections[page.members.index(member)]
@@ -221,10 +221,9 @@ def orthographic_dots(
 
 
 def draw_pairs(page: Panels, solution: Solution, layer: Layer, seen_from: Any, clusters) -> None:
-    """Each member from two opposite sides, the same at all times.
+    """Draw each member from two opposite sides, which are equal at all times.
 
-    They are seen from a direction, or from where the last state is best seen: from its heaviest
-    cluster, or else from its mean; a density from its mean.
+    `seen_from` is the direction of the viewer, by default `best_seen_from` of the last state shown.
     """
     pairs = []
     for member, row in page.views:
@@ -366,12 +365,12 @@ def mark_clusters(ax: Axes, projection: Projection, state: Any) -> list[Artist]:
 def _free_sides(
     ax: Axes, projection: Projection, places: list[np.ndarray], texts: list[str]
 ) -> list[tuple[bool, bool]]:
-    """The side of each text at its mark, (left, below), where there is most room.
+    """The sides (left, below) of texts at their marks that overlap other texts and marks least.
 
-    Texts near the end of an outline stand inside it, unless they would cover another there.
+    Of equal sides the first is taken: right and above, but inwards near the edge of an outline.
     """
     spans = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
-    points = (ax.bbox.size / spans).min() * 72 / ax.figure.dpi  # of print, in a unit
+    points = (ax.bbox.size / spans).min() * 72 / ax.figure.dpi  # points per unit of data
     marks = [np.array([place * points - RING, place * points + RING]) for place in places]
     chosen, taken = [], []
     for k, (place, text) in enumerate(zip(places, texts, strict=True)):
@@ -395,7 +394,7 @@ def _common(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _near_the_end(projection: Projection, place: np.ndarray) -> tuple[bool, bool]:
-    """Two truth values: a place is near the right, and near the upper end of its outline."""
+    """Whether a place is near the right, and whether near the upper, edge of its outline."""
     ends = [(outline.min(axis=0), outline.max(axis=0)) for outline in projection.outlines]
     low, high = min(ends, key=lambda box: np.linalg.norm(place - (box[0] + box[1]) / 2))
     right, top = (place - low) / (high - low) > 0.85

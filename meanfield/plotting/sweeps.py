@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..sweeps import Sweep
 
 REPLICA = "replica"
-EVEN, LONG = 0.01, 5.0  # steps differ by less, the range is longer: a logarithmic axis
+EVEN, LONG = 0.01, 5.0  # a logarithmic axis if log steps differ by less, and the range is longer
 
 
 @FIGURES.register

@@ -26,7 +26,7 @@ __all__ = [
 
 # Okabe and Ito's colours, which stay apart under every common form of colour blindness.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# Of curves in one panel: most of these colours are alike in grey.
+# Dashes of curves in one panel: in grey, most of these colours look alike.
 DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)), (0, (9, 2)))
 WARNING = "#D00000"
 CAUTION = "#B35900"
@@ -182,12 +182,12 @@ def resized(figure: Figure, width: float | None, height: float | None) -> Figure
 
 
 def colour(i: int) -> str:
-    """The colour of the i-th of several things that have no order."""
+    """The i-th colour of the palette, repeated cyclically, for items without an order."""
     return PALETTE[i % len(PALETTE)]
 
 
 def stroke(i: int) -> dict[str, Any]:
-    """Colour and dashes of the i-th of several curves in one panel: in grey the dashes tell."""
+    """Colour and dashes of the i-th curve in a panel; dashes distinguish curves in grey."""
     return {"color": colour(i), "linestyle": DASHES[i % len(DASHES)]}
 
 

@@ -15,8 +15,8 @@ from .clusters import evenly
 from .labels import Member, distinct, label_logarithmic
 
 NAME = "time $t$"
-FEWEST, LONG = 5, 30.0  # so many times, and so long a range, are worth a logarithmic axis
-EVEN, MOST = 0.1, 0.7
+FEWEST, LONG = 5, 30.0  # least number and least range of times for a logarithmic axis
+EVEN, MOST = 0.1, 0.7  # deviation of even steps from their median, and their least share
 MOST_LISTED = 4  # times in a message
 
 
@@ -28,33 +28,34 @@ def resolved_states(solution: Solution) -> np.ndarray:
 
 
 def is_timeless(solution: Solution) -> bool:
-    """True for a state by itself, as `state.plot()` draws it, whose time is not known."""
+    """True for a state that `state.plot()` draws without a run; it has no time."""
     return solution.stored.get("timeless", False)
 
 
 def titles_of(solution: Solution, shown: np.ndarray) -> list[str]:
-    """Saved times as titles, t = 0.5; nothing above a state by itself."""
+    """Saved times as titles, t = 0.5; empty for a state without a run."""
     if is_timeless(solution):
         return [""] * len(shown)
     return [f"$t = {text}$" for text in distinct(solution.t[shown])]
 
 
 def drawn_count(solution: Solution) -> int:
-    """The number of saved states that are drawn: not the last of a blow-up, which hides others."""
+    """The number of saved states that are drawn: all, but not the last one of a blow-up."""
     return len(solution) - (solution.status == "blow-up" and len(solution) > 1)
 
 
 def pick_times(
     solution: Solution, members: Sequence[Member], times: Sequence[float] | None, count: int
 ) -> np.ndarray:
-    """Indices of the saved states to show, increasing: the nearest to `times`, or a story.
+    """Increasing indices of the saved states nearest to `times`, or by default those of `story`.
 
     The last state of a blow-up is never among them.
 
     Raises
     ------
     ValueError
-        If a time lies outside the solution, it is a state by itself, or `count` is not positive.
+        If a time lies outside the solution, this is a state without a run, or `count` is not
+        positive.
     """
     if times is None:
         count = whole_number("count", count)
@@ -78,8 +79,8 @@ def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarr
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
     nodes of characteristics or the tokens move, or inner products change, in the mean square: fast
-    and slow phases are shown alike. A normal law is seen in perspective, where infinity is near.
-    The first and the last state are always among them, but for the last of a blow-up.
+    and slow phases are shown alike. Normal laws are rescaled so that infinity is finite.
+    The first and the last state are always included, except for the last of a blow-up.
     """
     return spread(solution.states[: drawn_count(solution)], members, count)
 
@@ -90,7 +91,7 @@ def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.n
         return np.array([0])
     places = appearance_of(states[0]).vectors(states, members)
     steps = np.array([np.linalg.norm(after - before) for before, after in pairwise(places)])
-    # A little of the plain index keeps the path increasing where the measure rests.
+    # A small multiple of the index makes the path increase where the measure does not move.
     path = np.concatenate([[0.0], np.cumsum(steps + 1e-3 * steps.mean() + 1e-300)])
     wanted = np.linspace(0.0, path[-1], min(count, len(path)))
     return np.unique(np.abs(path[:, None] - wanted).argmin(axis=0))
@@ -124,7 +125,7 @@ def is_logarithmic(solution: Solution, log_time: bool | None) -> bool:
 
 
 def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bool = True) -> None:
-    """Limits, scale and name; what lies beyond a resolved state is hatched, a blow-up is dotted."""
+    """Set limits, scale and name; hatch unresolved times, and draw a blow-up as a dotted line."""
     t = solution.t
     if solution.status == "blow-up":
         end = solution.stats["blow_up_time"]
@@ -159,7 +160,7 @@ def hatch(ax: Axes, solution: Solution) -> None:
 
 
 def time_edges(t: np.ndarray, *, log_time: bool) -> np.ndarray:
-    """Where one saved time gives way to the next: halfway, on the axis that is shown."""
+    """Edges (m + 1,) of the cells of saved times: both ends, and midpoints on the axis shown."""
     places = np.log(t) if log_time else t
     middles = (places[1:] + places[:-1]) / 2
     edges = np.concatenate([places[:1], middles, places[-1:]])

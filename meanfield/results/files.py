@@ -1,12 +1,12 @@
-"""Results as files: NetCDF that any program reads, under a seal that `load` checks.
+"""Results as NetCDF files, with a checksum (the seal) that `load` verifies.
 
-The variables of a file are for everyone. Its group "meanfield" says how a result is made of them: a
-header, which is plain data as JSON, the long arrays that the header names, and the seal: the
-SHA-256 of the header and of all arrays. The header lists the variables with their axes, so that
-what other programs add is not read; strings are kept in it, since HDF5 may not come to an end when
-it reads strings, or axes, out of a damaged file.
+Any program can read the variables of a file. Its group "meanfield" contains what `load` needs to
+restore the result: a header, which is plain data as JSON; the long arrays to which the header
+refers; and the SHA-256 of the header and of all arrays. The header lists the variables with their
+axes, so that variables added by other programs are not read. It also contains all strings, since
+HDF5 may not terminate when it reads strings or axes from a damaged file.
 
-A file is made in memory, then written: HDF5 does not survive a full disk.
+A file is composed in memory and then written, since HDF5 does not survive a full disk.
 """
 
 import hashlib
@@ -51,11 +51,11 @@ class Contents:
     header : dict
         Plain data that JSON can write.
     arrays : dict of str to (tuple of str, ndarray)
-        The names of the axes, and the values, of every variable; "group/name" stands in a group.
+        Names of the axes, and values, of every variable; "group/name" is a variable in a group.
     long : dict of str to ndarray
-        Arrays that the header names.
+        Arrays to which the header refers, by name.
     words : dict of str to dict
-        Attributes of variables, by name, and of groups, by "" and "group/", for other programs.
+        Attributes for other programs: of variables, by name, and of groups, by "" and "group/".
     """
 
     header: dict[str, Any]
@@ -64,7 +64,7 @@ class Contents:
     words: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def below(self, group: str) -> "Contents":
-        """The part in a group of the file, as `inside` put it there."""
+        """The contents of a group of the file: the inverse of `inside`."""
         begin, mark = f"{group}/", f"{group}_"
         arrays = {
             name.removeprefix(begin).removeprefix(mark): (
@@ -89,9 +89,9 @@ class Contents:
 
 
 class Result(ReadOnlyArrays, Shown, ABC):
-    """The result of a computation, which a file keeps: `load` makes it again, bit for bit.
+    """The result of a computation, which can be saved; `load` restores it bit for bit.
 
-    A class of results is found by its name, which is one of the package's public names.
+    `load` finds the class of a result by name among the public names of the package.
 
     Attributes
     ----------
@@ -217,6 +217,7 @@ def _netcdf(contents: Contents) -> bytes:
 
 
 def _form(values: np.ndarray) -> tuple[str, tuple[int, ...]]:
+    """The dtype, as a string, and the shape of an array."""
     return values.dtype.str, values.shape
 
 
@@ -235,7 +236,7 @@ def _add(
     values: np.ndarray,
     words: Mapping[str, Any] | None = None,
 ) -> None:
-    """A variable of a file, and its axes."""
+    """Add a variable with its axes and attributes to a file; the name is "group/name" or "name"."""
     folder, _, last = name.rpartition("/")
     group = _group(file, folder)
     for dim, size in zip(dims, values.shape, strict=True):
@@ -252,7 +253,7 @@ def _add(
 
 
 def _for_others(value: Any) -> Any:
-    """An attribute as NetCDF may have it: numbers as they are, text without what it cannot hold."""
+    """An attribute that NetCDF can store: a number or array as it is, else text, escaped."""
     plain = isinstance(value, float | np.number | np.ndarray | list | tuple)
     if plain or (type(value) is int and abs(value) < 2**63):
         return value
@@ -261,6 +262,7 @@ def _for_others(value: Any) -> Any:
 
 
 def _group(file: Any, name: str) -> Any:
+    """The group of this path in a file, created where it is missing."""
     for part in filter(None, name.split("/")):
         file = file.groups[part] if part in file.groups else file.create_group(part)
     return file
@@ -270,10 +272,10 @@ def _group(file: Any, name: str) -> Any:
 
 
 def _read(path: Path) -> Contents:
-    """The contents of a file; raises any exception unless its seal is unbroken."""
+    """The contents of a file; raises some exception unless its checksum agrees."""
     import h5py
 
-    with h5py.File(path, "r", locking=False) as file:  # it is replaced, never changed
+    with h5py.File(path, "r", locking=False) as file:  # files are replaced, not changed
         if GROUP not in file and any(name.startswith(PACKAGE_NAME) for name in file.attrs):
             raise StorageError(
                 f"{path} has a format of an earlier meanfield; this version reads the format "
@@ -303,7 +305,7 @@ def _read(path: Path) -> Contents:
 
 
 def _values(file: Any, name: str, form: str, shape: list[int]) -> np.ndarray:
-    """A variable, which has this type and shape."""
+    """The values of a variable as dtype `form`; ValueError if it has another shape."""
     variable = file[name]
     if variable.shape != tuple(shape):
         raise ValueError(f"{name} has shape {variable.shape} instead of {shape}")
@@ -314,7 +316,7 @@ def _values(file: Any, name: str, form: str, shape: list[int]) -> np.ndarray:
 
 
 def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
-    """A dataset with its attributes, and a header, in which there may be kinds and long arrays."""
+    """The contents of a file for a dataset and a header, which may have kinds and long arrays."""
     long: dict[str, np.ndarray] = {}
     variables = data.variables.items()
     arrays: Arrays = {str(name): (tuple(map(str, v.dims)), v.values) for name, v in variables}
@@ -323,7 +325,7 @@ def contents_of(data: "xr.Dataset", header: Mapping[str, Any]) -> Contents:
 
 
 def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
-    """The arguments of `contents_of`; kinds are tables of plain data, as `describe` makes them."""
+    """The arguments of `contents_of`; kinds in the header are plain data, as from `describe`."""
     import xarray as xr
 
     header = _with_arrays(contents.header, contents.long)
@@ -339,7 +341,7 @@ def dataset_of(contents: Contents) -> tuple["xr.Dataset", dict[str, Any]]:
 
 
 def _with_arrays(value: Any, long: Mapping[str, np.ndarray]) -> Any:
-    """A header with the arrays that it names."""
+    """A header with references replaced by the long arrays."""
     if isinstance(value, list):
         return [_with_arrays(entry, long) for entry in value]
     if not isinstance(value, dict):

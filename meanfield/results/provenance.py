@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine and command line."""
+"""Provenance of results: versions, machine and command line."""
 
 import platform
 import sys

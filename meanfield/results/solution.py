@@ -1,8 +1,7 @@
-"""The result of a run: states at the requested times, and the proof that comes with them.
+"""The result of a run: states at the requested times, and records of how they were obtained.
 
-Its labelled arrays, of times, ensemble members, coordinates, modes and nodes, are first plain
-dictionaries name -> (dimensions, values), which is what goes into files; then the same as xarray
-datasets.
+Labelled arrays, over times, ensemble members, coordinates, modes and nodes, are dictionaries
+name -> (dimensions, values). Files store these; xarray datasets are made of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -59,7 +58,7 @@ PER_MEMBER = (  # arrays in stats of ensembles
     *("steps", "rejected", "evaluations", "weights", "degree_changes", "highest_degree"),
     *("rate_of_change", "t_end", "status"),
 )
-MODEL_ARRAYS = "model"  # what the names of the model's long arrays begin with
+MODEL_ARRAYS = "model"  # prefix of the names of the model's long arrays
 MORE_DIMENSIONS = {
     "limit_point": ("component",),
     "cluster_mass": ("cluster",),
@@ -90,12 +89,12 @@ class Solution(Result):
     message : str
         The same in words, and what to do about it.
     stats : dict
-        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... Of an
-        ensemble of densities, and of replicas with steps of their own, those that differ are
-        arrays of its shape; so are "status", and "t_end", the time at which a member ended.
+        steps, rejected, evaluations, weights, degree_changes, highest_degree, seconds, ... For an
+        ensemble of densities, and for replicas with separate steps, entries that differ are arrays
+        of the ensemble shape; so are "status", and "t_end", the time at which a member ended.
     t_events : list of ndarray
         The times of every event, one array for each event function; of an ensemble of densities
-        (*ensemble, most), filled up with nan.
+        (*ensemble, most), padded with nan.
     options : dict
         The arguments of `solve` as plain data.
     rtol : float
@@ -167,13 +166,12 @@ class Solution(Result):
     def resolved(self) -> bool:
         """True if max_degree modes sufficed for the density, to the accuracy asked for.
 
-        It must have been resolved when the run began: coefficients that the initial density lacks
-        are not made up by more modes later. Every saved density must be one: without negative mass
-        beyond 1e-4 or 10 rtol, or a minimum or a dissipation that are clearly negative. Values lose
-        their digits where a density is so narrow that rounding errors, relative to its L2 norm,
-        hide what is elsewhere.
+        The initial density must be resolved, as modes added later do not restore coefficients that
+        it lacks. Every saved density must be nonnegative: no negative mass beyond 1e-4 or 10 rtol,
+        and no clearly negative minimum or dissipation. Where a density is narrow, rounding
+        errors, relative to its L2 norm, can exceed its small values elsewhere.
         For characteristics: whether their nodes resolved every state. For indexed densities also
-        whether the nodes of the index resolve the last one, see `Indexed.resolved`.
+        whether the nodes of the index resolve the last state, see `Indexed.resolved`.
         """
         of_members = np.ravel(self.stats.get("status", self.status))
         in_index = np.all(self.stats.get("resolved_in_index", True))
@@ -228,20 +226,20 @@ class Solution(Result):
         """mass, moments, order_parameter, energies, ... on the times `t`; of densities also
         entropy and minimum, of characteristics w2_to_dirac, limit_point and clusters.
 
-        Computed at the first call; the formulas stand at `measure` in the module of `dynamics` of
-        each state.
+        Computed at the first access; the formulas are documented at `measure` in the module of
+        `dynamics` of each state.
         """
         return _dataset(self._measured, self)
 
     @cached_property
     def _measured(self) -> Arrays:
-        """`observable_arrays`, with a bar where they take long."""
+        """The result of `observable_arrays`, computed with a progress bar."""
         with Progress("measuring", None) as bar:
             return observable_arrays(self, lambda part: bar.show(part, "measuring"))
 
     @property
     def tangents(self) -> "Tangents":
-        """Derivatives of the states at the times `t`, which `tangents` of `solve` asked for."""
+        """Derivatives of the states at the times `t`, if `solve` was called with `tangents`."""
         if "tangents" not in self.stored:
             raise MeanfieldError(
                 "This run has no tangents: ask for them with solve(..., tangents=[...]). A file "
@@ -251,7 +249,7 @@ class Solution(Result):
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Parameters, options, versions and command line: what is needed to do it again."""
+        """Parameters, options, versions and command line: all that is needed to repeat the run."""
         if "provenance" in self.stored:
             return self.stored["provenance"]
         return provenance(self.model, self.options, self.stored.get("extra", {}))
@@ -321,7 +319,7 @@ class Solution(Result):
         reading = Reading(arrays=contents.long, result=True)
         model = build(Transformer, header["model"], reading)
         kept = {}
-        if reading.lost:  # which cannot be measured again
+        if reading.lost:  # observables cannot be measured again
             kept["observables"] = {name: arrays[name] for name in header["measured"]}
         kept["observed"] = {name: arrays[name] for name in header["observed"]}
         stacked = {name: arrays[name] for name in header["states"]}
@@ -357,7 +355,7 @@ class Solution(Result):
 
 
 def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
-    """The header of a state: plain data, and kinds: spaces, where no other family is named."""
+    """The header of a state; tables become kinds of the family in `families`, or else spaces."""
     kinds = {name for name, value in of.items() if isinstance(value, dict) and "kind" in value}
     return {
         n: build(families.get(n, Space), value) if n in kinds else value for n, value in of.items()
@@ -365,7 +363,7 @@ def _made_of(of: dict[str, Any], families: dict[str, Any]) -> dict[str, Any]:
 
 
 def _squeezed(values: np.ndarray) -> np.ndarray:
-    """The array with one entry on the axes along which it is constant, to rounding; () if it is."""
+    """The array with length 1 along axes on which it is constant, to 1e-12; () if on all axes."""
     for axis in range(values.ndim):
         first = values.take([0], axis=axis)
         values = first if np.allclose(values, first, rtol=1e-12, atol=0) else values
@@ -387,7 +385,7 @@ class LastState(DensityLaw):
         folder of the configuration file.
     """
 
-    method = "uniform"  # which all spaces have
+    method = "uniform"  # available on all spaces
 
     file: ResultFile
 
@@ -411,21 +409,21 @@ class LastState(DensityLaw):
 
 
 def words(name: str, state: Any) -> dict[str, str]:
-    """The attributes of a variable of a file about states of one kind."""
+    """The attributes long_name and units of a variable, for a class of states."""
     text = {**VARIABLE_NAMES, **state.words}.get(name)
     attributes = {} if text is None else {"long_name": text}
     return attributes | ({"units": VARIABLE_UNITS[name]} if name in VARIABLE_UNITS else {})
 
 
 def times_of(solution: Solution) -> Arrays:
-    """The times, and the parameters that tell members apart."""
+    """The times, and the parameters that vary between members, as labelled arrays."""
     return {"t": (("t",), solution.t), **_parameters(solution)}
 
 
 def observable_arrays(
     solution: Solution, tell: Callable[[float], None] = lambda _part: None
 ) -> Arrays:
-    """The observables at every time, from the file if kept; `tell` hears which part is done."""
+    """The observables at every time, stored ones if any; `tell` gets the fraction that is done."""
     observed: Arrays = solution.stored.get("observed", {})
     if "observables" in solution.stored:
         return solution.stored["observables"] | observed
@@ -454,7 +452,7 @@ def axes_of(name: str, values: tuple[int, ...], shape: tuple[int, ...]) -> tuple
 
 
 def _parameters(solution: Solution) -> Arrays:
-    """beta, kappa, and what else tells members apart, along the axes where they vary."""
+    """Parameters that vary between members, such as beta, on the axes along which they vary."""
     shape, dims = solution.shape, member_dims(solution.shape)
     arrays: Arrays = {}
     for name, values in solution.parameters.items():
@@ -466,6 +464,7 @@ def _parameters(solution: Solution) -> Arrays:
 
 
 def _dataset(arrays: Arrays, solution: Solution) -> "xr.Dataset":
+    """Labelled arrays as an xarray dataset, with attributes and coordinates."""
     import xarray as xr
 
     state = type(solution.final)

@@ -32,10 +32,12 @@ def labels_of_inner_products(G: np.ndarray, angle: float) -> np.ndarray:
 
 
 def _numbered(roots: np.ndarray) -> np.ndarray:
+    """Labels 0, 1, ... of points, from their roots."""
     return np.unique(roots, return_inverse=True)[1]
 
 
 def _along_the_circle(x: np.ndarray, angle: float) -> np.ndarray:
+    """Labels of points (n, 2) of the circle: gaps larger than `angle` separate clusters."""
     theta = np.arctan2(x[:, 1], x[:, 0])
     order = np.argsort(theta, kind="stable")
     ahead = np.diff(theta[order], append=theta[order[0]] + 2 * np.pi)
@@ -48,6 +50,7 @@ def _along_the_circle(x: np.ndarray, angle: float) -> np.ndarray:
 
 @njit(cache=True)
 def _root(parents: np.ndarray, i: int) -> int:
+    """The root of element i in a union-find forest, with path halving."""
     while parents[i] != i:
         parents[i] = parents[parents[i]]
         i = parents[i]
@@ -56,6 +59,7 @@ def _root(parents: np.ndarray, i: int) -> int:
 
 @njit(cache=True)
 def _roots(parents: np.ndarray) -> np.ndarray:
+    """The roots of all elements, written into `parents`."""
     for i in range(parents.size):
         parents[i] = _root(parents, i)
     return parents
@@ -63,7 +67,7 @@ def _roots(parents: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _linked(x: np.ndarray, square: float) -> np.ndarray:
-    """Roots of points (n, d) that chains of squared distances <= `square` join."""
+    """Union-find roots of points (n, d) connected by pairs of squared distance <= `square`."""
     n, d = x.shape
     parents = np.arange(n)
     for i in range(n):
@@ -77,7 +81,10 @@ def _linked(x: np.ndarray, square: float) -> np.ndarray:
 
 
 def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
-    """Roots as of `_linked`, for many points of low dimension: cells are compared, not pairs."""
+    """Roots (n,) that connect the same points as `_linked`, for many points in low dimension.
+
+    All points of a grid cell are connected, and nearby cells are joined if two of their points are.
+    """
     from scipy.spatial import cKDTree
 
     side = distance / np.sqrt(x.shape[1]) * (1 - 1e-12)
@@ -91,6 +98,10 @@ def _linked_by_cells(x: np.ndarray, distance: float) -> np.ndarray:
 
 @njit(cache=True)
 def _join_cells(x: np.ndarray, begins: np.ndarray, near: np.ndarray, square: float) -> np.ndarray:
+    """Union-find roots of cells, of which the pairs `near` (k, 2) are tested.
+
+    The points of cell a are x[begins[a] : begins[a + 1]].
+    """
     parents = np.arange(begins.size - 1)
     for k in range(len(near)):
         a, b = near[k, 0], near[k, 1]
@@ -101,6 +112,7 @@ def _join_cells(x: np.ndarray, begins: np.ndarray, near: np.ndarray, square: flo
 
 @njit(cache=True)
 def _touch(x: np.ndarray, begins: np.ndarray, a: int, b: int, square: float) -> bool:
+    """Whether two points of the cells a and b have a squared distance <= `square`."""
     for i in range(begins[a], begins[a + 1]):
         for j in range(begins[b], begins[b + 1]):
             if ((x[i] - x[j]) ** 2).sum() <= square:

@@ -41,7 +41,7 @@ class Start(Kind, family=True):
 
 
 class StatePart(NamedTuple):
-    """An array of floats of a state, in the annotation of an attribute that may be None.
+    """Annotation by which an attribute of a state, floats or None, becomes one of its arrays.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class StatePart(NamedTuple):
     axes : tuple of str
         Names of its axes, which come after those of the ensemble.
     fixed : bool
-        Whether it is kept once for a whole run if it is equal in all states.
+        Whether a run stores it once if it is equal in all states.
     """
 
     words: str
@@ -72,11 +72,11 @@ class State(Start, Shown):
     words : dict
         Long names of the arrays, for figures and files.
     fixed : tuple of str
-        Arrays that are kept once for a whole run if they are equal in all its states.
+        Arrays that a run stores once if they are equal in all its states.
     replicated : bool
         Whether axes of its own, which come before those of the model, are independent replicas.
     families : dict
-        The families of kinds in its `header` that are no spaces, by name: how files are read.
+        Families of the kinds in its `header` other than spaces, by name; for reading files.
     takes_noise : bool
         Whether random numbers move it where the model has noise; a run then has a seed.
     """
@@ -104,7 +104,7 @@ class State(Start, Shown):
 
     @abstractmethod
     def __init__(self, *values: Any):
-        """Check what the state is made of."""
+        """Check the arguments and set the attributes."""
 
     @classmethod
     def computed(cls, *arrays: Any, **others: Any) -> Self:
@@ -145,13 +145,13 @@ class State(Start, Shown):
         return {self.words.get(name, name): _in_words(values) for name, values in arrays.items()}
 
     def with_members(self, axes: int) -> Self:
-        """The state with room for that many axes of an ensemble of models, after its own."""
+        """The state with `axes` axes of length 1 after its replicas, for an ensemble of models."""
         if not (self.replicated and axes and self.shape):
             return self
         return self._each(lambda array, form: array.reshape(*self.shape, *(1,) * axes, *form))
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
-        """The ensemble of this shape whose members are this state; its shape broadcasts to it."""
+        """The state broadcast to an ensemble of this shape."""
         return self._each(lambda array, form: np.broadcast_to(array, (*shape, *form)))
 
     @classmethod
@@ -178,7 +178,7 @@ class State(Start, Shown):
         Raises
         ------
         IndexError
-            For an index into more than their axes, or those that are not there.
+            For too many indices, and for indices out of range.
         """
         if not self.shape:
             names = ", ".join(self.arrays())
@@ -197,7 +197,7 @@ class State(Start, Shown):
         return self._each(lambda array, _: array[chosen])
 
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> Self:
-        """The state with other arrays: `change` takes each, and its shape in one member."""
+        """The state with each array replaced by change(array, shape of one member)."""
         arrays = {name: getattr(self, name) for name in self.parts}
         changed = {
             name: None if array is None else change(array, array.shape[len(self.shape) :])
@@ -233,7 +233,7 @@ class State(Start, Shown):
 
     @classmethod
     def of_arrays(cls, *values: Any, **parts: Any) -> Self:
-        """The state that holds these arrays, and what stands in its `header`, bit for bit."""
+        """The state with these arrays and the entries of its `header`, bit for bit."""
         return cls.computed(*values, **parts) if cls.parts else cls(*values, **parts)
 
     @classmethod
@@ -250,7 +250,7 @@ class State(Start, Shown):
 
     @classmethod
     def unstacked(cls, arrays: Arrays, header: dict[str, Any]) -> list[Self]:
-        """The states of a run that `stacked` stacked."""
+        """The states of a run, from the arrays of `stacked` and the header of the states."""
         count = next(len(values) for dims, values in arrays.values() if dims[:1] == ("t",))
         return [
             cls.of_arrays(
@@ -261,7 +261,7 @@ class State(Start, Shown):
         ]
 
     def check_arrays(self) -> None:
-        """Raise TypeError unless its arrays, as files keep them, and its header give it back."""
+        """Raise TypeError unless its arrays, as in files, and its header restore the state."""
         try:
             again = self.unstacked(self.stacked([self]), self.header())[0]
             named = all(len(dims) == np.ndim(values) for dims, values in self.arrays().values())
@@ -294,7 +294,7 @@ class State(Start, Shown):
 
 
 def _in_words(values: np.ndarray) -> str:
-    """A number, or how many there are and between which they lie."""
+    """A description of an array: its only number, or its shape and range."""
     if not values.ndim:
         return f"{values:g}"
     size = " × ".join(map(str, values.shape)) + " numbers"

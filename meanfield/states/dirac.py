@@ -13,7 +13,7 @@ from .points import check_unit, function_values
 class Dirac(State):
     """The measure delta_x: all mass at one point of the unit sphere of R^d.
 
-    Distances are taken to it; `Tokens` is what moves.
+    Distances to it can be computed. Models move `Tokens`, but not a Dirac.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Dirac(State):
     Raises
     ------
     TypeError, ValueError
-        For what is no vector of unit length (to 1e-9).
+        For values other than a vector of unit length (to 1e-9).
     """
 
     has_table = False  # it does not move

@@ -88,7 +88,7 @@ class Equiangular(State):
 
     @property
     def described(self) -> dict[str, Any]:
-        """Parameters that make it again: rho where it has its digits, gap where tokens are near."""
+        """Parameters that restore it: n, radius, and rho, or gap if that is below 1/2 anywhere."""
         near = bool((np.abs(self.gap) < 0.5).any())
         return {
             "n": self.n,
@@ -115,7 +115,7 @@ class Equiangular(State):
     @property
     def gap(self) -> np.ndarray:
         """1 - rho."""
-        root = np.exp(np.minimum(-self.logit, 0) / 2)  # whose square alone would underflow
+        root = np.exp(np.minimum(-self.logit, 0) / 2)  # its square may underflow
         return root * self.n * root / self._scale
 
     @property
@@ -130,7 +130,7 @@ class Equiangular(State):
 
     @cached_property
     def _scale(self) -> np.ndarray:
-        """e^z + n - 1, over e^z for z > 0."""
+        """e^z + n - 1, with z = `logit`, divided by e^z where z > 0."""
         w = np.exp(-np.abs(self.logit))
         return np.where(self.logit > 0, 1 + (self.n - 1) * w, self.n - 1 + w)
 

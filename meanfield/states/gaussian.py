@@ -11,7 +11,7 @@ from .tokens import Tokens
 
 COVARIANCE_TOLERANCE = 1e-12
 MOST_AXIS_NODES = 1000  # along an axis
-NEGLIGIBLE_VARIANCE = 1e-6  # of the largest variance: another one is taken for 0
+NEGLIGIBLE_VARIANCE = 1e-6  # share of the largest variance; smaller variances count as 0
 
 
 class Gaussian(State):
@@ -30,13 +30,13 @@ class Gaussian(State):
     ----------
     mean, cov : ndarray
     root : ndarray, (d, d)
-        With root @ root.T the covariance: of one that was given, the symmetric root. The root that
-        a run has moved knows small variances beside large ones, which `cov` rounds away.
+        A root of the covariance, root @ root.T = cov; of a given covariance the symmetric root. In
+        states of a run it resolves small variances, which are lost to rounding in `cov`.
 
     Raises
     ------
     TypeError, ValueError
-        For other shapes, numbers that are not finite, and what is no covariance.
+        For other shapes, numbers that are not finite, and matrices that are not covariances.
     """
 
     mean: Annotated[np.ndarray, StatePart("mean of the Gaussian", ("component",))]
@@ -79,16 +79,16 @@ class Gaussian(State):
 
     @property
     def variances(self) -> np.ndarray:
-        """The eigenvalues of the covariance, (d,), falling: squares of singular values of the root.
+        """The eigenvalues of the covariance, (d,), decreasing: squared singular values of the root.
 
-        Of a given covariance they are known to 1e-16 of the largest. Of the states of a run small
-        ones are known even 1e-30 and more below the largest, where those of `cov` are noise.
+        For a given covariance they are accurate to 1e-16 of the largest. For states of a run, small
+        ones are accurate even below 1e-30 of the largest, where those of `cov` are noise.
         """
         return np.linalg.svd(self.root, compute_uv=False) ** 2
 
     @property
     def trace_one(self) -> np.ndarray:
-        """The covariance over its trace, which shows directions alone; nan where it is 0."""
+        """The covariance divided by its trace, (d, d); nan if the trace is 0."""
         trace = np.trace(self.cov)
         return self.cov / (trace if trace > 0 else np.nan)
 
@@ -117,14 +117,15 @@ class Gaussian(State):
         """Weighted tokens of R^d: nodes of a product of Gauss-Hermite rules along the axes.
 
         They integrate polynomials of degree 2 `nodes` - 1 exactly, and functions as e^(<b, x>) with
-        errors that vanish faster than exponentially. `solve` carries them with the flow, under any
-        drift of R^d: a law that does not stay normal has no other moments to compare with. What
-        other nodes, `quadrature(2 * nodes)`, change is the error.
+        errors that vanish faster than exponentially. `solve` moves them with the flow, under any
+        drift of R^d: they give reference moments of laws that do not stay normal. The difference
+        from `quadrature(2 * nodes)` estimates the error.
 
         Parameters
         ----------
         nodes : int
-            Along each axis of positive variance; n^d altogether. In higher dimension use `sample`.
+            Number along each axis of positive variance, nodes^d in all for d such axes. In higher
+            dimension use `sample`.
         """
         from scipy.special import roots_hermitenorm
 
@@ -140,7 +141,7 @@ class Gaussian(State):
 
 
 def _symmetric_root(cov: np.ndarray) -> np.ndarray:
-    """The symmetric root; raises ValueError for what is no covariance, or has an infinite trace."""
+    """The symmetric root of a covariance, (d, d); ValueError for others, and infinite traces."""
     largest = float(np.abs(cov).max()) or 1.0
     scaled = cov / largest  # sums of its entries may overflow
     values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)

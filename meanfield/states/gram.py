@@ -52,7 +52,7 @@ class Gram(TokenSet):
 
     @property
     def G(self) -> np.ndarray:
-        """The inner products (*replicas, n, n); a run may make eigenvalues < 0."""
+        """The inner products (*replicas, n, n); after a run, eigenvalues may be < 0."""
         return self.inner_product
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Gram(TokenSet):
 def sum_of_pairs(values: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """sum_ij m_i m_j v_ij of values (*replicas, n, n), (*replicas,).
 
-    One replica after another: numpy would add up several, of two tokens, in another order than one.
+    Replicas are summed one by one: numpy may sum a batch in another order than a single replica.
     """
     n = masses.shape[-1]
     systems = zip(values.reshape(-1, n, n), masses.reshape(-1, n), strict=True)

@@ -1,4 +1,4 @@
-"""Where points are: unit vectors, functions of them, and laws and files in place of positions."""
+"""Positions of points: unit vectors, functions of points, and kinds that draw or read positions."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -17,7 +17,7 @@ UNIT = 1e-9
 
 Seed = np.random.Generator | int  # of random numbers
 DIVIDE = "Divide nonzero ones by their norms first: x / np.linalg.norm(x, axis=-1, keepdims=True)."
-ROUNDINGS = 16  # of numbers below double precision, by which lengths of unit vectors may be off
+ROUNDINGS = 16  # tolerance of unit lengths below double precision, in its roundings
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -28,8 +28,8 @@ def unit(x: np.ndarray) -> np.ndarray:
 def unit_vectors(who: str, vectors: Any, advice: str = DIVIDE) -> np.ndarray:
     """The rows of a new array of floats, of length 1; ValueError if they are not of unit length.
 
-    Those of float32 and float16 have length 1 up to the rounding of these, and are divided by
-    their lengths in double precision; their directions are the same.
+    Rows in float32 or float16, whose lengths are 1 up to rounding, are divided by their lengths in
+    double precision.
     """
     x, kind = real_array("x", vectors), plain_array("x", vectors).dtype  # also of a tensor
     coarse = kind.kind == "f" and kind.itemsize < x.itemsize

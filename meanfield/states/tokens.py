@@ -181,7 +181,7 @@ class Tokens(TokenSet):
         return (weights * values).sum(axis=len(self.shape))
 
     def moment(self, k: int) -> np.ndarray:
-        """The moment of degree k, as `Density.moment` has it.
+        """The moment of degree k, with the conventions of `Density.moment`.
 
         int e^{ik theta} dmu on the circle, (*replicas,); on S^2 int conj(C_km) dmu for
         m = 0, ..., k with Racah's harmonics, (*replicas, k + 1).
@@ -278,7 +278,7 @@ class Tokens(TokenSet):
         """
         h = finite_array("h", h)
         fitting("h.shape", h.shape, "(n, d) or (*replicas, n, d), d >= 2", h.ndim >= 2)
-        scale = np.abs(h).max(axis=-1, keepdims=True)  # whose squares may overflow, and underflow
+        scale = np.abs(h).max(axis=-1, keepdims=True)  # its squares may overflow or underflow
         if not scale.all():
             where = ", ".join(map(str, np.argwhere(scale[..., 0] == 0)[0]))
             raise ValueError(f"h has no direction at index {where}, where it is 0: leave it out.")
@@ -371,7 +371,7 @@ class Tokens(TokenSet):
 def sum_over_pairs(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """sum_(i != j) masses_i masses_j <points_i, points_j>.
 
-    The heaviest token is kept apart: what the others have together may be little beside its square.
+    The heaviest token is summed separately, as the others may contribute little beside its square.
     """
     heaviest = masses.argmax(axis=-1)[..., None]
     others = masses.copy()
@@ -398,6 +398,7 @@ def checked_masses(masses: ArrayLike | None, shape: tuple[int, ...]) -> np.ndarr
 
 
 def _is_law(masses: np.ndarray) -> bool:
+    """Whether masses (..., n) are >= 0 and sum to 1, to 1e-9."""
     return bool((masses >= 0).all() and (np.abs(masses.sum(axis=-1) - 1) <= UNIT).all())
 
 
