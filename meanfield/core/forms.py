@@ -495,7 +495,7 @@ def nearest(name: str, known: Iterable[object], written: str = "{}") -> str:
 
     given, by_name = str(name).lower(), {str(other).lower(): str(other) for other in known}
     synonym = given if given in by_name else SYNONYMS.get(given, "").lower()
-    cutoff = 0.5 if len(given) > 2 else 0.7
+    cutoff = 0.5 if len(given) > 1 else 0.7
     near = [synonym] if synonym in by_name else get_close_matches(given, by_name, 1, cutoff)
     return f"; did you mean {written.format(by_name[near[0]])}?" if near else ""
 

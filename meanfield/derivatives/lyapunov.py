@@ -49,7 +49,7 @@ class LyapunovExponents:
 
     @property
     def drift(self) -> np.ndarray:
-        """The difference |`late` - average over the whole run|, (*members, k)."""
+        """The absolute difference of `late` and the averages over the run, (*members, k)."""
         return np.abs(self.late - self.history[-1])
 
     def __repr__(self) -> str:

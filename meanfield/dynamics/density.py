@@ -32,7 +32,7 @@ LOST_MASS_TOLERANCE = 1e-3
 # Rounding errors of coefficients under normalised drifts, relative to the L2 norm.
 COEFFICIENT_ROUNDING = 1e-14
 # Rounding errors of values, relative to the L2 norm; those of a mass are a few times smaller.
-VALUE_ROUNDING = 1e-14
+DENSITY_ROUNDING = 1e-14
 SMALL_FLUX = 0.1  # coefficients of a flux that count, relative to rtol and the largest one
 FAST_RATE = 30.0  # rates from which a message states the time scale of the drift
 
@@ -446,7 +446,7 @@ class DensityMotion(Motion, moves=Density):
             told = f"holds a negative mass of {float(state.negative_mass.max()):.2g}"
             if not state.shape and (rate := float(self._dissipation_of(state, t))) < 0:
                 told += f", and its dissipation is {rate:.2g}"
-        if VALUE_ROUNDING * size > max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol):
+        if DENSITY_ROUNDING * size > max(NEGATIVE_SHARE, NEGATIVE_MASS_TOLERANCE * rtol):
             return (
                 f"{told}. Its values are rounding errors where it is small, as its L2 norm is "
                 f"{size:.1g}: entropy, free energy and dissipation are wrong, moments are not as "

@@ -24,7 +24,7 @@ ROUNDING_MARGIN = 1 + 1e-9  # factor that allows for rounding
 TRIED_DIRECTIONS, GOLDEN = 16, 0.6180339887498949
 NEGLIGIBLE_TERM = 1e-20  # relative to the sum so far
 ROUNDING_UNIT = float(np.finfo(float).eps)
-EXPONENT_ROUNDING = 50.0  # the error of an exponent, in units of rounding
+EXPONENT_ERROR = 50.0  # the error of an exponent, in units of rounding
 ROOT_STEPS = 200
 FLATTEST_CELL = 1e-3  # width, in bandwidths, to which cells with F = F' = 0 to rounding are halved
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
@@ -275,7 +275,7 @@ def sums_at(
         count += _sweep(
             sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
         )
-    rounding = ROUNDING_UNIT * (count + EXPONENT_ROUNDING)
+    rounding = ROUNDING_UNIT * (count + EXPONENT_ERROR)
     return sums[0], sums[1], sums[2], sums[3], rounding * sums[4], rounding * sums[5]
 
 

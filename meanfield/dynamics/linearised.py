@@ -7,11 +7,13 @@ coordinates and parameters.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dual import Array, Dual, changes_of, constant
+from ..core.differences import derivative_at_zero
+from ..core.dual import Array, Dual, NoDerivative, changes_of, constant
 from ..states.contract import State
 from ..steppers import Splitting
 
@@ -73,10 +75,22 @@ class LinearisedMotion:
 
     def changes(self, Y: Array) -> list[dict[str, Array]]:
         """The changes of the arrays of the state, by name, for each tangent."""
-        state, count = self._moving.state_of(Dual.of_stack(Y)), len(self.names)
+        try:
+            state, count = self._moving.state_of(Dual.of_stack(Y)), len(self.names)
+        except NoDerivative:  # states of a user's class have plain arrays
+            return [self._change(Y[0], dy) for dy in Y[1:]]
         arrays = {name: getattr(state, name) for name in self.motion.tangent_arrays}
         rows = {n: changes_of(v, count) for n, v in arrays.items() if v is not None}
         return [{name: row[a].copy() for name, row in rows.items()} for a in range(count)]
+
+    def _change(self, y: Array, dy: Array) -> dict[str, Array]:
+        """The changes of the arrays of a state for a change dy of y, by finite differences."""
+
+        def array(name: str, h: float) -> Array:
+            return np.asarray(getattr(self.motion.state_of(y + h * dy), name))
+
+        names = self.motion.tangent_arrays
+        return {name: derivative_at_zero(partial(array, name), name) for name in names}
 
     def merged(self, Y: Array, labels: np.ndarray) -> tuple["LinearisedMotion", Array]:
         """The motion and the stack after merging the rows with equal labels."""

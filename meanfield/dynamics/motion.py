@@ -301,7 +301,7 @@ class Motion(ABC):
     @property
     def tangent_arrays(self) -> tuple[str, ...]:
         """The names of the arrays of a state that can have tangents."""
-        return tuple(self.like.parts)
+        return tuple(self.like.parts) or tuple(self.like.arrays())
 
     def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
         """The state with `Dual` arrays.

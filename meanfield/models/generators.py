@@ -24,7 +24,7 @@ from ..spaces.validity import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
 FUNCTIONS_AT_A_TIME = 64  # number of functions transformed in one batch
-GENERATOR_ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
+ENTRY_ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
 
 
 class Generator:
@@ -217,7 +217,7 @@ def _products(space: Space, values: np.ndarray) -> Any:
         (2, FUNCTIONS_AT_A_TIME + live.size // 4, values.size),
         "degree",
     )
-    rows, rounding = [], GENERATOR_ROUNDING * np.abs(values).max()
+    rows, rounding = [], ENTRY_ROUNDING * np.abs(values).max()
     for begin in range(0, live.size, FUNCTIONS_AT_A_TIME):
         mine = live[begin : begin + FUNCTIONS_AT_A_TIME]
         unit = np.zeros((mine.size, factors.size))
@@ -275,8 +275,6 @@ def _coordinates(space: Space) -> list[Any]:
 def _cleaned(matrix: Any) -> Any:
     """The matrix without entries that are rounding errors."""
     matrix = sparse.csr_array(matrix)
-    matrix.data[
-        np.abs(matrix.data) <= GENERATOR_ROUNDING * np.abs(matrix.data).max(initial=0.0)
-    ] = 0
+    matrix.data[np.abs(matrix.data) <= ENTRY_ROUNDING * np.abs(matrix.data).max(initial=0.0)] = 0
     matrix.eliminate_zeros()
     return matrix

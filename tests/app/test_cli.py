@@ -341,7 +341,7 @@ def test_plot_takes_times_a_title_and_the_file_without_o():
         ("plot", "run.nc", "a.png", "-o", "b.png"): "got two",
         ("plot", "run.nc", "a.png", "--times", "0"): "'snapshots', 'polar'",
         ("plot", "run.nc", "a.gif", "--times", "0"): "--times is for figures",
-        ("plot", "run.nc", "a.png", "--times", "soon"): "numbers between commas.*'soon'",
+        ("plot", "run.nc", "a.png", "--times", "soon"): "separated by commas.*'soon'",
     }
     for words, message in refused.items():
         assert re.search(message, meanfield(*words, code=2)[1].replace("\n", " ")), words

@@ -120,7 +120,7 @@ def test_a_polyhedral_diagram_is_kept_in_a_file_and_drawn(tmp_path):
     for one, other in zip(again.special_points, octahedral_branch().special_points, strict=True):
         np.testing.assert_array_equal(one.state.legendre_moments, other.state.legendre_moments)
     figure = again.plot()
-    assert figure.axes[0].get_ylabel() == "moment 4"
+    assert figure.axes[0].get_ylabel().startswith("moment 4")
     again.plot(y=["moment 6", "free_energy"]).savefig(tmp_path / "figure.png")
 
 

@@ -145,7 +145,7 @@ def test_the_executor_changes_nothing():
     with processes(1) as pool, ThreadPoolExecutor(3) as threads:
         for executor in (pool, threads):
             assert study(executor=executor).data.identical(small_study().data)
-        with pytest.raises(mf.MeanfieldError, match=r"Distances and functionals, .* pickle"):
+        with pytest.raises(mf.MeanfieldError, match=r"Distances and functionals, .* picklable"):
             study(distances={"W": lambda a, b: mf.wasserstein(a, b)}, executor=pool)
 
 

@@ -83,15 +83,11 @@ class Angles(mf.State):
 class AngleMotion(mf.Motion, moves=Angles):
     """theta_i' = sum_j b sin(theta_j - theta_i) / n, b the parameter of `Rational`."""
 
-    tangent_arrays = ("theta",)
-
     def coordinates(self, state):
         return state.theta
 
     def state_of(self, y):
-        moved = object.__new__(Angles)
-        moved.theta = y
-        return moved
+        return Angles(y)
 
     def velocity(self, y, t):
         return self.model.drift.b * np.sin(y - y[:, None]).mean(axis=1)
