@@ -11,11 +11,11 @@ from tornado.ioloop import IOLoop
 from tornado.iostream import IOStream
 from tornado.websocket import WebSocketHandler
 
-MOST_SOCKETS = 64  # of pages, or as many as half of the free file descriptors
-MOST_OPEN = 64  # connections of other kinds, or a quarter of the file descriptors
-UNREAD_BYTES = 65536  # bytes of a connection that wait to be read
-RETRY_SECONDS = 1.0  # seconds until connections are taken again once there were no file descriptors
-MOST_RECORDS = 20  # of the log, a minute
+MOST_SOCKETS = 64  # open pages, and at most half of the free file descriptors
+MOST_OPEN = 64  # other connections, and at most a quarter of the free file descriptors
+UNREAD_BYTES = 65536  # largest number of unread bytes of a connection
+RETRY_SECONDS = 1.0  # seconds without new connections after file descriptors ran out
+MOST_RECORDS = 20  # log records a minute
 CLOSED_FOR_OTHERS = 4001  # a code of ours: the page waits until it is asked to connect again
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 log = logging.getLogger("tornado.general")
@@ -44,28 +44,28 @@ class Doors:
         free = free_descriptors()
         self._most_pages = min(MOST_SOCKETS, free // 2)
         self._most_others = min(MOST_OPEN, free // 4)
-        self.pages: dict[WebSocketHandler, None] = {}  # those used last at the end
-        self.others: dict[IOStream, None] = {}  # in the order of their beginning
+        self.pages: dict[WebSocketHandler, None] = {}  # the most recently used at the end
+        self.others: dict[IOStream, None] = {}  # in the order in which they were opened
 
     def admit(self, stream: IOStream) -> None:
-        """Note a new connection."""
+        """Register a new connection; beyond the bound, close the oldest others."""
         self.others = {other: None for other in self.others if not other.closed()}
         self.others[stream] = None
         if len(self.others) > self._most_others:
             self.close_first(len(self.others) - self._most_others)
 
     def close_first(self, count: int) -> None:
-        """Close the connections that were opened first."""
+        """Close the `count` connections, other than pages, that were opened first."""
         for stream in list(self.others)[:count]:
             del self.others[stream]
             stream.close()
 
     def is_waiting(self, connection: Any) -> None:
-        """Exempt a connection that waits for a figure, whose number is bounded, from closing."""
+        """Exempt a connection that waits for a figure from closing; figures are few."""
         self.others.pop(connection.stream, None)
 
     def became_a_page(self, stream: IOStream, page: WebSocketHandler) -> None:
-        """Note that a page is open."""
+        """Register a page in place of its connection; close the least recently used pages."""
         self.others.pop(stream, None)
         most = self._most_pages
         while len(self.pages) >= most:
@@ -92,10 +92,10 @@ class Doors:
 
 
 class Listening:
-    """The socket at which connections begin.
+    """The listening socket, which accepts connections.
 
-    tornado's own loop tries again at once where there are no file descriptors, and logs each
-    failure; here half of the connections are closed, and that waits for `RETRY_SECONDS` seconds.
+    If file descriptors run out, tornado's own loop tries again at once and logs each failure. Here
+    half of the other connections are closed, and the next try is after `RETRY_SECONDS`.
     """
 
     def __init__(self, listening: socket.socket, server: HTTPServer, doors: Doors):
@@ -116,13 +116,13 @@ class Listening:
                 self._doors.close_first((len(self._doors.others) + 1) // 2)
                 self._timer = self._loop.call_later(RETRY_SECONDS, self._begin)
                 log.warning("no connection can be taken: %s", error.strerror)
-            return  # others: the connection was given up before it was taken
+            return  # other errors: the client closed the connection before it was accepted
         stream = IOStream(connection, max_buffer_size=UNREAD_BYTES)
         self._doors.admit(stream)
         self._server.handle_stream(stream, address)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         self._loop.remove_handler(self._socket)
         if self._timer is not None:
             self._loop.remove_timeout(self._timer)

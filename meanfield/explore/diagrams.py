@@ -1,4 +1,4 @@
-"""The diagrams of the page: order parameter over kappa at one beta, and the plane of both."""
+"""The diagrams of the page: order parameter over kappa at one beta; curves in (beta, kappa)."""
 
 from itertools import pairwise
 from typing import Any
@@ -11,9 +11,9 @@ from .scene import PAGE_SPACES, Scene
 
 DIAGRAM_DEGREES = {"Circle": 64, "Sphere": 32}
 LOWEST_KAPPA, HIGHEST_KAPPA = 0.3, 4.0  # the range of kappa of the branches, in units of kappa_1
-BRANCH_STEP = 0.3  # along branches
+BRANCH_STEP = 0.3  # largest step along branches
 PLANE_BETAS = (0.25, 6.0)  # range of beta
-CURVE_STEP = 0.5
+CURVE_STEP = 0.5  # largest step along curves in (beta, kappa)
 PLANE_DRIFTS = {"USA": USA, "SA": SA}
 
 
@@ -25,7 +25,8 @@ def branches_of(scene: Scene) -> dict[str, Any]:
     dict
         onset : kappa_1
         span : the range of kappa
-        stretches : list of dict with kappa and order, arrays, and whether it is stable
+        stretches : list of dict, one for each part of a branch: lists kappa and order, bool stable
+        warnings : sentences on the diagram
     """
     onset = scene.onset
     span = (LOWEST_KAPPA * onset, HIGHEST_KAPPA * onset)
@@ -61,14 +62,15 @@ def branches_of(scene: Scene) -> dict[str, Any]:
 
 
 def plane_of(scene: Scene) -> dict[str, Any]:
-    """The plane of beta and kappa of a drift on a space, as plain data.
+    """Curves of a drift on a space in the plane of beta and kappa, as plain data.
 
     Returns
     -------
     dict
-        beta : the range
-        curves : dict of critical, fold, transition, each with beta and kappa
+        beta : the range of beta
+        curves : dict by name (critical, fold, transition), each with lists beta and kappa
         corner : beta and kappa of the tricritical point, or None
+        warnings : sentences on the diagram
     """
     if scene.drift not in PLANE_DRIFTS:  # no beta: the onset is everywhere the same
         line = {"beta": list(PLANE_BETAS), "kappa": [scene.onset] * 2}

@@ -1,4 +1,4 @@
-"""Figures drawn for pages in threads, bounded in number and in time."""
+"""Threads that draw figures for pages, bounded in number and in time."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from .frames import LONGEST_COMPUTING
 
 MOST_DRAWINGS = 3  # figures that are drawn at the same time
 FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
-STOPPING_SECONDS = 2.0  # seconds for which a figure that has been given up is waited for
+STOPPING_SECONDS = 2.0  # longest wait for the end of a figure that was told to stop
 
 
 class Drawing:
@@ -20,7 +20,8 @@ class Drawing:
     ----------
     pool : ThreadPoolExecutor
     draw : callable
-        Given whether it is to stop, returns what `exported` does.
+        Draws the figure and returns its type and content, as `exported`. Its argument is a
+        function that returns True if the drawing must stop.
     """
 
     def __init__(self, pool: ThreadPoolExecutor, draw: Callable[[Callable[[], bool]], Any]):

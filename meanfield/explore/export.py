@@ -25,7 +25,7 @@ import meanfield as mf
 
 
 def is_figure(name: str) -> bool:
-    """Return True for the name of a figure, which needs a run; texts are written at once."""
+    """Return True for the name of a figure, which needs a run; texts need none."""
     return name.rpartition(".")[2] in FIGURE_TYPES
 
 
@@ -35,7 +35,7 @@ def exported(
     file: UserFile | None = None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[str, bytes]:
-    """The type and the content of a file of the scene.
+    """The media type and the content of an exported file of a scene.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def exported(
         density.toml, tokens.toml, explored.py, or density or tokens with .png or .svg.
     file : UserFile, optional
     stopped : callable
-        Called after every step of the run of a figure; True stops it.
+        Called after every step of the run of a figure; if it returns True, the run stops.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def exported(
 def figure(
     scene: Scene, layer: str, ending: str, file: UserFile | None, stopped: Callable[[], bool]
 ) -> bytes:
-    """The overview of the run of a layer, as `Solution.plot` draws it."""
+    """The content of a figure of `Solution.plot` of the run of a layer, of the type `ending`."""
 
     def look(*_: Any) -> bool:
         return stopped()
@@ -91,7 +91,7 @@ def figure(
 
 
 def toml_text(data: Mapping[str, Any]) -> str:
-    """The text of a configuration file that holds these tables."""
+    """The text of a TOML file with these tables."""
     tables = {name: value for name, value in data.items() if isinstance(value, Mapping)}
     lines = [f"{name} = {_value(value)}" for name, value in data.items() if name not in tables]
     for name, table in tables.items():
@@ -100,6 +100,7 @@ def toml_text(data: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    """A value as text in TOML."""
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())} }}"
     if isinstance(value, list | tuple):
@@ -113,9 +114,9 @@ def _value(value: Any) -> str:
 
 
 def script(scene: Scene, file: UserFile | None = None) -> str:
-    """A script with the runs of the scene; their states have the bits of the page's.
+    """A script with the runs of a scene, whose states equal those of the page bit by bit.
 
-    It calls the density ``density_run`` and the tokens ``token_run``.
+    The run of the density is its variable ``density_run``, that of the tokens ``token_run``.
     """
     tables = scene.tables(file)
     model = f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
@@ -147,7 +148,7 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
 
 
 def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
-    """The lines of a script that make mu0."""
+    """The lines of a script that define the initial state mu0."""
     if scene.start == "file":
         table = pformat(law, width=96, sort_dicts=False)
         space = "None" if law["kind"] == Tokens.__name__ else f"mf.{scene.initial_space!r}"

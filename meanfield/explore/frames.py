@@ -11,10 +11,10 @@ import numpy as np
 import meanfield as mf
 
 DRAWN_DEGREES = {2: (64, 512), 3: (32, 32)}  # lowest and highest degree that is drawn, by dimension
-NODE_BANDWIDTH = 0.05  # in radians, with which nodes are drawn as a density
-NODE_DEGREE = 128  # the degree of that density
-MEASURED_EVERY = {2: 1, 3: 5}  # how many frames: the energies of a density on S^2 are dear
-LONGEST_COMPUTING = 120.0  # seconds of computing
+NODE_BANDWIDTH = 0.05  # radians by which characteristics are smoothed to be drawn as a density
+NODE_DEGREE = 128  # degree of this density
+MEASURED_EVERY = {2: 1, 3: 5}  # frames per measured energy, by dimension: on S^2 it is expensive
+LONGEST_COMPUTING = 120.0  # seconds after which a run or a figure is stopped
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Frame:
     Attributes
     ----------
     index : int
-        Among the output times of the run.
+        Index of t among the output times of the run.
     t : float
     order : float
         The order parameter, the length of the mean.
     energy : float
-        The free energy; nan where there is none, or where it was not measured.
+        The free energy; nan if there is none, as for tokens, or if it was not measured.
     values : ndarray of float32
-        Of a density on equally spaced angles of the circle, (n,), or on latitudes and longitudes of
-        S^2, (n, m). Of tokens their positions (n, d).
+        Values of a density on equally spaced angles of the circle, (n,), or on latitudes and
+        longitudes of S^2, (n, m); or positions (n, d) of tokens.
     """
 
     index: int
@@ -50,8 +50,9 @@ class Ending:
     ----------
     complete : bool
     status, message : str
-        As of `Solution`.
+        See `Solution`.
     seconds : float
+        Computing time.
     """
 
     complete: bool
@@ -72,14 +73,14 @@ def drawn(state: Any) -> np.ndarray:
 
 
 def _smoothed(state: mf.Characteristics) -> mf.Density:
-    """The nodes, spread out by the heat flow: a_l exp(-l (l + d - 2) h^2 / 2), bandwidth h."""
+    """Characteristics smoothed by the heat flow: a_l exp(-l (l + d - 2) h^2 / 2), bandwidth h."""
     space = state.space.with_degree(NODE_DEGREE)
     heat = np.exp(-0.5 * NODE_BANDWIDTH**2 * space.degrees * (space.degrees + state.dimension - 2))
     return mf.Density.computed(state.coefficients(NODE_DEGREE) * heat, space)
 
 
 def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[float, float]:
-    """The order parameter, and the free energy of a density if it is measured `fully`."""
+    """The order parameter, and for a density with `fully` the free energy; otherwise nan."""
     if isinstance(state, mf.Tokens) or not fully:
         return float(np.linalg.norm(state.expect(lambda x: x))), math.nan
     values = mf.measure(model, state, t)
@@ -89,15 +90,16 @@ def measured(model: mf.Transformer, state: Any, t: float, fully: bool) -> tuple[
 def play(
     config: mf.Configuration, show: Callable[[Frame], None], stopped: Callable[[], bool]
 ) -> Ending:
-    """Run a configuration, and show each of its frames as soon as it is there.
+    """Run a configuration, and show each frame as soon as it is computed.
 
     Parameters
     ----------
     config : Configuration
-        Of a run.
+        Configuration of a run.
     show : callable
+        Called with each frame.
     stopped : callable
-        Called after every step; True ends the run.
+        Called after every step; if it returns True, the run ends.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""A bounded queue of messages to a page, without those of earlier scenes.
+"""A bounded queue of messages to a page, which drops messages of earlier scenes.
 
-Runs are computed in threads, faster than a page may read. What a run puts here waits until the page
-has room, so that a page that reads slowly costs no memory.
+Runs are computed in threads, faster than a page may read. A run waits while the queue is full, so
+that a page that reads slowly costs no memory.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-MOST_UNSENT = 2 * 2**20  # bytes; runs wait while there are more
-CHECK_SECONDS = 0.2  # seconds after which what waits for room asks again whether it is still wanted
+MOST_UNSENT = 2 * 2**20  # bytes; runs wait while more are unsent
+CHECK_SECONDS = 0.2  # seconds between checks of a waiting run whether its scene is still shown
 
 Past = Callable[[], bool]
 
@@ -40,7 +40,7 @@ class Outbox:
             return self._unsent
 
     def put(self, message: str | bytes, past: Past) -> None:
-        """Add a message, from any thread; it is dropped once `past()` is true."""
+        """Add a message, from any thread; it is dropped if `past()` is true before it is sent."""
         with self._room:
             if self._closed:
                 return
@@ -51,7 +51,7 @@ class Outbox:
             self._loop.call_soon_threadsafe(self._mail.set)
 
     def wait(self, past: Past) -> None:
-        """Wait for room, in any thread but that of the loop, or until `past()` is true."""
+        """Wait until the queue has room or `past()` is true; not in the thread of the loop."""
         with self._room:
             while self._unsent > MOST_UNSENT and not self._closed and not past():
                 self._room.wait(CHECK_SECONDS)
@@ -66,7 +66,7 @@ class Outbox:
                 self._took(len(message))
 
     def close(self) -> None:
-        """Drop everything, now and later."""
+        """Drop all messages, and all that are added later."""
         with self._room:
             self._closed = True
             self._waiting.clear()
@@ -76,6 +76,7 @@ class Outbox:
             self._loop.call_soon_threadsafe(self._mail.set)
 
     def _next(self) -> str | bytes | None:
+        """Take the next message of a current scene from the queue; None if there is none."""
         with self._room:
             self._drop()
             return self._waiting.popleft()[0] if self._waiting else None
@@ -89,6 +90,7 @@ class Outbox:
             self._room.notify_all()
 
     def _took(self, size: int) -> None:
+        """Note that the page has taken a message of this size, and wake waiting runs."""
         with self._room:
             self._unsent = max(self._unsent - size, 0)
             self._room.notify_all()

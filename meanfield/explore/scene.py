@@ -12,18 +12,21 @@ from meanfield.extending import Index, Kind, Leaf, as_given, fitting, path_of, r
 
 Space = mf.Circle | mf.Sphere
 PAGE_SPACES: dict[str, type[Space]] = {"Circle": mf.Circle, "Sphere": mf.Sphere}
-INITIAL_DEGREES = {"Circle": 64, "Sphere": 64}  # at the start
+INITIAL_DEGREES = {"Circle": 64, "Sphere": 64}  # degrees of the initial law
 MOST_DEGREE = {"Circle": 1024, "Sphere": 64}
 FRAME_COUNTS = {"Circle": 301, "Sphere": 151}
 PAGE_RTOL = 1e-6
 MOST_TOKENS = 1000
-NOISE_STEPS = 120  # of tokens with noise, in the time kappa_1
-MOST_STEPS = 100_000  # of a density: 30 times what a run of the page needs
-LONGEST_TEXT = 200  # characters of a parameter
+NOISE_STEPS = 120  # time steps of tokens with noise in the time kappa_1
+MOST_STEPS = 100_000  # largest number of steps of a density: 30 times that of a run of the page
+LONGEST_TEXT = 200  # largest number of characters of a parameter
 
 
 def within(low: float, high: float, beyond: str = "") -> Leaf:
-    """A number from `low` to `high`, or infinity too if `beyond` says so."""
+    """A parameter that is a number from `low` to `high`.
+
+    If `beyond` is not empty, inf is accepted too; the text is appended to the expected range.
+    """
     expected = f"a number from {low:g} to {high:g}{beyond}"
 
     def accept(name: str, value: Any) -> float:
@@ -36,7 +39,7 @@ def within(low: float, high: float, beyond: str = "") -> Leaf:
 
 
 def whole(low: int, high: int) -> Leaf:
-    """A whole number from `low` to `high`."""
+    """A parameter that is a whole number from `low` to `high`."""
     expected = f"a whole number from {low} to {high}"
 
     def accept(name: str, value: Any) -> int:
@@ -60,7 +63,7 @@ class Scene(Kind, family=True):
     kappa : float
         Noise parameter: 1/kappa is the strength of the noise, inf means none.
     normalisation : str
-        Of the tokens. Densities are those of PostLN.
+        Normalisation of the tokens. Densities are those of PostLN.
     start : str
         The law at the start: a mixture of peaks, the uniform law with a mode, or your own file.
     peaks : int
@@ -68,20 +71,20 @@ class Scene(Kind, family=True):
     separation : float
         Angle between neighbouring peaks, in radians.
     concentration : float
-        Of every peak: 0 is uniform, large is narrow.
+        Concentration of every peak: 0 is uniform, large is narrow.
     share : float
         Mass of the first peak; the others share the rest equally.
     mode : int
         Degree of the perturbation: cos(mode theta), or the Legendre polynomial of this degree.
     amplitude : float
-        Of the perturbation.
+        Amplitude of the perturbation.
     tokens : int
         Number of tokens, drawn from the law at the start.
     duration : float
-        In units of kappa_1(beta), the time in which attention doubles and more a small mode of
-        degree 1 without noise.
+        Length of the runs in units of kappa_1(beta), the time in which attention without noise more
+        than doubles a small mode of degree 1.
     rng : int
-        Seed of the tokens; their noise has the next one.
+        Seed of the tokens; the seed of their noise is the next number.
     """
 
     default_kind = "Scene"
@@ -104,7 +107,7 @@ class Scene(Kind, family=True):
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str]) -> "Scene":
-        """The scene of a link: texts by names; what is left out is as by default.
+        """The scene of a link, from texts by parameter; missing parameters have their defaults.
 
         Raises
         ------
@@ -119,7 +122,7 @@ class Scene(Kind, family=True):
 
     @property
     def link(self) -> dict[str, str]:
-        """The texts from which `of_texts` makes the same scene, without those by default."""
+        """The parameters as texts, without those at their defaults: the inverse of `of_texts`."""
         table = mf.describe(self)
         return {name: str(value) for name, value in table.items() if name != "kind"}
 
@@ -164,7 +167,7 @@ class Scene(Kind, family=True):
         Raises
         ------
         MeanfieldError
-            If the law is that of a file, and there is no file or one of another space.
+            If the law is that of a file, but there is no file, or its space is another one.
         """
         if self.start == "file":
             return _owned(file, self.space).law
@@ -182,6 +185,7 @@ class Scene(Kind, family=True):
         return {"kind": "Mixture", "components": parts}
 
     def _peak(self, angle: float) -> dict[str, Any]:
+        """The law of one peak at an angle, on the sphere on the equator, as a table."""
         if self.space == "Circle":
             return {"kind": "VonMises", "mean": angle, "concentration": self.concentration}
         mean = [math.cos(angle), math.sin(angle), 0.0]  # on the equator
@@ -232,7 +236,7 @@ class Scene(Kind, family=True):
 
 
 def _read(text: str) -> Any:
-    """A number where the text is one; 1e999 is not, though it is read as infinity."""
+    """The number in a text, or the text; 1e999 remains a text, as it would overflow to inf."""
     with suppress(ValueError):
         return int(text)
     with suppress(ValueError):
@@ -251,10 +255,11 @@ class UserFile:
     Attributes
     ----------
     name : str
-        Of the file.
+        Name of the file.
     space : str
+        "Circle" or "Sphere".
     law : dict
-        As a table of a configuration.
+        The initial law as a table of a configuration.
     scene : Scene
     """
 
@@ -321,7 +326,7 @@ class UserFile:
 
 
 def _fits(state: Any) -> bool:
-    """True for a state that the page can show: one density, or few tokens, on Circle or Sphere."""
+    """True for a single density, or at most `MOST_TOKENS` tokens, on Circle or Sphere."""
     if isinstance(state, mf.Tokens):
         fits = state.on_sphere and len(state) <= MOST_TOKENS
     else:
@@ -330,6 +335,7 @@ def _fits(state: Any) -> bool:
 
 
 def _owned(file: UserFile | None, space: str) -> UserFile:
+    """Return the user's file after checking that there is one, and that its space is `space`."""
     if file is None:
         raise mf.MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
     fitting("space", space, f"{file.space}, that of {file.name}", space == file.space)

@@ -36,11 +36,11 @@ from .sessions import NO_SCENE, Session, Studio
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
-MOST_BYTES = 16384  # of a message from a page, and of the headers of a request
-# Scenes that a page may send; its sliders send 25 a second
+MOST_BYTES = 16384  # largest size of a message from a page, and of the headers of a request
+# Scenes that a page may send, on average and in a burst; its sliders send 25 a second
 SCENES_PER_SECOND, SCENES_AT_ONCE = 50, 500
-IDLE_SECONDS = 30.0  # seconds after which a connection is closed that says nothing
-SEND_BUFFER = 2**18  # bytes for a page in the buffer of the system
+IDLE_SECONDS = 30.0  # seconds without data after which a connection is closed
+SEND_BUFFER = 2**18  # bytes of the system's send buffer for a page
 ENDING_SECONDS = 1.0  # seconds for which threads may go on after Ctrl-C
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 PAGE_HEADERS = {
@@ -137,7 +137,7 @@ class Socket(tornado.websocket.WebSocketHandler):
         self.session.show(version, texts)
 
     def _may_send(self) -> bool:
-        """Take one from the allowance of scenes, which grows with time; False if there is none."""
+        """Use up one scene of the allowance, which is refilled with time; False if it is empty."""
         now = time.monotonic()
         self.left = min(self.left + SCENES_PER_SECOND * (now - self.refilled), SCENES_AT_ONCE) - 1
         self.refilled = now
@@ -153,7 +153,7 @@ class Socket(tornado.websocket.WebSocketHandler):
 
 
 class Export(tornado.web.RequestHandler):
-    """Exported files of the scene of a link; texts do not wait for figures."""
+    """Handler of exported files of a scene; texts are written at once, figures in threads."""
 
     drawing: Drawing | None = None
 
@@ -222,7 +222,7 @@ def application(
     pattern = f"(?:{names})$" if host in LOCAL_NAMES else ".*"
     made = tornado.web.Application(
         websocket_max_message_size=MOST_BYTES,
-        websocket_ping_interval=IDLE_SECONDS,  # browsers answer; who does not is not there any more
+        websocket_ping_interval=IDLE_SECONDS,  # a page that does not answer pings is closed
         websocket_ping_timeout=IDLE_SECONDS,
     )
     made.add_handlers(pattern, handlers)
@@ -290,9 +290,9 @@ def serve(
 ) -> None:
     """Serve the page until Ctrl-C, after which the process ends within seconds.
 
-    Compilation and the steps of curves cannot be stopped from outside. Their threads hold nothing
-    that has to be written; when they have not ended after `ENDING_SECONDS`, they end with the
-    process.
+    Compilation and the steps of curves cannot be stopped from outside. Their threads have no
+    results to save; threads that have not ended after `ENDING_SECONDS` end with the process.
+    `say` prints the address, and `browser` opens it.
     """
 
     def ready(address: str) -> None:
@@ -303,7 +303,7 @@ def serve(
     warnings.simplefilter("ignore", UnresolvedWarning)  # the page says how each run ended
     for name in ("tornado.access", "tornado.application", "tornado.general", "asyncio"):
         logging.getLogger(name).addFilter(Sparing())
-    logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # not of what is refused
+    logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # no refused requests
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serving_until_the_end(file, host, port, ready))
     ended = time.monotonic() + ENDING_SECONDS
@@ -315,6 +315,7 @@ def serve(
 
 
 def _end() -> None:
+    """Flush the output, and end the process without waiting for threads."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -26,13 +26,13 @@ from .frames import Frame, play
 from .scene import Scene, UserFile
 
 MOST_SESSIONS = 8
-# Threads: no page waits for the runs of another
+# Numbers of threads; there are enough that no page waits for the runs of another
 RUN_THREADS, DIAGRAM_THREADS = 2 * MOST_SESSIONS, 1
 SCENE_THREADS = 2  # threads that read scenes
 FLUSH_SECONDS = 0.05  # seconds between messages with frames
-SETTLED_SECONDS = 0.3  # seconds for which a scene stays before its diagrams are computed
-CACHED_DIAGRAMS = 64  # diagrams
-NO_SCENE = -1  # the number of no scene
+SETTLED_SECONDS = 0.3  # seconds for which a scene must be shown before its diagrams are computed
+CACHED_DIAGRAMS = 64  # largest number of diagrams in the cache
+NO_SCENE = -1  # number for messages without a scene, and of a page that shows none
 PAGE_LAYERS = ("density", "tokens")
 
 Message = dict[str, Any] | bytes
@@ -49,7 +49,7 @@ class Latest:
         self._busy = False
 
     def put(self, job: Callable[[], None] | None) -> None:
-        """Replace the waiting job, which follows the running one; None leaves none waiting."""
+        """Set the job that follows the running one, in place of a waiting job; None removes it."""
         with self._lock:
             self._job = job
             begins, self._busy = job is not None and not self._busy, self._busy or job is not None
@@ -61,7 +61,7 @@ class Latest:
             self._pool.submit(self._work)
 
     def _work(self) -> None:
-        """Do the waiting job; a job that came meanwhile goes to the end of the pool's queue."""
+        """Run the waiting job; a job that is put meanwhile goes to the end of the pool's queue."""
         with self._lock:
             job, self._job = self._job, None
         if job is not None:
@@ -81,7 +81,8 @@ class Session:
     send : callable
         Takes a message, a dict or bytes, and the number of its scene, from any thread.
     wait : callable
-        Called with a function; returns when the page has room for frames, or the function True.
+        Called with a function; returns when the page has room for frames, or when the function
+        returns True.
     """
 
     def __init__(
@@ -157,7 +158,7 @@ class Session:
                 self._send({"version": version, **message}, version)
 
     def _run(self, version: int, layer: str, config: Configuration, coded: bool) -> None:
-        """Play a run, in a thread of the studio."""
+        """Play the run of a layer in a thread of the studio; `coded` as in `packed`."""
         if self.is_past(version):
             return
         waiting: list[Frame] = []
@@ -193,7 +194,11 @@ class Session:
     # Diagrams ------------------------------------------------------------------------------
 
     def _draw(self, version: int, scene: Scene) -> None:
-        """Send the diagrams of a scene: cached ones at once, others when the scene stays."""
+        """Send the diagrams of a scene.
+
+        Cached ones are sent at once, others are computed once the scene was shown for
+        `SETTLED_SECONDS`.
+        """
         beta = 0.0 if scene.drift == "Kuramoto" else scene.beta
         wanted = {
             ("plane", scene.space, scene.drift): plane_of,
@@ -319,10 +324,10 @@ class Studio:
 
 
 def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
-    """Frames as one message: the length of its header, the header as JSON, and values.
+    """Frames as one message: the length of its header (4 bytes), the header as JSON, the values.
 
-    Values are numbers of 32 bits; those that are `coded` are whole numbers from 0 to 255 between
-    the least and the largest one of their frame, as many as there are colours.
+    Values are float32. If `coded`, they are integers of 8 bits, the positions of colours: 0 for the
+    least value of the frame, 255 for its largest.
     """
     header: dict[str, Any] = {
         "version": version,
@@ -343,5 +348,6 @@ def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
 
 
 def _coded(values: np.ndarray) -> np.ndarray:
+    """Values scaled linearly to integers from 0 for the least to 255 for the largest."""
     low, high = float(values.min()), float(values.max())
     return np.round((values - low) * (255 / (high - low or 1.0))).astype(np.uint8)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-SEARCHED_DEPTHS = 100  # times the depth, up to which a collapse is looked for
+SEARCHED_DEPTHS = 100  # a collapse is searched up to this multiple of the depth
 PLACEMENTS = {"Post-LN": mf.PostLN(), "Pre-LN": mf.PreLN(), "Peri-LN": mf.PeriLN()}
 FEWEST_ADVISED_TOKENS = 8  # critical contexts: at fewer tokens nothing is critical
-LARGEST_LOGITS = 30.0  # logits: some four times the critical ones of a million tokens
-LARGEST_LENGTH = 1e50  # lengths, whose squares and their products are floats
+LARGEST_LOGITS = 30.0  # about four times the critical logits of a million tokens
+LARGEST_LENGTH = 1e50  # products of two squares of such lengths do not overflow
 
 
 def advise(
@@ -44,68 +44,70 @@ def advise(
     step: float = 1.0,
     threshold: float = 0.9,
 ) -> "Advice":
-    """Predict where the tokens of a Transformer with random weights collapse, and say why.
+    """Predict at which layer the tokens of a Transformer with random weights collapse, and why.
 
-    Lengths are those of unit vectors: a network whose norms give vectors of length sqrt(d) has
-    `radius` |h|/sqrt(d). With independent weights of standard deviation s throughout, as networks
+    Normalised vectors have length 1: for a network whose norms return vectors of length sqrt(d),
+    `radius` is |h|/sqrt(d). If all weights are independent with standard deviation s, as networks
     are initialised, `logits` and `values` are s^2 d, and `feed_forward` is s sqrt(m) times the root
     mean square of the activation for `inner` = s sqrt(d), m the width of the map.
 
     Parameters
     ----------
     n : int
-        Tokens, >= 8.
+        Number of tokens, >= 8.
     d : int
         Dimension of hidden states, a multiple of `heads`.
     depth : int
-        Layers.
+        Number of layers.
     heads : int
-        Each of dimension d/heads, >= 4.
+        Number of heads, each of dimension d/heads >= 4.
     normalisation : Normalisation
-        `PreLN()`, `PostLN()`, `PeriLN()` or another, without norms that have gains.
+        `PreLN()`, `PostLN()`, `PeriLN()` or another one without gains.
     logits : float
-        Standard deviation of the logits of two unit vectors, over random weights: temperature
-        times norms; at most 30, where a token looks at hardly more than one for any n.
+        Standard deviation, over random weights, of the logits of two unit vectors, from 0 to 30:
+        inverse temperature times the norms of query and key matrices. At 30 a token attends to
+        hardly more than one token for any n.
     values : float
-        Length of the output of attention by random matrices O V for tokens that are one point.
+        Length of the output of attention with random matrices O V if all tokens coincide.
     identity : float
-        A multiple of the identity that is added to O V.
+        Coefficient of an identity matrix that is added to O V.
     feed_forward : float
-        Length of the output of a feed-forward map with random matrices; 0 for none. Peri-LN
-        normalises it too.
+        Length of the output of a feed-forward map with random matrices; 0 for no such map. Peri-LN
+        normalises this output too.
     inner : float
-        Standard deviation of what the activation of the feed-forward map is applied to.
+        Standard deviation of the inputs of the activation of the feed-forward map.
     activation : str
-        Its name, as of `FeedForward`.
+        Name of this activation, a key of `activations.ACTIVATIONS`.
     rho : float
         Mean cosine of pairs of tokens before the first layer, -1/(n - 1) < rho < 1.
     radius : float
-        Length of hidden states before the first layer, where lengths grow.
+        Length of hidden states before the first layer; matters only if lengths grow.
     step : float
-        What a layer adds is multiplied by it.
+        Factor of the update that a layer adds.
     threshold : float
-        Tokens count as collapsed from the layer on after which the mean cosine is above it.
+        Mean cosine from which on tokens count as collapsed.
 
     Returns
     -------
     Advice
-        ``print(advice)``; `collapse`, `layers`, `critical`, `measure`.
+        The prediction: ``print(advice)`` writes it in sentences; `collapse`, `layers` and
+        `critical` are its numbers, and `measure` compares it with networks.
 
     Raises
     ------
     TypeError, ValueError
-        For numbers out of these ranges, norms with gains, and names of activations that are none;
-        for lengths above 1e50 and positive ones below 1e-50.
+        For numbers out of these ranges, norms with gains, and unknown names of activations; for
+        lengths above 1e50 and positive ones below 1e-50.
 
     Notes
     -----
-    See `meanfield.networks.initialisation` for the recursion. It is one for wide networks, whose
-    tokens are nearly equiangular: single networks differ from it by random lengths of outputs, of
-    relative size (2/d)^(1/2) in each layer. It does not know trained weights, causal masks,
-    positions, gated maps, biases, and logits in which a token prefers itself (Q^T K with a mean).
+    The recursion is that of `meanfield.networks.initialisation`. It holds for wide networks, whose
+    tokens are nearly equiangular: a single network differs from it by random lengths of outputs, of
+    relative size (2/d)^(1/2) in each layer. Not modelled: trained weights, causal masks, positions,
+    gated maps, biases, and logits in which a token prefers itself (Q^T K with a nonzero mean).
 
-    Cost: some milliseconds a layer with a feed-forward map, 0.1 ms without; 0.2 s in all at least,
-    and of large logits as their square, 2 s for 10 and 8 s for 20.
+    Cost: some milliseconds a layer with a feed-forward map, 0.1 ms without; at least 0.2 s in all.
+    For large logits it grows as their square, 2 s for 10 and 8 s for 20.
 
     References
     ----------
@@ -136,6 +138,7 @@ def advise(
 
 
 def _length(name: str, value: float, or_0: bool = False) -> float:
+    """Return a length after checking that it is between 1e-50 and 1e50, or 0 if `or_0`."""
     wanted = f"{'0 or ' if or_0 else ''}between {1 / LARGEST_LENGTH:g} and {LARGEST_LENGTH:g}"
     return real(
         name,
@@ -146,14 +149,14 @@ def _length(name: str, value: float, or_0: bool = False) -> float:
 
 
 def crossing(gaps: Any, threshold: float) -> float:
-    """The layer at which the mean cosine crosses the threshold, or inf.
+    """The layer at which the mean cosine reaches the threshold; inf if it never does.
 
-    Between two layers log(1 - rho) is taken for linear.
+    log(1 - rho) is interpolated linearly between two layers.
 
     Parameters
     ----------
     gaps : iterable of float
-        1 - rho before the first layer and after each.
+        1 - rho before the first layer and after each layer.
     threshold : float
     """
     limit, before = 1 - threshold, None
@@ -173,7 +176,7 @@ class Advice:
     Attributes
     ----------
     sizes : Sizes
-        The network, with n, d, heads, logits and the rest.
+        Sizes of the network, its activation and its step.
     depth : int
     normalisation : Normalisation
     rho, radius : float
@@ -193,9 +196,11 @@ class Advice:
 
     @cached_property
     def _overlaps(self) -> Overlaps:
+        """Overlaps of the attention weights at the advised sizes."""
         return Overlaps(self.sizes.n, self.sizes.d / self.sizes.heads, self.sizes.logits)
 
     def _layers(self, normalisation: mf.Normalisation) -> Any:
+        """Endless iterator of (1 - rho, r, own) by layer, as `layers_of`."""
         return layers_of(self.sizes, self._overlaps, normalisation, 1 - self.rho, self.radius)
 
     @property
@@ -211,9 +216,9 @@ class Advice:
 
     @cached_property
     def collapses(self) -> dict[str, float]:
-        """The layer at which the mean cosine crosses the threshold, by placement.
+        """The layer at which the mean cosine crosses the threshold, by placement of the norms.
 
-        A fraction between two layers; inf if not within 100 times the depth.
+        Interpolated between layers; inf if the threshold is not reached within 100 times the depth.
         """
         searched = SEARCHED_DEPTHS * self.depth + 1
         return {
@@ -230,8 +235,8 @@ class Advice:
     def layers(self) -> "xr.Dataset":
         """Predictions by (normalisation, layer).
 
-        `mean_cosine`, its distance `gap` from 1, `radius`, and `attended`, the number of tokens
-        1/sum_j w_ij^2 that a token attends to in the next layer.
+        `mean_cosine`; `gap`, 1 - `mean_cosine`; `radius`; and `attended`, the effective number
+        1/sum_j w_ij^2 of tokens that a token attends to in the next layer.
         """
         import xarray as xr
 
@@ -250,13 +255,15 @@ class Advice:
     def critical(self) -> "xr.Dataset":
         """Logits at which attention begins to concentrate on few of n tokens, by `arrangement`.
 
-        `predicted`, where E sum_j w_j^2 = 1/4, exactly at this n, and its `law` for large n:
+        `predicted` is the strength at which E sum_j w_j^2 = 1/4, computed exactly at this n; `law`
+        is its asymptotic form for large n. By arrangement of the tokens:
 
         - "random weights": standard deviation of logits of tokens with the mean cosine rho,
           ~ (4/3) (2 log n/(1 - rho))^(1/2);
         - "equiangular": beta of logits beta <x_i, x_j>, ~ log n/(1 - rho);
         - "uniform keys": beta of a query among independent uniform keys on the sphere of a head,
-          S^(d/heads - 1); the law is the growth n^{2/(d/heads - 1)} with the constant of this n.
+          S^(d/heads - 1); the law is c n^{2/(d/heads - 1)}, with the c at which it is exact for
+          2 n keys.
         """
         import xarray as xr
 
@@ -278,7 +285,7 @@ class Advice:
     def model(self, rng: RandomSource) -> mf.Transformer:
         """A model with random weights of the advised sizes, for `solve` with `steppers.Layers`.
 
-        Entries are independent and normal. Its time is `step` a layer:
+        Entries are independent and normal. A layer takes the time `step`:
         ``solve(model, tokens, (0, depth * step), dt=step, scheme=steppers.Layers)``.
 
         Parameters
@@ -314,7 +321,7 @@ class Advice:
         return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
     def tokens(self, rng: RandomSource) -> mf.Tokens:
-        """Random tokens whose cosines have the mean rho >= 0, with the radius of the advice.
+        """Random tokens with mean cosine rho >= 0 and, if the normalisation has radii, `radius`.
 
         Raises
         ------
@@ -332,16 +339,17 @@ class Advice:
         )
 
     def measure(self, networks: int = 1, *, rng: RandomSource = 0) -> "xr.Dataset":
-        """Draw networks and run them: `mean_cosine` by (network, layer), and `collapse`.
+        """Draw random networks and run them: `mean_cosine` (network, layer), `collapse` (network).
 
         Parameters
         ----------
         networks : int
+            Number of networks.
         rng : numpy.random.Generator or seed
 
         Notes
         -----
-        Each costs depth * n * d * (n + 4 d) operations, and 4 depth d^2 numbers of memory.
+        Each network costs depth * n * d * (n + 4 d) operations, and 4 depth d^2 numbers of memory.
         """
         import xarray as xr
 
@@ -401,11 +409,12 @@ class Advice:
         return result_card(self)
 
     def plot(self) -> "Figure":
-        """Mean cosines and tokens looked at by layer, for each placement of the normalisation."""
+        """Draw mean cosines and numbers of attended tokens by layer, for each placement."""
         from .pictures import of_advice
 
         return of_advice(self)
 
 
 def _layer(at: float) -> str:
+    """The layer of a collapse in words; inf means none within 100 times the depth."""
     return f"at layer {at:.3g}" if np.isfinite(at) else "at no layer within 100 times the depth"

@@ -16,7 +16,7 @@ Shapes = dict[str, tuple[int, ...]]
 Weights = dict[str, np.ndarray]
 Keys = tuple[str, ...]
 Options = dict[str, tuple[Any, ...]]
-MOST_LAYERS, LARGEST_SIZE = 10_000, 2**31  # of a configuration; sizes in it are below the latter
+MOST_LAYERS, LARGEST_SIZE = 10_000, 2**31  # of a configuration; sizes are below LARGEST_SIZE
 OTHER_MODELS = (
     "Hidden states of any model are read from a file: call it in transformers with "
     "output_hidden_states=True and write np.save('states.npy', np.stack([h[0].float().numpy() for "
@@ -26,18 +26,18 @@ OTHER_MODELS = (
 
 
 class Architecture(ABC):
-    """Tensors by the names of one architecture, and the layers that they make.
+    """Base class of architectures: names and shapes of tensors, and layers made from them.
 
     Parameters
     ----------
     config : dict
         A config.json that `check` accepts.
     weights : dict of arrays
-        By the name of the tensor, without the prefix of the architecture.
+        Tensors by name, without the prefix of the architecture.
     """
 
     prefix: ClassVar[str]
-    unused: ClassVar[Keys]  # starts or ends of names not read
+    unused: ClassVar[Keys]  # prefixes or suffixes of the names of tensors that are not read
     # Keys of config.json
     layers: ClassVar[str] = "num_hidden_layers"
     width: ClassVar[str] = "hidden_size"
@@ -45,17 +45,17 @@ class Architecture(ABC):
     longest: ClassVar[str] = "max_position_embeddings"
     inner: ClassVar[str] = "intermediate_size"
     activation: ClassVar[str] = "hidden_act"
-    norm_epsilon: ClassVar[str]  # "" for none
+    norm_epsilon: ClassVar[str]  # "" if there is no such key
     other_sizes: ClassVar[Keys] = ()  # whole numbers >= 1
-    other_numbers: ClassVar[Keys] = ()  # numbers > 0 that may be left out
-    read: ClassVar[Keys] = ()  # options with checks of their own
-    refused: ClassVar[Options] = {}  # options, with the values supported
+    other_numbers: ClassVar[Keys] = ()  # optional numbers > 0
+    read: ClassVar[Keys] = ()  # options that subclasses read and check
+    refused: ClassVar[Options] = {}  # options by name, with their supported values
     # Defaults
     usual_activation: ClassVar[str]
     usual_epsilon: ClassVar[float]
     # Tensors of a layer
     maps: ClassVar[dict[str, str]]  # names by role, in the order of the tensors
-    norms: ClassVar[tuple[str, str]]  # of attention and the feed-forward map
+    norms: ClassVar[tuple[str, str]]  # names of the norms of attention and the feed-forward map
     norm_bias: ClassVar[bool] = True
     norms_after: ClassVar[bool] = False
     transposed: ClassVar[bool] = False  # whether matrices are (in, out)
@@ -122,7 +122,7 @@ class Architecture(ABC):
 
     @classmethod
     def heads(cls, config: Config) -> tuple[int, int, int]:
-        """Numbers of heads of queries and of keys, and their dimension."""
+        """Number of heads of queries, number of heads of keys and values, and their dimension."""
         width, count = config[cls.width], config[cls.head_count]
         if width % count:
             raise ConfigError(
@@ -136,7 +136,7 @@ class Architecture(ABC):
     @classmethod
     @abstractmethod
     def embeddings(cls, config: Config) -> Shapes:
-        """Names and shapes of the tensors outside of the layers."""
+        """Shapes of the tensors outside the layers, by name."""
 
     @classmethod
     @abstractmethod
@@ -150,7 +150,7 @@ class Architecture(ABC):
 
     @classmethod
     def map_shapes(cls, config: Config) -> Shapes:
-        """Shapes of the maps of a layer by role."""
+        """Shapes of the matrices of a layer by role, as in the file."""
         d, inner, (heads, shared, size) = config[cls.width], config[cls.inner], cls.heads(config)
         shapes = {
             "query": (heads * size, d),
@@ -182,7 +182,7 @@ class Architecture(ABC):
         return self.weights[name]
 
     def map_at(self, name: str) -> Affine:
-        """A matrix (out, in) and its bias where there is one."""
+        """The affine map with a matrix (out, in), and a bias if the file has one."""
         matrix = self[f"{name}.weight"]
         return Affine(matrix.T if self.transposed else matrix, self.weights.get(f"{name}.bias"))
 
@@ -191,7 +191,7 @@ class Architecture(ABC):
         return {role: self.map_at(start + name) for role, name in self.maps.items()}
 
     def norm_at(self, name: str) -> Gain:
-        """A norm: LayerNorm where it has a bias, else RMSNorm."""
+        """The norm with this name: LayerNorm if it has a bias, otherwise RMSNorm."""
         epsilon = self.config.get(self.norm_epsilon, self.usual_epsilon)
         return Gain(self[f"{name}.weight"], self.weights.get(f"{name}.bias"), epsilon)
 
@@ -209,22 +209,22 @@ class Architecture(ABC):
 
     @property
     def vocabulary(self) -> int:
-        """The number of ids."""
+        """The number of ids in the vocabulary."""
         return int(self.config["vocab_size"])
 
     @property
     def positions(self) -> int:
-        """The length of the longest text."""
+        """The largest number of tokens in a text."""
         return int(self.config[self.longest])
 
     @property
     def longest_in_words(self) -> str:
-        """The reason for the longest text, in words."""
+        """The reason for the bound `positions` on the length of a text, in words."""
         return f"the network has {self.positions} positions"
 
     @property
     def turned(self) -> PositionalEncoding | None:
-        """The encoding of positions in attention, where there is one."""
+        """The positional encoding of queries and keys, or None."""
         return None
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Architecture(ABC):
         """Embeddings (n, d) of ids (n,), the input of the first layer."""
 
     def layer_at(self, index: int) -> Layer:
-        """The layer with this index, which is from 0 to depth - 1."""
+        """The layer with an index from 0 to depth - 1."""
         start, (heads, shared, _) = self.start(self.config, index), self.heads(self.config)
         first, second = (self.norm_at(start + name) for name in self.norms)
         activation = self.config.get(self.activation, self.usual_activation)
@@ -241,5 +241,5 @@ class Architecture(ABC):
 
     @property
     def last(self) -> Gain | None:
-        """The norm after the last layer, where there is one."""
+        """The norm after the last layer, or None."""
         return None

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from .network import Network
 
-# Nodes; divisions at both ends
+# Nodes on each piece, and divisions at each end, of successively finer rules
 QUADRATURE_RULES = ((4, 0), (8, 0), (16, 0), (16, 1), (16, 3), (16, 6))
 DIVISION_RATIO = 1 / 8  # length of a division relative to its neighbour further inside
 SUBLAYERS = ("attention", "mlp", "normalisation")
-QUANTITY_ROUNDING = 1e-13  # of values, relative
+QUANTITY_ROUNDING = 1e-13  # relative rounding error of values of a quantity
 
 
 def attribute(
@@ -29,40 +29,42 @@ def attribute(
 ) -> "xr.Dataset":
     """Split the change of a quantity over each layer into the parts of its sublayers and heads.
 
-    The stream goes from layer l - 1 to layer l along the straight segments that its sublayers add,
-    in the order in which the network does. On the segment from a to b = a + sum_p parts_p, the
-    change f(b) - f(a) is the sum over p of
+    Between layers l - 1 and l the residual stream follows one straight segment for each sublayer,
+    in the order of the network. On the segment from a to b = a + sum_p parts_p, the change
+    f(b) - f(a) is the sum over p of
 
         c_p = int_0^1 <grad f(a + s (b - a)), parts_p> ds
 
     Parameters
     ----------
     trace : Trace
-        Of a network: with the stream after each sublayer.
+        Trace of a network, with the residual stream after each sublayer.
     quantity : Quantity
         `MeanCosine()`, `Energy(beta)`, `MeanNorm()`, `EffectiveRank()`, or a subclass of `Quantity`
         with `value(h)` and `gradient(h)`.
     net : Network, optional
-        Whose trace it is: then heads and biases have parts of their own.
+        The network that made the trace; adds separate parts of heads and biases.
     tolerance : float
-        Of quadrature, relative to the sum of the absolute parts of a sublayer.
+        Tolerance of quadrature, relative to the sum of the absolute parts of a sublayer.
 
     Returns
     -------
     xarray.Dataset
         - `value` (text, layer); `change` (text, block), of block l from layer l - 1 to layer l;
-        - `part` (text, block, sublayer): of "attention", "mlp" and "normalisation", and with the
-          network of "bias", which the former then exclude: biases of values and output, and of the
-          outer map of the MLP. Biases of normalisations are in "normalisation";
-        - `head_part` (text, block, head), with the network: they sum to that of "attention";
-        - `residual` (text, block): `change` less all parts, the error of quadrature.
+        - `part` (text, block, sublayer): parts of "attention", "mlp" and "normalisation". If the
+          network is given, "bias" is the part of the biases of values, output and the outer map of
+          the MLP, and the other parts exclude it. Biases of normalisations count as
+          "normalisation";
+        - `head_part` (text, block, head), if the network is given: parts of the heads, whose sum is
+          the part of "attention";
+        - `residual` (text, block): `change` minus all parts, the error of quadrature.
 
-        The residual stream itself is where a segment begins, and has no part.
+        The incoming residual stream is the start of a segment and has no part.
 
     Raises
     ------
     TypeError, ValueError
-        For a trace without sublayers, a quantity that is none, zero vectors.
+        For a trace without sublayers, a `quantity` of another type, zero vectors.
 
     Warns
     -----
@@ -71,13 +73,14 @@ def attribute(
 
     Notes
     -----
-    For a quantity that is not linear no split is unique: another order or another path from one
-    layer to the next has other parts with the same sum. Parts of sublayers are differences of f
-    along the network's own order; those within a sublayer are the Aumann-Shapley values of its
-    parts, which do not depend on an order of the heads.
+    For a quantity that is not linear the split is not unique: another order of the sublayers or
+    another path between layers gives other parts with the same sum. The part of a sublayer is the
+    difference of f over its segment, in the network's order. Parts within a sublayer are
+    Aumann-Shapley values, which do not depend on an order of the heads.
 
-    The integrals are by Gauss-Legendre rules of 4, 8 and 16 nodes, then of 16 on 3 to 13 pieces,
-    shorter towards the ends, until two of them agree, and their sum with the change.
+    The integrals are computed by Gauss-Legendre rules of 4, 8 and 16 nodes, then of 16 nodes on
+    each of 3, 7 and 13 pieces that are shorter towards the ends, until two successive rules agree,
+    and the sum of the integrals agrees with the change.
 
     Heads are replayed in double precision: the parts of a network in float32 sum to the whole up
     to the rounding of its stream.
@@ -163,7 +166,11 @@ def _of_text(
 def _split(
     net: "Network", stream: np.ndarray, k: int, kind: str, index: int, entered: int
 ) -> np.ndarray | None:
-    """The parts (p, n, d) of what a sublayer adds, the last of them that of biases; None if one."""
+    """Split the increment of step k into parts (p, n, d): heads or the MLP, then biases.
+
+    `kind` is the kind of the sublayer, `index` its layer from 0, `entered` the step whose stream
+    enters the layer. Returns None for a sublayer of a single part.
+    """
     added = stream[k] - stream[k - 1]
     if kind == "attention":
         heads = heads_of(net, stream[entered], index)
@@ -177,7 +184,11 @@ def _split(
 def integrated(
     quantity: Quantity, start: np.ndarray, parts: np.ndarray, tolerance: float
 ) -> tuple[np.ndarray, float]:
-    """int_0^1 <grad f(start + s sum parts), part> ds of each part, and the relative error."""
+    """Integrals (p,) of <grad f(start + s sum parts), part> over s in [0, 1], for each part.
+
+    `parts` is (p, n, d). Also returns the estimated error, relative to the sum of the absolute
+    integrals.
+    """
     whole = parts.sum(axis=0)
     ends = quantity.value(start), quantity.value(start + whole)
     change, rounding = ends[1] - ends[0], QUANTITY_ROUNDING * (abs(ends[0]) + abs(ends[1]))
@@ -196,7 +207,10 @@ def integrated(
 
 
 def _nodes(count: int, divisions: int) -> list[tuple[float, float]]:
-    """Nodes and weights on [0, 1]: Gauss-Legendre on pieces that are shorter towards both ends."""
+    """Nodes and weights of Gauss-Legendre rules of `count` nodes on pieces of [0, 1].
+
+    There are 1 + 2 `divisions` pieces, shorter towards both ends.
+    """
     near = DIVISION_RATIO ** np.arange(divisions, 0, -1.0)
     edges = np.concatenate([[0.0], near, 1 - near[::-1], [1.0]])
     nodes, weights = np.polynomial.legendre.leggauss(count)

@@ -21,7 +21,7 @@ class Bert(Network):
     other_sizes: ClassVar[Keys] = ("type_vocab_size",)
     read: ClassVar[Keys] = ("pad_token_id",)
     refused: ClassVar[Options] = {"position_embedding_type": ("absolute", None)}
-    embedding_width = "hidden_size"  # a key
+    embedding_width = "hidden_size"  # key of config.json
     maps: ClassVar[dict[str, str]] = {
         "query": "attention.self.query",
         "key": "attention.self.key",
@@ -50,7 +50,7 @@ class Bert(Network):
         return f"encoder.layer.{layer}."
 
     def position_rows(self, ids: np.ndarray) -> np.ndarray:
-        """Rows of the tokens in the embeddings of positions."""
+        """Row (n,) of each token in the table of positional embeddings."""
         return np.arange(len(ids))
 
     def embedded(self, ids: np.ndarray) -> np.ndarray:
@@ -78,7 +78,7 @@ class Roberta(Bert):
         return super().positions - self.config.get("pad_token_id", 1) - 1
 
     def position_rows(self, ids: np.ndarray) -> np.ndarray:
-        """Rows in the embeddings of positions; padding has its own row, and is not counted."""
+        """Row (n,) of each token as in `Bert`; padding has its own row and is not counted."""
         padding = self.config.get("pad_token_id", 1)
         words = ids != padding
         return np.cumsum(words) * words + padding

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 REST_STEP, SAME_MODE = 1e-7, 0.01  # in bandwidths
-MERGED_PATHS = 1e-5  # radians: paths that are so close have one limit
+MERGED_PATHS = 1e-5  # radians: mean-shift paths within this distance have one limit
 MEAN_SHIFT_BETAS = (3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 24.0)  # tried for clusters of words
 SMALLEST_CLUSTER = 3  # tokens
 MEAN_SHIFT_STEPS, STEPS_BETWEEN_MERGERS = 2000, 10
@@ -24,7 +24,7 @@ def linked(products: np.ndarray, angle: float) -> np.ndarray:
 
 
 def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
-    """The mode that each token reaches by mean-shift with the kernel exp(beta <x, y>), from 0.
+    """Labels of the modes that tokens reach by mean-shift with the kernel exp(beta <x, y>).
 
     Parameters
     ----------
@@ -36,10 +36,10 @@ def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
     Returns
     -------
     ndarray of int, (n,)
-        Modes are numbered by the tokens that reach them, the most first.
+        Modes are numbered from 0, by decreasing number of tokens that reach them.
     """
     width = beta**-0.5
-    y, path = x.copy(), np.arange(len(x))  # the row of y that a token follows
+    y, path = x.copy(), np.arange(len(x))  # path[i]: the row of y that token i follows
     moving = np.arange(len(y))
     for step in range(MEAN_SHIFT_STEPS):
         new = np.exp(beta * (y[moving] @ x.T - 1)) @ x
@@ -62,7 +62,8 @@ def modes_of(x: np.ndarray, beta: float) -> np.ndarray:
 def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
     """Numbers of Renyi centres and of strong ones, from inner products (n, n) of a sequence.
 
-    A centre is farther than the angle from all centres before it, a strong one from all tokens.
+    A centre is farther than the angle from all earlier centres; a strong centre, from all earlier
+    tokens.
     """
     near = products >= np.cos(angle)
     strong = int((~np.tril(near, -1).any(axis=1)).sum())
@@ -76,9 +77,10 @@ def renyi_centres(products: np.ndarray, angle: float) -> tuple[int, int]:
 def clusters_of(trace: "Trace") -> tuple[float, list[list[str]]]:
     """Clusters of words in the last layer of the first text, by mean-shift.
 
-    At the inverse temperature, of those tried, at which clusters of three tokens or more hold most
-    tokens but for those of the largest: at small ones all tokens are one cluster, at large ones
-    each is alone.
+    Uses the inverse temperature, of `MEAN_SHIFT_BETAS`, that puts most tokens into clusters of
+    three tokens or more other than the largest: for small ones all tokens form one cluster, for
+    large ones each token is alone. Returns it, and the words of each cluster of three tokens or
+    more, the largest first.
     """
     x, _ = directions(trace.hidden[0][-1])
     best: tuple[int, float, np.ndarray] = (-1, MEAN_SHIFT_BETAS[0], np.zeros(len(x), dtype=int))

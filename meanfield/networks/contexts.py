@@ -1,12 +1,13 @@
-"""The number of tokens that softmax attention looks at, and the temperature at which it is small.
+"""Effective number of tokens that softmax attention attends to, and critical strengths of logits.
 
-With weights w_j = e^{l_j}/S, S = sum_j e^{l_j}, over n tokens, 1/sum_j w_j^2 tokens are looked at.
+With weights w_j = e^{l_j}/S, S = sum_j e^{l_j}, over n tokens, this number is 1/sum_j w_j^2.
 For independent logits 1/S^2 = int_0^inf s e^{-sS} ds gives, with v = l_max - l for any l_max,
 
     E sum_j w_j^2 = n int s E[e^{-2v} e^{-s e^{-v}}] (E e^{-s e^{-v}})^{n-1} ds
 
-exactly at any n. Where it is 1/4, equiangular tokens are at the transition of long contexts: a
-token then looks at itself with the weight 1/2, for beta (1 - rho) = log n up to O(1/n).
+exactly at any n. The logits are critical if it is 1/4. For equiangular tokens this is the
+transition of long contexts: a token attends to itself with the weight 1/2, and
+beta (1 - rho) = log n, up to O(1/n).
 
 References
 ----------
@@ -19,15 +20,15 @@ from collections.abc import Callable
 import numpy as np
 
 CRITICAL_SQUARES = 0.25  # sum of squared weights at which a context counts as critical
-# Of logarithms, in trapezoidal rules whose errors are about e^(-pi^2/TRAPEZOID_STEP)
+# Step in logarithms of trapezoidal rules, whose errors are about e^(-pi^2/TRAPEZOID_STEP)
 TRAPEZOID_STEP = 0.15
 PANEL_RULE = np.polynomial.legendre.leggauss(8)
 
 
 def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
-    """E sum_j w_j^2 of n independent logits -v, of which nodes v have these masses."""
+    """E sum_j w_j^2 of n independent logits -v, whose law has masses `mass` at the nodes `v`."""
     log = np.logaddexp.reduce(np.log(mass) - 2 * v)
-    x = -(log + np.log(n)) / 2 - 18  # of s = e^x: below, the integrand is less than e^-36
+    x = -(log + np.log(n)) / 2 - 18  # start of the integral over log s; below, less than e^-36
     total, peak = 0.0, 0.0
     while True:
         levels = x + TRAPEZOID_STEP * np.arange(64)
@@ -44,7 +45,7 @@ def squares(n: float, v: np.ndarray, mass: np.ndarray) -> float:
 
 
 def of_gaussian(n: float, spread: float) -> float:
-    """E sum_j w_j^2 of n independent Gaussian logits of this standard deviation."""
+    """E sum_j w_j^2 of n independent Gaussian logits of standard deviation `spread`."""
     if spread == 0:
         return 1 / n
     h = min(0.1, TRAPEZOID_STEP / spread)
@@ -75,13 +76,13 @@ def of_uniform_keys(n: float, beta: float, d: int) -> float:
 
 
 def of_equiangular(n: float, pull: float) -> float:
-    """sum_j w_j^2 of a token among n equiangular ones, pull = beta (1 - rho)."""
+    """sum_j w_j^2 of a token among n equiangular tokens, with `pull` = beta (1 - rho)."""
     w = 1 / (1 + (n - 1) * np.exp(-pull))
     return float(w**2 + (1 - w) ** 2 / (n - 1))
 
 
 def critical(squares_at: Callable[[float], float], near: float) -> float:
-    """The strength of logits at which E sum_j w_j^2, which grows with it, is 1/4."""
+    """The root of `squares_at` = 1/4, an increasing function; the bracket starts from `near`."""
     from scipy.optimize import brentq
 
     low = high = near
@@ -95,22 +96,23 @@ def critical(squares_at: Callable[[float], float], near: float) -> float:
 
 
 def critical_equiangular(n: float, rho: float) -> float:
-    """beta of equiangular tokens: log(n)/(1 - rho) up to O(1/n)."""
+    """Critical beta of equiangular tokens: log(n)/(1 - rho) up to O(1/n)."""
     a, b, c = n / (n - 1), -2 / (n - 1), 1 / (n - 1) - CRITICAL_SQUARES
     w = (-b + np.sqrt(b * b - 4 * a * c)) / (2 * a)
     return float((np.log(n - 1) + np.log(w / (1 - w))) / (1 - rho))
 
 
 def critical_uniform_keys(n: float, d: int) -> float:
-    """beta of uniform keys on S^(d-1), d >= 3: c n^{2/(d-1)} for large n, c by dimension."""
+    """Critical beta of uniform keys on S^(d-1), d >= 3: about c(d) n^{2/(d-1)} for large n."""
     return critical(lambda beta: of_uniform_keys(n, beta, d), n ** (2 / (d - 1)) * np.sqrt(d))
 
 
 def critical_gaussian(n: float, rho: float) -> float:
-    """Standard deviation of Gaussian logits of tokens with mean cosine rho.
+    """Critical standard deviation of Gaussian logits of tokens with mean cosine rho.
 
-    Of <x, M y> with a random M, what tokens have in common does not count: the spread within a row
-    is (1 - rho)^(1/2) of it. For large n (4/3) (2 log n/(1 - rho))^(1/2).
+    The common part of tokens y shifts the logits <x, M y>, M random, of a row alike: the standard
+    deviation within a row is smaller by the factor (1 - rho)^(1/2). For large n the critical one is
+    (4/3) (2 log n/(1 - rho))^(1/2).
     """
     spread_at_once = critical(lambda spread: of_gaussian(n, spread), np.sqrt(2 * np.log(n)))
     return spread_at_once / np.sqrt(1 - rho)

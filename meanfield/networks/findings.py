@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from .trace import Trace
 
 BOOTSTRAP_DRAWS = 400
-ENERGY_BETA = 4.0  # beta of the energy of which sentences speak
-OUTLIER_LENGTH = 10.0  # times the median length of a layer, from which on a token is an outlier
-# Standard deviations, by the median deviation, and the least difference
+ENERGY_BETA = 4.0  # beta of the energy in the findings
+OUTLIER_LENGTH = 10.0  # a token of this multiple of the layer's median length is an outlier
+# So is a token whose mean cosine to others is below the median by more than both: this multiple of
+# the standard deviation (1.4826 times the median deviation), and OUTLIER_GAP
 OUTLIER_DEVIATIONS, OUTLIER_GAP = 6.0, 0.3
 OUTLIERS_NAMED = 5  # outliers of a text that are named
 UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
-LAYERS_LISTED = 13  # layers of which each number is written out
+LAYERS_LISTED = 13  # largest number of layers for which each value is written out
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 
 
@@ -38,7 +39,7 @@ class Finding:
     verdict : str
         "holds", "fails" or "undecided"; "" where the theory says nothing.
     text : str
-        Sentences with numbers; brackets hold intervals at the level 0.95.
+        Sentences with numbers; brackets contain 95 % intervals.
     """
 
     topic: str
@@ -48,14 +49,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Changes:
-    """Mean cosines and energies with bootstrap draws, (1 + draws) in the last axis.
+    """Mean cosine and energy by layer: the estimate at index 0 of the last axis, then draws.
 
     Attributes
     ----------
     cosine, energy : ndarray, (layers + 1, 1 + draws)
         E_beta at beta = 4, as `probe` defines it: with the terms i = j, which do not vary.
     parts : dict of ndarray, (2, blocks, 1 + draws)
-        By sublayer, of both; empty without sublayers.
+        Changes of the mean cosine (index 0) and of the energy (index 1) in each block, by kind of
+        sublayer; empty for a trace without sublayers.
     """
 
     cosine: np.ndarray
@@ -64,7 +66,7 @@ class Changes:
 
 
 def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS) -> Changes:
-    """Bootstrap of a trace over its tokens, and texts where there are 5 or more."""
+    """Bootstrap mean cosines and energies over tokens, and over texts if there are 5 or more."""
     kernels = [lambda t: t, _energy]
     if not trace.streams:
         cosine, energy = means_over_pairs(trace.hidden, kernels, draws, rng)
@@ -87,14 +89,14 @@ def _energy(products: np.ndarray) -> np.ndarray:
 
 
 def with_interval(values: np.ndarray, signed: bool = False) -> str:
-    """The first value, and the interval of the others: 0.12 [0.10, 0.14]."""
+    """Text such as 0.12 [0.10, 0.14]: values[0], and the 95 % interval of the draws values[1:]."""
     low, high = interval(values[1:])
     form = "+.3g" if signed else ".3g"
     return f"{values[0]:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def direction_of(values: np.ndarray) -> int:
-    """The sign of draws if their interval excludes 0, otherwise 0."""
+    """The sign of the draws values[1:], 1 or -1; 0 if their 95 % interval contains 0."""
     low, high = interval(values[1:])
     return int(low > 0) - int(high < 0)
 
@@ -108,7 +110,7 @@ def in_layers(numbers: list[int]) -> str:
 
 
 def in_ranges(numbers: Sequence[int]) -> list[str]:
-    """Increasing whole numbers in words, three and more that follow each other as "3 to 5"."""
+    """Increasing whole numbers in words; three or more consecutive ones as "3 to 5"."""
     words: list[str] = []
     start = 0
     for end in range(1, len(numbers) + 1):
@@ -121,7 +123,7 @@ def in_ranges(numbers: Sequence[int]) -> list[str]:
 
 
 def of_order(trace: "Trace") -> list[Finding]:
-    """A finding on arrays whose first axis does not look like layers; none for others."""
+    """A finding if the first axis of hidden states does not look like layers; otherwise none."""
     if trace.streams:
         return []
     x = [directions(h)[0] for h in trace.hidden]
@@ -171,7 +173,7 @@ def of_layers(changes: Changes) -> list[Finding]:
 
 
 def _undecided(signs: list[int]) -> str:
-    """The layers without a sign, whose intervals contain 0, in parentheses; "" for none."""
+    """The layers of sign 0, whose intervals contain 0, in parentheses; "" if there are none."""
     some = [k + 1 for k, sign in enumerate(signs) if not sign]
     return f" (undecided, as the interval holds 0, in {in_layers(some)})" if some else ""
 
@@ -296,7 +298,7 @@ def of_distances(layers: "xr.Dataset") -> list[Finding]:
 
 
 def of_outliers(trace: "Trace") -> list[Finding]:
-    """A finding on tokens much longer than the others, or of another direction; none without."""
+    """A finding on tokens much longer than the others or in another direction, if there are any."""
     said = []
     for k, h in enumerate(trace.hidden):
         lengths = np.linalg.norm(np.asarray(h, dtype=float), axis=-1)
@@ -333,7 +335,12 @@ def _outlier(
     trace: "Trace", text: int, token: int, ratios: np.ndarray, long: np.ndarray,
     cosines: np.ndarray, apart: np.ndarray,
 ) -> str:  # fmt: skip
-    """One token in words: how long it is, and where it points."""
+    """Describe an outlying token.
+
+    Arrays are by layer: `ratios` of its length to the median length, its mean `cosines` to the
+    other tokens, and the masks `long` and `apart` of the layers in which it is an outlier by length
+    or by direction.
+    """
     name = f"token {token}"
     if trace.named_by == "words":
         name += f" ({shown(trace.words[text][token])})"
@@ -349,6 +356,6 @@ def _outlier(
 
 
 def _mean_cosines(x: np.ndarray) -> np.ndarray:
-    """Mean cosine of pairs of each layer of unit vectors (layers, n, d)."""
+    """Mean cosine (layers,) of the pairs of unit vectors (layers, n, d)."""
     n = x.shape[1]
     return ((x.sum(axis=1) ** 2).sum(axis=-1) - n) / (n * (n - 1))

@@ -14,8 +14,8 @@ from .trace import Trace
 if TYPE_CHECKING:
     from .fitting import Fit
 
-WIDE_FIT_DIMENSION = 64  # from this dimension on a flow is fitted in the limit of many
-LARGEST_FIT = 1e6  # n^2 d up to which one is fitted in fewer dimensions
+WIDE_FIT_DIMENSION = 64  # from this dimension on, fits use the limit of many dimensions
+LARGEST_FIT = 1e6  # largest n^2 d of a fit in fewer dimensions
 FLOW_TOPIC = "Layers are softmax attention of the theory (SA) with noise"
 MULTIPLE_TOPIC = (
     f"Layers are a multiple a > 0 of softmax attention (SA, beta = {ENERGY_BETA:g}) with noise"
@@ -26,7 +26,8 @@ FIT_ERRORS = (MeanfieldError, ValueError, np.linalg.LinAlgError)
 def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding]":
     """Fit SA with noise, or a multiple of it, to the tokens of the first text.
 
-    In many dimensions a multiple of SA of either sign is fitted, to all layers and to each.
+    From 64 dimensions on, a positive or negative multiple of SA is fitted, to all layers together
+    and to each layer alone. The fit is None if it takes too long or fails.
     """
     h = trace.hidden[0]
     _, n, d = h.shape
@@ -35,8 +36,8 @@ def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding
         text = f"It was not fitted: {n} tokens in {d} dimensions take too long. `fit` does it."
         return None, Finding(FLOW_TOPIC, UNDECIDED, text)
     try:
-        with warnings.catch_warnings(), np.errstate(over="ignore"):  # far from any fit
-            warnings.simplefilter("ignore", UnresolvedWarning)  # the finding says it
+        with warnings.catch_warnings(), np.errstate(over="ignore"):  # overflow far from the optimum
+            warnings.simplefilter("ignore", UnresolvedWarning)  # the finding reports it
             if not many:
                 fit = fit_flow(h, SA, replicas=4, rng=rng, progress=False)
                 text = f"Fitted to all {n} tokens: {_numbers(fit)}. {fit.verdict}"
@@ -54,7 +55,7 @@ def fitted(trace: Trace, rng: np.random.Generator) -> "tuple[Fit | None, Finding
 
 
 def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: Any) -> "Fit":
-    """A multiple a of SA at beta = 4, of either sign, with noise, in the wide limit."""
+    """Fit a multiple a of SA at beta = 4, of either sign, with noise, in many dimensions."""
     start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
     return fit_flow(h, lambda a: a * SA(ENERGY_BETA), start=start, fixed={"time": 1.0}, wide=True,
                     test_replicas=16, rng=rng, progress=False, **options)  # fmt: skip
@@ -90,7 +91,10 @@ def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
 
 
 def _denied(fit: "Fit") -> bool:
-    """Return True if the fit is rejected, or predicts worse than no change."""
+    """Return True if layers are unrelated, or a converged fit is rejected or predicts badly.
+
+    Bad predictions are those worse than no change.
+    """
     worse = any(one.over_nothing[0] > 1 for one in fit.predictions)
     return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or worse))
 

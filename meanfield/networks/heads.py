@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class Heads(NamedTuple):
-    """Queries, keys and values of a layer for the tokens of one text, and attention's parts.
+    """Queries and keys of a layer's heads for one text, and their increments of the stream.
 
     Attributes
     ----------
     queries, keys : ndarray, (heads, n, k)
-        With biases, and turned by their positions where these are rotary; k is that of one head.
+        With biases, and with rotary positions applied; k is the dimension of a head.
     added : ndarray, (heads, n, d)
-        What each head adds to the stream, biases of values left out.
+        Increment of the stream by each head, without biases of values.
     bias : ndarray, (d,)
-        What all tokens get alike: output (bias of values) + bias of the output. As weights sum to
-        1, what attention adds is added.sum(axis=0) + bias.
+        Increment common to all tokens: output (bias of values) + bias of the output. As weights sum
+        to 1, attention adds added.sum(axis=0) + bias to the stream.
     """
 
     queries: np.ndarray
@@ -93,9 +93,9 @@ class Spectra(NamedTuple):
 def spectra_of(layer: "Layer") -> Spectra:
     """Spectra of a layer's heads.
 
-    The matrices are those of `Layer.attention`: they act on hidden states where normalisations
-    stand after sublayers, and on unit vectors where they stand before. Rotary positions are left
-    out: Q^T K is that of a token with itself.
+    The matrices are those of `Layer.attention`: they act on hidden states if normalisations follow
+    the sublayers, and on unit vectors if they precede them. Rotary positions are left out, so that
+    Q^T K is that of two tokens at the same position.
     """
     norm = None if layer.norms_after else layer.norms[0]
     query, key, value = (layer.maps[role].after(norm).matrix for role in ("query", "key", "value"))
@@ -116,7 +116,8 @@ def spectra_of(layer: "Layer") -> Spectra:
 def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Singular values of M = left (d, k) right (k, d), and eigenvalues of (M + M^T)/2.
 
-    With F = [left, right^T] = Q R the symmetric part is Q R J R^T Q^T/2, J exchanging the halves.
+    With F = [left, right^T] = Q R the symmetric part is Q R J R^T Q^T/2, where J exchanges the two
+    halves of the columns of F.
     """
     first, second, R = (
         np.asarray(np.linalg.qr(a, mode="r"))

@@ -12,7 +12,8 @@ STATES_OF_ONE_TEXT = "np.stack([h[0].float().numpy() for h in outputs.hidden_sta
 def texts_of(what: str, states: Any) -> list[np.ndarray]:
     """Texts (layers + 1, n, d) of an array, a list of such arrays, or a tuple of layers (1, n, d).
 
-    An axis of one text, (layers + 1, 1, n, d), is taken away. Tensors of torch become arrays.
+    The batch axis of a single text, (layers + 1, 1, n, d), is removed. Tensors of torch become
+    arrays. `what` is the name of `states` in messages.
 
     Raises
     ------
@@ -26,7 +27,7 @@ def texts_of(what: str, states: Any) -> list[np.ndarray]:
     shapes = {tuple(np.shape(part)) for part in parts}
     first = next(iter(shapes))
     of_layers = len(parts) > 1 and len(shapes) == 1 and (first[0] == 1 or isinstance(states, tuple))
-    if of_layers:  # no text has a single state, and transformers gives layers as a tuple
+    if of_layers:  # a text has at least two states; transformers returns layers as a tuple
         return [_one(what, np.stack([array_of(part) for part in parts]))]
     return [_one(what, array_of(part)) for part in parts]
 
@@ -65,7 +66,7 @@ def shape_in_words(h: np.ndarray) -> str:
 
 
 def check_states(what: str, h: np.ndarray) -> None:
-    """ValueError unless h is (layers + 1, n, d) of finite numbers with a direction each."""
+    """Raise ValueError unless h (layers + 1, n, d) has finite hidden states, none of them 0."""
     if h.ndim != 3 or h.dtype.kind not in "fiu" or min(h.shape) < 2:
         raise ValueError(f"{what} must be {EXPECTED_STATES}; got {shape_in_words(h)}.")
     for bad, said in ((~np.isfinite(h).all(axis=-1), "nan or inf"), (~h.any(axis=-1), "0")):

@@ -1,25 +1,25 @@
 """Mean cosines of tokens in a Transformer with random weights, layer by layer.
 
-Nothing but the mean cosine rho of pairs, the common length r of hidden states and the number n of
-tokens is kept: pairs of high dimension are all alike, and random matrices keep inner products.
-With weights w_ij of attention, independent in each head but for lengths of queries,
+The variables are the mean cosine rho of pairs and the common length r of the hidden states of n
+tokens: in high dimension all pairs have nearly the same cosine, and random matrices preserve inner
+products. With attention weights w_ij, independent between heads except for lengths of queries,
 
     own = E sum_j w_ij^2,    shared = E sum_j w_ij w_kj,    i != k,
 
-an output A_i = c sum_h z_hi/H + g (random), z_hi = sum_j w_hij x_j, has
+an output A_i = c sum_h z_hi/H + g (random), z_hi = sum_j w_hij x_j, of H heads has
 
     |A_i|^2 = q,   <A_i, A_k> = p,   q - p = (1 - rho) (own - shared) (g^2 + c^2/H)
     <x_i, A_k> = c (rho + (1 - rho)/n) for all i, k
 
-and a layer with the step s, where u = f A is what the normalisation makes of A, is
+and a layer with the step s, whose normalisation scales A to f A, is
 
     R^2 = r^2 + 2 r s f <x, A> + s^2 f^2 q
     1 - rho <- ((1 - rho) r^2 + s^2 f^2 (q - p))/R^2
-    r <- R where lengths grow; where they do not, r = 1 stands in place of the length.
+    r <- R if lengths grow; otherwise r = 1 in these formulas.
 
-A random feed-forward map adds a vector that is orthogonal to x, of length b and with the cosine
-E phi(a) phi(a')/E phi(a)^2 of two tokens, a and a' normal with the correlation rho; what the
-normalisation makes of it is added likewise.
+The output of a random feed-forward map is orthogonal to x and has the length b. The outputs of two
+tokens have the cosine E phi(a) phi(a')/E phi(a)^2, with a and a' normal of correlation rho. They
+are scaled by the normalisation and added in the same way.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from .contexts import of_gaussian
 
 LENGTH_RULE = np.polynomial.hermite_e.hermegauss(12)
 NORMAL_RULE = (np.linspace(-8, 8, 161), np.exp(-(np.linspace(-8, 8, 161) ** 2) / 2))
-SPREAD_NODES = 48  # of the interpolation of weights by the spread of logits
+SPREAD_NODES = 48  # Chebyshev nodes of the interpolation of `own` in the spread of logits
 
 
 class Sizes(NamedTuple):
@@ -45,12 +45,13 @@ class Sizes(NamedTuple):
     logits : float
         Standard deviation of the logits of two unit vectors.
     values, identity : float
-        g and c: A = c times the mean over heads of what they look at, and g times a random map.
+        Coefficients g of the random part and c of the identity in the output A of attention.
     feed_forward, inner : float
-        Length b of the output of the feed-forward map, and standard deviation of its inner states.
+        Length b of the output of the feed-forward map, and standard deviation of the inputs of its
+        activation.
     activation : str
     step : float
-        Learning rate of a layer.
+        Factor s of the update that a layer adds.
     """
 
     n: int
@@ -66,13 +67,23 @@ class Sizes(NamedTuple):
 
 
 class Overlaps:
-    """The overlaps own and shared of random queries and keys, by the mean cosine of tokens.
+    """The overlaps own and shared of attention with random queries and keys, as functions of rho.
 
-    The logits <q_i, K x_j> of a row are independent and Gaussian given q_i, of the variance
-    logits^2 (1 - rho) |q_i|^2/k, with |q_i|^2 of chi-square law with k degrees of freedom (by
-    Wilson and Hilferty's approximation); own is exact for these at any n. For logits that leave
-    many tokens, own = (1 - 2 t)^(-k/2)/n and shared = ((1 - t rho)^2 - t^2)^(-k/2)/n with
-    t = logits^2 (1 - rho)/k. For larger ones the t that gives the exact `own` is taken.
+    Given q_i, the logits <q_i, K x_j> of a row are independent and Gaussian, of variance
+    logits^2 (1 - rho) |q_i|^2/k. |q_i|^2 has a chi-square law with k degrees of freedom, in Wilson
+    and Hilferty's approximation. For these logits `own` is exact at any n. If many tokens are
+    attended to, own = (1 - 2 t)^(-k/2)/n and shared = ((1 - t rho)^2 - t^2)^(-k/2)/n with
+    t = logits^2 (1 - rho)/k. `shared` is computed by this formula, with the t for which the formula
+    of `own` gives its exact value.
+
+    Parameters
+    ----------
+    n : int
+        Number of tokens.
+    k : float
+        Dimension of a head.
+    logits : float
+        Standard deviation of the logits of two unit vectors.
     """
 
     def __init__(self, n: int, k: float, logits: float):
@@ -99,9 +110,10 @@ class Overlaps:
 
 
 def apart(activation: str, inner: float, gap: float) -> float:
-    """1 - E phi(a) phi(a')/E phi(a)^2, a and a' of this standard deviation and correlation 1 - gap.
+    """Compute 1 - E phi(a) phi(a')/E phi(a)^2 for the activation phi.
 
-    From the differences phi(a) - phi(a'), without cancellation where the gap is small.
+    a and a' are normal of standard deviation `inner` and correlation 1 - `gap`. The differences
+    phi(a) - phi(a') are used, as they avoid cancellation for a small gap.
     """
     phi, (x, mass) = mf.activations.ACTIVATIONS[activation], NORMAL_RULE
     mass = np.outer(mass, mass) / mass.sum() ** 2
@@ -114,9 +126,10 @@ def apart(activation: str, inner: float, gap: float) -> float:
 def layers_of(
     sizes: Sizes, overlaps: Overlaps, normalisation: mf.Normalisation, start: float, radius: float
 ) -> Any:
-    """Yield 1 - rho, r and own before the first layer and after each, without end.
+    """Yield (1 - rho, r, own) before the first layer and after each layer, endlessly.
 
-    `start` is 1 - rho of the first. A length that does not grow is yielded as it is.
+    `start` is 1 - rho and `radius` is r before the first layer; r is constant if lengths do not
+    grow.
     """
     n, step = sizes.n, sizes.step
     gap, square, layer = start, radius**2, 0
@@ -127,7 +140,7 @@ def layers_of(
         yield gap, np.sqrt(square), squares
         weight = sizes.values**2 + sizes.identity**2 / sizes.heads
         mean = 1 - gap + gap / n
-        # every head looks at the same mean; what differs from it is independent in each
+        # The mean of the tokens is common to all heads; deviations from it are independent
         q = (sizes.values**2 + sizes.identity**2) * mean + weight * gap * (squares - 1 / n)
         rate = _rate(normalisation, t, step, np.sqrt(q))
         r = np.sqrt(square) if grows else 1.0
@@ -149,9 +162,10 @@ def _rate(normalisation: mf.Normalisation, t: float, step: float, length: float)
 def _added(
     square: float, gap: float, along: float, size: float, differs: float
 ) -> tuple[float, float]:
-    """|h|^2 and 1 - rho after a sublayer has added u, 2 <h, u> = along, |u|^2 = size.
+    """|h|^2 and 1 - rho after a sublayer has added u to h.
 
-    For another token, |u|^2 - <u, u'> = differs.
+    Before it they are `square` and `gap`; `along` = 2 <h, u>, `size` = |u|^2, and `differs` =
+    |u|^2 - <u, u'> with the u' of another token.
     """
     longer = square + along + size
     return longer, (gap * square + differs) / longer

@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
 
 
 class Affine(NamedTuple):
-    """x -> matrix x + bias, of rows x."""
+    """The affine map x -> matrix x + bias, applied to rows x (n, in)."""
 
     matrix: np.ndarray  # (out, in)
     bias: np.ndarray | None = None
@@ -35,9 +35,10 @@ class Affine(NamedTuple):
         return y if self.bias is None else y + self.bias
 
     def after(self, norm: "Gain | None") -> "Affine":
-        """This map of normalised hidden states as a map of unit vectors, in double precision.
+        """The composition of `norm` and this map as a map of unit vectors, in double precision.
 
-        A norm of h is sqrt(d) gain x + bias, x the unit vector of h; None for no norm.
+        The norm of h is sqrt(d) gain x + bias, with x the unit vector of h and epsilon neglected.
+        Without a norm the map is only converted.
         """
         matrix = self.matrix.astype(float)
         bias = None if self.bias is None else self.bias.astype(float)
@@ -49,7 +50,7 @@ class Affine(NamedTuple):
 
 
 class Gain(NamedTuple):
-    """A norm with its numbers: LayerNorm with a bias, RMSNorm without."""
+    """A norm and its parameters: LayerNorm if it has a bias, otherwise RMSNorm."""
 
     gain: np.ndarray
     bias: np.ndarray | None
@@ -80,17 +81,17 @@ class Layer:
     maps : dict of Affine
         "query", "key", "value", "output", "inner", "outer", and perhaps "gate".
     norms : pair of Gain
-        Those of attention and of the feed-forward map.
+        Norms of attention and of the feed-forward map.
     norms_after : bool
-        Whether norms stand after the sublayers, as in BERT, or before, as in GPT-2 and Llama.
+        Whether norms follow the sublayers, as in BERT, or precede them, as in GPT-2 and Llama.
     heads, shared : int
-        Heads of queries, and of keys and values.
+        Number of heads of queries, and of keys and values.
     causal : bool
-        Whether tokens see those before only.
+        Whether a token attends only to itself and earlier tokens.
     activation : str
-        As config.json names it.
+        Name of the activation in config.json.
     positions : PositionalEncoding, optional
-        What positions do in attention.
+        Positional encoding of queries and keys.
     """
 
     index: int
@@ -110,8 +111,8 @@ class Layer:
     ) -> Iterator[tuple[str, np.ndarray, np.ndarray | None]]:
         """The residual stream after each sublayer, from x (n, d), in the precision of x.
 
-        Yields its kind, the stream, and after attention its weights (heads, n, n), if they are
-        asked for.
+        Yields (kind, stream (n, d), weights). Weights (heads, n, n) follow the attention sublayer
+        if `attention`; otherwise None.
         """
         first, second = self.norms
         mixed, weights = self._attended(x if self.norms_after else first(x), attention)
@@ -126,6 +127,7 @@ class Layer:
             yield "normalisation", second(x), None
 
     def _attended(self, x: np.ndarray, keep: bool) -> tuple[np.ndarray, np.ndarray | None]:
+        """Output (n, d) of attention for its input x (n, d), and its weights if `keep`."""
         counts = {"query": self.heads, "key": self.shared, "value": self.shared}
         q, k, v = (by_heads(self.maps[role](x), count) for role, count in counts.items())
         if self.positions is not None:
@@ -134,6 +136,7 @@ class Layer:
         return self.maps["output"](mixed), weights
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
+        """Output of the feed-forward map for rows x (n, d)."""
         inner, activation = self.maps["inner"](x), ACTIVATIONS[self.activation]
         if "gate" not in self.maps:
             return self.maps["outer"](activation(inner))
@@ -142,7 +145,7 @@ class Layer:
     # As models -----------------------------------------------------------------------------
 
     def model(self) -> mf.Transformer:
-        """The whole layer, exactly: of hidden states ``Tokens(h, on_sphere=False)``.
+        """The whole layer as a model, exact for hidden states ``Tokens(h, on_sphere=False)``.
 
         ``solve(layer.model(), tokens, (0, 1), scheme=steppers.Layers, dt=1.0)`` moves them as the
         network does.
@@ -157,10 +160,10 @@ class Layer:
     def attention(self) -> mf.Attention:
         """The attention of the layer as a drift on the input of its sublayer.
 
-        Where norms stand after sublayers, the inputs are hidden states,
-        ``Tokens(h, on_sphere=False)``. Where they stand before, the input is the unit vector of h,
-        or for LayerNorm of h less the mean of its coordinates: gain, bias and the factor sqrt(d)
-        are in the matrices, and epsilon is left out, a relative change of epsilon d/(2 |h|^2).
+        If norms follow the sublayers, the inputs are hidden states, ``Tokens(h, on_sphere=False)``.
+        If they precede them, the input is the unit vector of h (for LayerNorm, of h minus the mean
+        of its coordinates). The matrices then contain gain, bias and the factor sqrt(d). Epsilon
+        is neglected, a relative change of epsilon d/(2 |h|^2).
         """
         return self._attention(None if self.norms_after else self.norms[0])
 
@@ -169,6 +172,7 @@ class Layer:
         return self._feed_forward(None if self.norms_after else self.norms[1])
 
     def _attention(self, norm: Gain | None) -> mf.Attention:
+        """Attention as a drift; its matrices contain `norm`, if given, as in `Affine.after`."""
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
@@ -194,6 +198,7 @@ class Layer:
         return np.repeat(split, self.heads // len(split), axis=0)
 
     def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
+        """The feed-forward map; its matrices contain `norm`, if given, as in `Affine.after`."""
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
         gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
         return mf.FeedForward(

@@ -29,7 +29,7 @@ class Llama(Network):
         "mlp_bias",
         "rope_parameters",
     )
-    usual_shared: ClassVar[int | None] = None  # heads of keys; None for as many as of queries
+    usual_shared: ClassVar[int | None] = None  # default number of heads of keys; None: as queries
     refused: ClassVar[Options] = {
         "rope_interleaved": (False, None),
         "rope_scaling": (None,),
@@ -152,7 +152,7 @@ class Mistral(Llama):
 class Qwen2(Mistral):
     """Qwen2: Llama with biases of queries, keys and values, and a window in some layers.
 
-    Texts up to that length are replayed.
+    Texts up to the length of the window are replayed.
     """
 
     read: ClassVar[Keys] = (*Mistral.read, "use_sliding_window", "max_window_layers", "layer_types")

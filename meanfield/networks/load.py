@@ -1,4 +1,4 @@
-"""Read a network from a folder, and nothing of it that could run."""
+"""Reader of networks from folders; it runs no code from them."""
 
 import os
 import re
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
         A folder with config.json, model.safetensors (or parts of it and
         model.safetensors.index.json) and, for texts in words, tokenizer.json.
     dtype : float64 (default) or float32
-        In which it is replayed; bfloat16 and float16 in the file are converted exactly.
+        Precision of replays; bfloat16 and float16 in the file are converted exactly.
 
     Raises
     ------
@@ -73,16 +73,16 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
 
 
 def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
-    """A network as before training: normal weights, of mean 1 in gains of norms and else 0.
+    """A network before training: normal weights, of mean 1 for gains of norms and 0 otherwise.
 
     Parameters
     ----------
     config : dict
-        As config.json has it, with "model_type". Its "initializer_range" is the standard deviation,
-        0.02 without one.
+        Contents of a config.json, with "model_type"; "initializer_range" is the standard deviation
+        of the weights, by default 0.02.
     rng : numpy.random.Generator or seed
     dtype : float64 (default) or float32
-        In which it is replayed.
+        Precision of replays.
     """
     dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
     spread = config.get("initializer_range", 0.02)
@@ -106,9 +106,9 @@ def checked_dtype(dtype: Any) -> np.dtype:
 
 
 def checked_folder(path: Any) -> Path:
-    """The folder, if there is one with a config.json; StorageError for others."""
+    """The path as a folder; raise StorageError unless it contains a config.json."""
     folder = path_of("path", path)
-    if os.path.exists(folder / "config.json"):  # which never raises
+    if os.path.exists(folder / "config.json"):  # os.path.exists never raises
         return folder
     there = os.path.exists(folder)
     if not there and WEB_NAME.fullmatch(str(path)):
@@ -128,7 +128,7 @@ def checked_folder(path: Any) -> Path:
 
 
 def family_of(config: Config) -> type[Network]:
-    """The class of a configuration, which is checked."""
+    """The class of networks for a configuration; raise ConfigError unless it is supported."""
     fitting("config", config, "a dict", isinstance(config, dict), TypeError)
     kind = config.get("model_type")
     if not isinstance(kind, str) or kind not in ARCHITECTURES:
@@ -141,7 +141,7 @@ def family_of(config: Config) -> type[Network]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of weights."""
+    """Paths of the files of weights: model.safetensors, or the parts that its index names."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if os.path.lexists(whole):
         return [whole]
@@ -171,7 +171,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dtype) -> Weights:
-    """The tensors of a folder, all that the configuration asks for and no other."""
+    """Read exactly the tensors that the configuration asks for, by name without prefix."""
     expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):
         entries, begin = header_of(path)
@@ -205,7 +205,7 @@ def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dt
 
 
 def current(name: str) -> str:
-    """The name of a tensor today; files of the first BERT have gamma and beta."""
+    """The current name of a tensor; files of the first BERT use gamma and beta for norms."""
     for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
         if name.endswith(old):
             return name.removesuffix(old) + new

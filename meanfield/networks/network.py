@@ -32,7 +32,7 @@ LARGEST_TEXT = 2**26  # bytes
 
 
 class Text(NamedTuple):
-    """A text as a network takes it: ids, words, and the number of ids before it was shortened."""
+    """A tokenised text: ids (n,), words, and the number `whole` of ids before truncation."""
 
     ids: np.ndarray
     words: list[str]
@@ -45,11 +45,11 @@ class Network(Architecture):
     Parameters
     ----------
     config : dict
-        Its config.json.
+        Contents of config.json.
     weights : dict of arrays
-        By the name of the tensor, without the prefix of the family.
+        Tensors by name, without the prefix of the architecture.
     tokenizer : optional
-        A `tokenizers.Tokenizer`; without one texts are given as ids.
+        A `tokenizers.Tokenizer`; without one, texts must be given as ids.
     """
 
     def __init__(self, config: Config, weights: Weights, tokenizer: Any = None):
@@ -92,8 +92,8 @@ class Network(Architecture):
     ) -> Iterator[tuple[str, int, np.ndarray, np.ndarray | None]]:
         """Yield the residual stream of a text after each sublayer.
 
-        As (kind, layer, stream, weights of attention): layers count from 1, with 0 the embedding;
-        weights are None unless `attention`.
+        Yields (kind, layer, stream (n, d), weights): layers count from 1, the embedding has layer
+        0. Weights (heads, n, n) follow the attention sublayers if `attention`; otherwise None.
         """
         x = self.embedded(ids)
         yield "embedding", 0, x, None
@@ -111,21 +111,21 @@ class Network(Architecture):
         texts : str, pathlib.Path, sequence of int, or a list of these
             Words need a tokenizer; ids do not. A path is a file with a text in UTF-8.
         attention : bool, default False
-            Keep the attention weights, (layers, heads, n, n) a text.
+            Store the attention weights, (layers, heads, n, n) for each text.
 
         Raises
         ------
         ValueError, TypeError
-            For a text without tokens, with ids that the network lacks, or ids that are more than
-            its positions; for a string that is the name of a file, which is no text.
+            For a text without tokens, with ids outside the vocabulary, or with more ids than
+            positions; for a string that is the name of a file.
         StorageError
-            For a file that is no text in UTF-8, and a tokenizer.json that fails.
+            For a file that is not UTF-8, and a tokenizer.json that fails.
 
         Warns
         -----
         ShortenedWarning
-            For words that are more tokens than its positions: the first ones are taken, as
-            `Trace.notes` say, too.
+            If a text in words has more tokens than the network has positions: it is truncated, as
+            `Trace.notes` records.
         """
         if isinstance(texts, Mapping):
             raise TypeError(
@@ -170,7 +170,10 @@ class Network(Architecture):
     def _replayed(
         self, ids: np.ndarray, attention: bool
     ) -> tuple[list[tuple[str, int]], np.ndarray, np.ndarray]:
-        """Steps of a text, its stream after each, and the weights of attention."""
+        """Replay ids: (kind, layer) of each step, stream (steps, n, d), attention weights.
+
+        Weights are (layers, heads, n, n); empty unless `attention`.
+        """
         steps: list[tuple[str, int]] = []
         stream, kept = [], []
         for kind, layer, x, weights in self.steps(ids, attention):
@@ -181,10 +184,10 @@ class Network(Architecture):
         return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
 
     def encoded(self, text: Any) -> Text:
-        """Ids and words of a text; of words that are too many tokens, the first."""
+        """Ids and words of a text; words are truncated to the number of positions, ids are not."""
         if isinstance(text, Path):
             text = text_of(text)
-        elif isinstance(text, str) and os.path.isfile(text):  # which never raises
+        elif isinstance(text, str) and os.path.isfile(text):  # isfile never raises
             raise ValueError(
                 f"texts has {text!r}, which is the name of a file and no text: give "
                 f"pathlib.Path({text!r}), or what it holds."
@@ -269,7 +272,7 @@ def text_of(path: Path) -> str:
 
 
 def layered(kinds: list[Any]) -> Any:
-    """One kind in place of one for each layer, with a `PerLayer` for each array that differs."""
+    """Merge kinds of the same class, one for each layer; arrays that differ become `PerLayer`."""
     first, changes = kinds[0], {}
     for name, value in first.described.items():
         values = [kind.described[name] for kind in kinds]

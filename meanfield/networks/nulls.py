@@ -54,28 +54,28 @@ def nulls(
     texts : str, sequence of int, or a list of these
         As `Network.trace` takes them.
     measure : function of a trace and its network
-        Gives an xarray.Dataset, as ``lambda trace, net: probe(trace, net, modes=False)``.
+        Returns an xarray.Dataset, as ``lambda trace, net: probe(trace, net, modes=False)``.
     kinds : sequence of str
-        - "random weights": each tensor normal with the mean and standard deviation that training
-          gave it: of the trained sizes, without structure, and no network before training;
+        - "random weights": each tensor normal with the mean and standard deviation of the trained
+          one. This keeps the sizes of trained weights; it is no network before training;
         - "shuffled weights": the entries of each tensor in random order;
-        - "shuffled tokens": the network as it is, tokens of each text in random order but for the
-          first and the last, which are marks in encoders;
-        - "untrained": as `untrained` draws it: what a network is before training.
+        - "shuffled tokens": the network itself, on texts whose tokens are in random order, except
+          for the first and the last, which are special tokens in encoders;
+        - "untrained": a network before training, drawn by `untrained`.
     draws : int
-        Of each kind, >= 2 for a spread.
+        Number of draws of each kind; at least 2 for a standard deviation.
     rng : numpy.random.Generator or seed
 
     Returns
     -------
     xarray.Dataset
-        What `measure` gives, with the dimensions `null` and `draw` before its own:
+        Results of `measure`, with the dimensions `null` and `draw` before their own:
         ``found.mean("draw")`` and ``found.std("draw", ddof=1)``.
 
     Raises
     ------
     TypeError, ValueError
-        For kinds that there are not, and texts that the network refuses.
+        For unknown kinds, and texts that the network refuses.
     """
     import xarray as xr
 

@@ -1,6 +1,6 @@
 """Options of config.json that do not change what layers do to hidden states.
 
-Every other option is read by an architecture or refused by name, as an unknown one may change the
+Every other option is read by an architecture or refused, as an unknown option may change the
 mathematics.
 """
 
@@ -15,7 +15,7 @@ TRAINING_OPTIONS = {
     *("classifier_dropout_prob", "attention_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop"),
     *("initializer_range", "gradient_checkpointing", "tf_legacy_loss"),
 }
-COMPUTING_OPTIONS = {  # the same numbers but for rounding
+COMPUTING_OPTIONS = {  # they change results by rounding only
     *("torch_dtype", "dtype", "use_bfloat16", "torchscript", "_attn_implementation"),
     *("_attn_implementation_autoset", "chunk_size_feed_forward", "use_cache", "output_past"),
     *("return_dict", "output_hidden_states", "output_attentions", "pretraining_tp"),
@@ -36,7 +36,7 @@ TASK_OPTIONS = {  # heads of tasks, poolers, and how text is generated
 }
 HARMLESS_OPTIONS = ORIGIN_OPTIONS | TRAINING_OPTIONS | COMPUTING_OPTIONS | TASK_OPTIONS
 
-FIXED_OPTIONS = {  # options that no family reads, and their values that change nothing
+FIXED_OPTIONS = {  # options that no architecture reads, with the values that change nothing
     "pruned_heads": ({}, None),
     "is_encoder_decoder": (False, None),
     "tie_encoder_decoder": (False, None),

@@ -24,7 +24,7 @@ HEADINGS = {
     "cosines": "Cosines of pairs",
     "parts": "Changes by sublayer",
     "heads": "Heads",
-}  # of figures
+}  # headings of figures, by name
 HEADS_IN_WORDS = (
     "Left: the part of each head in the change of the mean cosine. Middle: that part against the "
     "trace of output V. Right: the share of the variance of logits that cosines of tokens explain, "
@@ -43,7 +43,7 @@ NULLS_NOTE = (
 
 
 def html_of(report: "Report") -> str:
-    """The page, complete in itself; words that are no Unicode are escaped."""
+    """The page as self-contained HTML; characters that UTF-8 cannot encode are escaped."""
     page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(report.title),
         facts=escape(report.facts),
@@ -89,7 +89,7 @@ def _figures(report: "Report") -> list[str]:
 
 
 def row_in_words(values: np.ndarray) -> str:
-    """Numbers of layers 0, 1, ...; of many the first, the last, the least and the largest."""
+    """Values of layers 0, 1, ... in words; of many only the first, last, least and largest."""
     if len(values) <= LAYERS_LISTED:
         return ", ".join(f"{value:.3g}" for value in values)
     low, high = int(values.argmin()), int(values.argmax())
@@ -137,7 +137,7 @@ def _table_of_layers(report: "Report") -> str:
     padded = {
         label: np.concatenate([np.full(count - len(values), np.nan), values])
         for label, values in rows.items()
-    }  # blocks lie between layers
+    }  # quantities of blocks have no value in layer 0
     return _table("layer", layers.layer.values, padded, "Quantities by layer")
 
 
@@ -149,6 +149,7 @@ def _table_of_parts(name: str, parts: "xr.Dataset") -> str:
 
 
 def _table(corner: str, columns: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str:
+    """An HTML table with headings `corner` and `columns`, and rows by label; nan is left blank."""
     head = "".join(f'<th scope="col">{escape(str(c))}</th>' for c in (corner, *columns))
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>'
@@ -167,7 +168,7 @@ def _table(corner: str, columns: np.ndarray, rows: dict[str, np.ndarray], captio
 
 
 def clusters_section(report: "Report") -> str:
-    """The section on clusters of words, tokens by ids, or positions."""
+    """The section on clusters; tokens are named by words, ids or positions."""
     beta, clusters = report.clusters
     rows = "".join(
         f'<tr><th scope="row">{len(words)}</th><td class="words">'
@@ -214,7 +215,7 @@ def _listed(words: list[str], named_by: str) -> str:
 
 
 def _cut(word: Any) -> str:
-    """A word without unprintable marks, and not longer than a line."""
+    """A word with unprintable characters escaped, cut to `WORD_LENGTH` characters."""
     text = str(word)
     plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:WORD_LENGTH])
     return plain + ("..." if len(text) > WORD_LENGTH else "")

@@ -42,23 +42,23 @@ def probe(
     Parameters
     ----------
     trace : Trace, array (layers + 1, n, d), or list of such arrays
-        Hidden states of one text or several, without padding. Also of one text the tuple
-        `hidden_states` of transformers, with layers (1, n, d).
+        Hidden states of one text or several, without padding; or the tuple `hidden_states` that
+        the package transformers returns for one text, with entries (1, n, d).
     net : Network, optional
-        Whose trace it is: then quantities of its heads are there, too.
+        The network that made the trace; adds the quantities of its heads.
     betas : sequence of float
         Inverse temperatures of energies, modes and discrepancies, 0 < beta <= 500.
     angles : sequence of float
         Thresholds of single linkage and of Renyi centres, in radians, between 0 and pi.
     bins : int
-        Of the histogram of cosines, equal ones on [-1, 1].
+        Number of equal bins on [-1, 1] in the histogram of cosines.
     distances : bool
         Whether to compute distances between consecutive layers.
     modes : bool
         Whether to count modes by mean-shift.
     causal : bool, optional
-        Whether attention is causal, which adds Renyi centres; by default as in the network, or in
-        the weights of the trace.
+        Whether attention is causal, which adds Renyi centres; by default read from the network, or
+        from the attention weights of the trace.
 
     Returns
     -------
@@ -77,41 +77,43 @@ def probe(
         By (text, block), between layers l - 1 and l:
 
         - `w2`: Wasserstein distance of the directions, in radians; `moved`: root mean square of
-          the angles by which tokens turn, which is never less;
+          the angles by which tokens turn, at least `w2`;
         - `mmd` (beta): maximum mean discrepancy with the kernel exp(-beta |x - y|^2/2).
 
-        By (text, block, head), where the trace has weights A_ij of attention:
+        By (text, block, head), if the trace has attention weights A_ij:
 
-        - `entropy`: mean over i of -sum_j A_ij log A_ij, in nats; `entropy_share`: of that
-          of equal weights on the same tokens;
-        - `sink_share`, `sink_position`: the largest part of all attention that one token
-          gets, max_j (1/n) sum_i A_ij, and its j.
+        - `entropy`: mean over i of -sum_j A_ij log A_ij, in nats; `entropy_share`: `entropy`
+          divided by its value for equal weights on the same tokens;
+        - `sink_share`, `sink_position`: the largest share of all attention that one token
+          receives, max_j (1/n) sum_i A_ij, and its j.
 
-        By (text, block, head), where the network is given, with logits <q_i, k_j>/sqrt(k):
+        By (text, block, head), if the network is given, with logits <q_i, k_j>/sqrt(k):
 
-        - `head_beta`: r.m.s. of |q_i| times r.m.s. of |k_j| over sqrt(k), the temperature times
-          the norms: logits are head_beta <q_i, k_j>/(r.m.s. r.m.s.);
+        - `head_beta`: |q| |k|/sqrt(k), with |q| and |k| the root mean squares of |q_i| and |k_j|:
+          logits are head_beta <q_i, k_j>/(|q| |k|);
         - `head_log_energy`: log of E_beta of the directions of layer l - 1 at beta = head_beta;
         - `head_slope`, `head_slope_share`: the beta for which beta <x_i, x_j> is nearest to the
           logits, by least squares up to a constant for each i, over the pairs that attention
           allows, and the share of the logits' variance within rows that it explains.
 
-        By (block, head), where the network is given, M = output_h V_h and Q_h^T K_h/sqrt(k):
-        `value_singular`, `key_singular` (rank), singular values; `value_symmetric`,
-        `key_symmetric` (eigenvalue), eigenvalues of (M + M^T)/2 but for zeros. They act on hidden
-        states (BERT), or on unit vectors where a normalisation stands before.
+        By (block, head), if the network is given, of M = output_h V_h ("value") and
+        M = Q_h^T K_h/sqrt(k) ("key"): singular values `value_singular`, `key_singular` (rank), and
+        nonzero eigenvalues of (M + M^T)/2, `value_symmetric`, `key_symmetric` (eigenvalue). The
+        matrices act on hidden states if normalisations follow the sublayers (BERT), and on unit
+        vectors if they precede them.
 
     Raises
     ------
     TypeError, ValueError
-        For a trace that is none, zero vectors, a single token, or options out of their range.
+        For a `trace` of another type or shape, zero vectors, a single token, or options out of
+        their range.
 
     Notes
     -----
-    Modes are those of sum_j exp(beta <x, x_j>) on the sphere, which tokens reach by mean-shift,
-    y -> sum_j exp(beta <y, x_j>) x_j divided by its length, until they move less than 1e-7
-    bandwidths beta^(-1/2); limits within 0.01 bandwidths count once. Tokens that have not come
-    to rest after 2000 steps count as the modes that they are near.
+    Modes are those of sum_j exp(beta <x, x_j>) on the sphere that tokens reach by mean-shift:
+    y -> sum_j exp(beta <y, x_j>) x_j divided by its length is iterated until tokens move less than
+    1e-7 bandwidths beta^(-1/2). Limits within 0.01 bandwidths count once, and so do tokens that
+    still move after 2000 steps.
 
     Cost for a text and layer: n^2 d, and n^3 for the rank; modes about 50 n^2 d; the distance W2
     about n^2.5, 0.1 s at n = 500.
@@ -158,13 +160,13 @@ def probe(
 
 
 def as_trace(states: Any) -> Trace:
-    """A trace, or arrays of hidden states as a trace without words, checked.
+    """Check a trace; convert arrays of hidden states to a trace whose words are positions.
 
     Raises
     ------
     TypeError, ValueError
-        For hidden states that are none, zero vectors, single tokens, texts of different depth, and
-        words that are not as many as tokens.
+        For other types or shapes, zero vectors, single tokens, texts of different depth, and words
+        whose number is not that of the tokens.
     """
     if not isinstance(states, Trace):
         arrays = texts_of("trace", states)
@@ -243,7 +245,7 @@ def _between_layers(hidden: np.ndarray, betas: list[float]) -> Columns:
 
 
 def _discrepancies(x: np.ndarray, y: np.ndarray, betas: list[float]) -> list[float]:
-    """`mmd` of points for several betas, by matrix products, to 1e-7."""
+    """Maximum mean discrepancy of unit vectors x and y (n, d) for each beta, accurate to 1e-7."""
     products = x @ x.T, y @ y.T, x @ y.T
     discrepancies = []
     for beta in betas:
@@ -253,7 +255,7 @@ def _discrepancies(x: np.ndarray, y: np.ndarray, betas: list[float]) -> list[flo
 
 
 def _of_weights(weights: np.ndarray) -> Columns:
-    """Entropies and sinks of weights of attention (blocks, heads, n, n)."""
+    """Entropy, and the token that receives most, of attention weights (blocks, heads, n, n)."""
     weights = np.asarray(weights, dtype=float)
     n = weights.shape[-1]
     logs = np.log(np.where(weights > 0, weights, 1.0))
@@ -271,7 +273,7 @@ def _of_weights(weights: np.ndarray) -> Columns:
 
 
 def _of_heads(net: "Network", text: int, trace: Trace) -> Columns:
-    """Inverse temperatures of heads, and energies at these, for one text."""
+    """`head_beta`, `head_log_energy`, `head_slope` and `head_slope_share` of text number `text`."""
     rows = []
     for index, h in enumerate(trace.hidden[text][:-1]):
         heads = heads_of(net, h, index)
@@ -304,7 +306,11 @@ def log_energy(products: np.ndarray, beta: float) -> float:
 
 
 def slope_of(logits: np.ndarray, products: np.ndarray, visible: np.ndarray) -> tuple[float, float]:
-    """Least-squares slope of logits on inner products within rows, and the share it explains."""
+    """Least-squares slope of logits (n, n) against inner products (n, n), and explained share.
+
+    Both arrays are centred in each row; only pairs in the mask `visible` (n, n) count. Returns nan
+    twice if one of the arrays is constant in each row.
+    """
 
     def centred(a: np.ndarray) -> np.ndarray:
         mean = np.where(visible, a, 0.0).sum(axis=1, keepdims=True) / visible.sum(

@@ -1,4 +1,4 @@
-"""Figures of a probe, as SVG that follows the colours of the page it stands in."""
+"""Figures of a probe, in SVG that takes the text colour of the surrounding page."""
 
 import re
 from html import escape
@@ -19,9 +19,9 @@ from .findings import Changes
 from .resampling import interval
 
 SUBLAYER_COLOURS = {"attention": 0, "mlp": 1, "normalisation": 2, "bias": 3}
-HISTOGRAM_PANELS = 16  # of histograms
-LAYER_SHADES = (0.3, 0.85)  # of the colour map, visible on light and dark pages
-LAYER_TICKS = 8  # of layers, about
+HISTOGRAM_PANELS = 16  # largest number of histograms
+LAYER_SHADES = (0.3, 0.85)  # range of the colour map that is visible on light and dark pages
+LAYER_TICKS = 8  # approximate number of ticks of an axis of layers
 NULL_STYLES = {
     "random weights": ("s--", 1),
     "shuffled weights": ("^:", 3),
@@ -31,7 +31,11 @@ NULL_STYLES = {
 
 
 def of_layers(layers: xr.Dataset, changes: Changes, null: xr.Dataset | None) -> Figure:
-    """Quantities by layer; bars and bands are intervals and the range of null models."""
+    """Quantities by layer.
+
+    The band of the mean cosine is its 95 % interval, bands of null models are the ranges of their
+    draws, and bars of lengths are standard deviations over tokens.
+    """
     with style():
         page = figure(width=8.4, height=5.6)
         panels = page.subplots(2, 3)
@@ -89,14 +93,14 @@ def _key_below(ax: Axes, columns: int) -> None:
 
 
 def _plain_numbers(ax: Axes) -> None:
-    """Ticks 1, 2, 5, 10 of a logarithmic axis, written as such."""
+    """Label the ticks 1, 2, 5, 10, ... of a logarithmic axis as plain numbers."""
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_locator(NullLocator())
 
 
 def _beside(ax: Axes, null: xr.DataArray) -> None:
-    """Draw null models: means, and the range of draws."""
+    """Draw null models by layer: the mean, and the range, of their draws."""
     for kind in map(str, null["null"].values):
         marks, colour = NULL_STYLES[kind]
         drawn = null.sel(null=kind).mean("text")
@@ -121,12 +125,12 @@ def of_cosines(layers: xr.Dataset) -> Figure:
 
 
 def _shades(count: int) -> np.ndarray:
-    """Colours of a number of layers, in their order."""
+    """Colours (count, 4) of layers, in their order."""
     return colormaps[ORDER_MAP](np.linspace(*LAYER_SHADES, count))
 
 
 def _bar_of_layers(page: Figure, axes: Axes, layers: np.ndarray) -> None:
-    """A bar of `_shades`, one for each layer, which has room for any number of them."""
+    """Add a colour bar with one shade of `_shades` for each layer."""
     count = len(layers)
     edges = np.append(layers, layers[-1] + 1) - 0.5
     scale = ScalarMappable(BoundaryNorm(edges, count), ListedColormap(_shades(count)))
@@ -137,7 +141,8 @@ def _bar_of_layers(page: Figure, axes: Axes, layers: np.ndarray) -> None:
 def of_histograms(layers: xr.Dataset) -> Figure:
     """Figure 1 of the survey: a histogram of the cosines of all pairs for each layer.
 
-    Means over texts; of more than 16 layers as many that are evenly spaced, the last among them.
+    Shares are averaged over texts. Of more than 16 layers, 16 evenly spaced ones are drawn, the
+    first and the last among them.
     """
     total = len(layers.layer)
     shown = np.unique(np.linspace(0, total - 1, min(total, HISTOGRAM_PANELS)).round().astype(int))
@@ -176,6 +181,7 @@ def of_parts(parts: dict[str, xr.Dataset], changes: Changes) -> Figure:
 
 
 def _bars(ax: Axes, split: xr.Dataset) -> None:
+    """Draw parts of sublayers by layer as bars, and the whole change as diamonds."""
     part = split.part.mean("text")
     blocks, names = split.block.values, list(map(str, split.sublayer.values))
     width = 0.8 / len(names)
@@ -194,7 +200,11 @@ def _bars(ax: Axes, split: xr.Dataset) -> None:
 
 
 def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
-    """Parts of heads in the mean cosine, against traces of value matrices and temperatures."""
+    """Parts of heads in the change of the mean cosine, and how well cosines explain logits.
+
+    Left: the part of each head. Middle: the part against the trace of output V. Right: the
+    explained share of logits against the inverse temperature times norms.
+    """
     with style():
         page = figure(width=8.4, height=3.0)
         left, middle, right = page.subplots(1, 3)
@@ -228,15 +238,15 @@ def of_heads(layers: xr.Dataset, parts: xr.Dataset) -> Figure:
 
 
 def svg(page: Figure, key: str, title: str, description: str) -> str:
-    """A figure as SVG for a page, in its text colour, with unique ids and a text alternative.
+    """A figure as SVG for an HTML page, with unique ids and a text alternative.
 
     Parameters
     ----------
     page : Figure
     key : str
-        Begins the ids of this figure.
+        Prefix of the ids in this figure.
     title, description : str
-        Read out in place of the figure.
+        Text alternative, for screen readers.
     """
     buffer = StringIO()
     with style():

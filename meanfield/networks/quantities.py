@@ -8,8 +8,8 @@ import numpy as np
 
 from meanfield.extending import real
 
-LEAST_EIGENVALUE = 1e-14  # of eigenvalues; smaller ones are rounding
-LARGEST_BETA = 500.0  # exp(beta) is a number of double precision
+LEAST_EIGENVALUE = 1e-14  # smaller eigenvalues are rounding errors
+LARGEST_BETA = 500.0  # exp(beta) does not overflow
 
 
 class Quantity(ABC):
@@ -107,7 +107,7 @@ class EffectiveRank(Quantity):
 
 
 def checked_beta(name: str, beta: Any) -> float:
-    """A beta for which exp(beta) is a number."""
+    """Return beta after checking 0 < beta <= 500, so that exp(beta) does not overflow."""
     return real(name, beta, f"0 < {name} <= {LARGEST_BETA:g}", lambda b: 0 < b <= LARGEST_BETA)
 
 
@@ -126,7 +126,7 @@ def in_hidden(x: np.ndarray, lengths: np.ndarray, gradient: np.ndarray) -> np.nd
 
 
 def log_shares(shares: np.ndarray) -> np.ndarray:
-    """Logarithms of shares of eigenvalues; 0 for those that count as 0."""
+    """Logarithms of normalised eigenvalues; 0 for eigenvalues that count as 0."""
     return np.log(np.where(shares > LEAST_EIGENVALUE, shares, 1.0))
 
 

@@ -11,7 +11,7 @@ from .trace import Trace
 
 
 class Recording:
-    """Hidden states before the first of some layers and after each, call by call.
+    """Hidden states before the first recorded layer and after each, for each call of the model.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Recording:
         return f"Recording of {len(self.calls)} call(s) of {self.count} layers"
 
     def keep(self, value: Any, *, first: bool = False) -> None:
-        """Append the output of a layer, (batch, n, d); first: begin another call."""
+        """Append hidden states (batch, n, d) of a layer; `first` starts a new call."""
         value = value[0] if isinstance(value, tuple) else value
         states = value.detach().cpu().double().numpy()
         if states.ndim != 3:
@@ -64,15 +64,15 @@ class Recording:
 def record(layers: Iterable[Any], *, attention_mask: Any = None) -> Iterator[Recording]:
     """Record a torch model while it runs: `with record(model.encoder.layer) as kept: model(...)`.
 
-    Afterwards `kept.trace` is the Trace. Of a padded batch, as tokenizers give it, padding counts
-    as tokens unless its `attention_mask` is given here, too.
+    Afterwards `kept.trace` is the Trace. In a padded batch, as tokenizers return it, padding counts
+    as tokens unless `attention_mask` is given.
 
     Parameters
     ----------
     layers : sequence of torch.nn.Module
-        The layers, in their order; each takes hidden states (batch, n, d) first.
+        The layers, in their order; the first argument of each is hidden states (batch, n, d).
     attention_mask : array or tensor (batch, n), optional
-        That of the batch, 1 for tokens and 0 for padding.
+        Mask of the batch, 1 for tokens and 0 for padding.
 
     Raises
     ------

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from .fitting import Fit
 
-FEWEST_TOKENS = 5  # of a text: of fewer a bootstrap draws no pairs too often
+FEWEST_TOKENS = 5  # of a text; with fewer, many bootstrap draws repeat one token and have no pair
 LISTED_TEXTS, LISTED_NOTES = 8, 3  # texts whose sizes are written out; notes on cut texts
 
 
@@ -62,20 +62,21 @@ class Report:
     findings : tuple of Finding
         Sentences with numbers, intervals and verdicts.
     layers : xarray.Dataset
-        Of `probe`.
+        Result of `probe`.
     parts : dict of xarray.Dataset
-        Of `attribute`, by the name of the quantity; empty without sublayers.
+        Results of `attribute` by name of the quantity; empty for a trace without sublayers.
     null : xarray.Dataset or None
-        Of `nulls`; None without a network.
+        Result of `nulls`; None without a network.
     clusters : (float, list of list of str)
-        beta, and the words of the largest clusters of the last layer by mean-shift.
+        beta, and the words of each mean-shift cluster of three tokens or more in the last layer of
+        the first text.
     fit : Fit or None
     changes : Changes
         Bootstrap of mean cosines and energies.
     tokens : int
-        Of the first text.
+        Number of tokens of the first text.
     named_by : str
-        Names of tokens: "words", "ids", or "numbers" of their positions.
+        Meaning of the words in `clusters`: "words", "ids", or "numbers" (positions in the text).
     """
 
     title: str
@@ -120,7 +121,7 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The page, complete in itself, in light and dark mode, with text alternatives."""
+        """The page as self-contained HTML, for light and dark mode, with text alternatives."""
         from .page import html_of
 
         return html_of(self)
@@ -147,17 +148,17 @@ def report(
     Parameters
     ----------
     source : Network, Trace or arrays
-        Arrays of hidden states as `probe` takes them. Without a network there are no heads and no
-        null models; without sublayers no parts.
+        Arrays of hidden states have the forms that `probe` accepts. Without a network the report
+        has no heads and no null models; without sublayers it has no parts of sublayers.
     texts : str, pathlib.Path, sequence of int, or a list of these
-        For a network, as `Network.trace` takes them; not given otherwise.
+        Texts in the forms that `Network.trace` accepts; for a network only.
     draws : int
-        Of each null model, >= 2.
+        Number of draws of each null model, >= 2.
     fit : bool
-        Whether to fit a flow to the tokens of the first text: SA with noise, and from 64 dimensions
-        on a multiple of it, of either sign, in the limit of many dimensions.
+        Whether to fit a flow to the tokens of the first text: SA with noise; from 64 dimensions on,
+        a positive or negative multiple of SA in the limit of many dimensions.
     rng : numpy.random.Generator or seed
-        Of null models, bootstrap and fit.
+        Random numbers of null models, bootstrap and fit.
     title : str, optional
         Heading of the page.
     progress : bool, optional
@@ -240,5 +241,5 @@ def _facts(net: Network | None, trace: Trace) -> str:
 
 
 def _plain(trace: Trace, _net: Network) -> "xr.Dataset":
-    """The quantities that null models are compared by."""
+    """Mean cosine and effective rank of a trace, which are compared with null models."""
     return probe(trace, distances=False, modes=False)[["mean_cosine", "effective_rank"]]

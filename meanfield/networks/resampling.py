@@ -6,7 +6,7 @@ import numpy as np
 
 from .quantities import directions
 
-RESAMPLED_TEXTS = 5  # from which number on texts are drawn, too
+RESAMPLED_TEXTS = 5  # from this number of texts on, texts are resampled, too
 CONFIDENCE_LEVEL = 0.95
 
 Kernel = Callable[[np.ndarray], np.ndarray]
@@ -17,9 +17,9 @@ def means_over_pairs(
 ) -> np.ndarray:
     """Means of k(<x_i, x_j>) over pairs i != j of every state, (kernels, states, 1 + draws).
 
-    The first column is the mean itself, averaged over texts; the others are those of tokens drawn
-    with replacement, where pairs of a token with itself do not count. All states have the same
-    draws. From 5 texts on, texts are drawn as well.
+    Index 0 of the last axis is the mean itself, averaged over texts; the others are bootstrap
+    draws, with tokens drawn with replacement and without pairs of a token with itself. All states
+    have the same draws. From 5 texts on, texts are drawn with replacement, too.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def means_over_pairs(
 
 
 def interval(draws: np.ndarray, level: float = CONFIDENCE_LEVEL) -> np.ndarray:
-    """The percentile interval of draws along the last axis, (..., 2)."""
+    """The percentile interval (..., 2) of draws (..., draws), of probability `level`."""
     ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
     return np.moveaxis(ends, 0, -1)
 
@@ -61,7 +61,8 @@ def rank_correlation(
 ) -> tuple[float, float, float]:
     """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i).
 
-    Draws of one pair only, which have no correlation, are left out; nan where there is no other.
+    Returns the correlation and both ends. Draws without a defined correlation, as all a_i or all
+    b_i are equal, are left out; the ends are nan if no draw is left.
     """
     a, b = np.ravel(a), np.ravel(b)
     drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
@@ -71,6 +72,7 @@ def rank_correlation(
 
 
 def _spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman's rank correlation; nan if all entries of a or of b are equal."""
     from scipy.stats import rankdata
 
     first, second = (rankdata(values) for values in (a, b))

@@ -15,11 +15,11 @@ from .untrusted_json import object_of
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
-MOST_AXES, LARGEST_NUMBER = 8, 2**63  # of a tensor; and bound of every number in a header
+MOST_AXES, LARGEST_NUMBER = 8, 2**63  # axes of a tensor; strict bound of numbers in a header
 
 
 def header_of(path: Path) -> tuple[dict[str, Any], int]:
-    """The checked header of a file by tensor, and the offset of the data in bytes."""
+    """The checked entries of a file's header by tensor, and the offset of the data in bytes."""
     size = regular_file(path)
     try:
         with path.open("rb") as file:
@@ -90,7 +90,7 @@ def tensor_of(
     try:
         raw = np.fromfile(path, FLOAT_DTYPES.get(kind, "<u2"), prod(shape), offset=begin + start)
         raw = raw.reshape(shape)
-    except (OSError, ValueError) as error:  # the file became another one meanwhile
+    except (OSError, ValueError) as error:  # the file changed after its header was read
         raise StorageError(f"{where} cannot be read: {error}.") from None
     if kind == "BF16":
         raw = (raw.astype("<u4") << 16).view("<f4")

@@ -10,12 +10,12 @@ ROWS_AT_ONCE = 1024  # tokens whose inner states are in memory at a time
 
 
 def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
-    """(n, heads * d) to (heads, n, d)."""
+    """Reshape (n, heads * d) to (heads, n, d)."""
     return x.reshape(len(x), heads, -1).swapaxes(0, 1)
 
 
 def in_rows(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
-    """A function of rows, block by block."""
+    """Apply a function of rows to x (n, d) in blocks of `ROWS_AT_ONCE` rows."""
     if len(x) <= ROWS_AT_ONCE:
         return function(x)
     return np.concatenate(
@@ -28,13 +28,13 @@ def attend(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Softmax attention by heads (heads, n, d), with logits <q, k>/sqrt(d).
 
-    Fewer heads of keys and values than of queries are shared by as many neighbours. About 10^6
-    logits are in memory at a time, or a row of each head.
+    If there are fewer heads of keys and values than of queries, each is shared by consecutive heads
+    of queries. At most 2^20 logits are in memory at a time, or one row of one head if it is longer.
 
     Returns
     -------
     ndarray, (n, heads * d), and ndarray, (heads, n, n), or None
-        What attention gives, and its weights where they are to be kept.
+        The output of attention, and its weights if `keep`.
     """
     heads, n, d = queries.shape
     group = heads // len(keys)

@@ -21,11 +21,11 @@ from meanfield.extending import regular_file
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
-# Bytes of its process, and so many more for each of the file
+# Bytes of memory of the process, and additional ones for each byte of the file
 TOKENIZER_MEMORY, MEMORY_PER_BYTE = 2**30, 20
-# Of the processor, and one more for so many bytes of a text
+# Processor time for each text, and the length of a text that adds one second
 TOKENIZER_SECONDS, BYTES_PER_SECOND = 8.0, 1e5
-CLOCK_FACTOR = 10  # times as long by the clock, on a busy machine
+CLOCK_FACTOR = 10  # limit of wall-clock time over that of processor time, for a busy machine
 
 
 class Tokenizer:
@@ -34,14 +34,15 @@ class Tokenizer:
     Parameters
     ----------
     path : Path
-        Its tokenizer.json.
+        Path of the tokenizer.json.
 
     Raises
     ------
     ImportError
         Without the package tokenizers.
     StorageError
-        For a file that it cannot read, or not within 1 GB of memory and 8 s.
+        For a file that cannot be read, or needs more than its bounds of memory and time, 1 GB and
+        8 s plus parts that grow with its size.
     """
 
     def __init__(self, path: Path):
@@ -59,7 +60,7 @@ class Tokenizer:
         self._started()
 
     def encode(self, text: str, most: int) -> tuple[list[int], list[str], int]:
-        """Ids and words of a text, at most `most` of each, and the number of all."""
+        """Ids and words of a text, truncated to `most`, and the number of ids before truncation."""
         seconds = TOKENIZER_SECONDS + len(text) / BYTES_PER_SECOND
         with self._lock:
             process = self._started()
@@ -67,7 +68,7 @@ class Tokenizer:
         return answer["ids"], answer["words"], answer["whole"]
 
     def save(self, path: str | Path) -> None:
-        """Write the file again."""
+        """Write the contents of tokenizer.json to a path."""
         Path(path).write_bytes(self.content)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -78,13 +79,14 @@ class Tokenizer:
         self._begin()
 
     def _begin(self) -> None:
+        """Create the lock, and the attributes of a process that is not started yet."""
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end: weakref.finalize[Any, Any] | None = None
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        """The process that tokenises, started unless it runs; a forked process starts another."""
+        """The process that tokenises; it is started if there is none yet in this process."""
         if self._process is not None and self._owner == os.getpid():
             return self._process
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -105,7 +107,11 @@ class Tokenizer:
     def _answer(
         self, process: "subprocess.Popen[bytes]", seconds: float, also: bytes = b"", **asked: Any
     ) -> dict[str, Any]:
-        """The answer of the process; raise StorageError for an error, and beyond its limits."""
+        """Send the values `asked`, then the bytes `also`, to the process, and return its answer.
+
+        Raises StorageError for an error in the process, and for more than `seconds` of processor
+        time.
+        """
         try:
             line = _exchanged(
                 process, json.dumps(asked | {"seconds": seconds}).encode() + b"\n" + also,
@@ -145,12 +151,15 @@ def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
         if pipe is not None:
             try:
                 pipe.close()
-            except OSError:  # of bytes that nobody reads any more
+            except OSError:  # unsent bytes, which the process no longer reads
                 pass
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:
-    """Write, then read a line; b"" where the process ended, half a line where it took too long."""
+    """Send bytes and read one line of the answer.
+
+    Returns b"" if the process has ended, and bytes without an end of line after `seconds`.
+    """
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(sent)

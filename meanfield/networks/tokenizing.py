@@ -1,8 +1,8 @@
-"""Program that makes tokens of texts by a tokenizer.json, started by `tokenizer`.
+"""Program that tokenises texts by a tokenizer.json, in a process that `tokenizer` starts.
 
-It imports nothing of meanfield, and begins with the sys.path of the process that started it. In:
-one line of JSON with the size of the file, the file, then one line for each text. Out: one line of
-JSON for the file, and for each text.
+It imports nothing of meanfield, and takes the sys.path of the process that started it. Input: one
+line of JSON with the size of the file, sys.path and limits, the file, then one line of JSON for
+each text. Output: one line of JSON for the file, and one for each text.
 """
 
 import json
@@ -11,13 +11,13 @@ import signal
 import sys
 from typing import Any
 
-TOKEN_LENGTH = 100  # characters of a token that are kept
+TOKEN_LENGTH = 100  # characters to which the word of a token is cut
 
 
 def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str], int]:
-    """Ids and words of a text, at most `most` of each, and the number of all.
+    """Ids and words of a text, truncated to `most`, and the number of ids before truncation.
 
-    The marks around a text, [CLS] and [SEP], stay around one that is cut.
+    Special tokens around a text, such as [CLS] and [SEP], also surround a truncated one.
     """
     code = tokenizer.encode(text)
     whole = len(code.ids)
@@ -32,7 +32,7 @@ def encoded(tokenizer: Any, text: str, most: int) -> tuple[list[int], list[str],
 def main() -> None:
     """Read the tokenizer, then answer each text."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # of what the package prints
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what the package prints
 
     def answer(**content: Any) -> None:
         print(json.dumps(content), file=answers, flush=True)
@@ -41,7 +41,7 @@ def main() -> None:
     content = sys.stdin.buffer.read(begin["size"])
     sys.path[:] = begin["path"]
     _limit(begin["memory"])
-    signal.setitimer(signal.ITIMER_PROF, begin["seconds"])  # of the processor; then it is killed
+    signal.setitimer(signal.ITIMER_PROF, begin["seconds"])  # processor time until SIGPROF kills
     try:
         from tokenizers import Tokenizer
 
@@ -71,11 +71,12 @@ def _limit(memory: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except (ImportError, ValueError, OSError):  # a system without, or with a lower one
+    except (ImportError, ValueError, OSError):  # no such limits here, or a lower one is set
         pass
 
 
 def _said(error: BaseException) -> str:
+    """Type and message of an error as one line of printable text, of 300 characters at most."""
     said = " ".join(str(error).split())[:300]
     plain = "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in said)
     return f"{type(error).__name__}: {plain}"

@@ -13,7 +13,7 @@ from meanfield.extending import ArrayFile, counted, names_shown, path_of
 
 from .hidden_states import STATES_OF_ONE_TEXT, shape_in_words, without_padding
 
-ARRAYS_OF_TEXTS = ("hidden", "words", "ids", "streams", "attention")  # with the number of each
+ARRAYS_OF_TEXTS = ("hidden", "words", "ids", "streams", "attention")  # name_k is that of text k
 OTHER_ARRAYS = ("kinds", "layers", "notes", "tokens", "attention_mask")
 
 
@@ -24,21 +24,21 @@ class Trace:
     Parameters
     ----------
     hidden : list of arrays, (layers + 1, n, d)
-        One for each text: what enters the first layer, and what each layer gives. The last is
-        after the last normalisation, where the architecture has one.
+        One array for each text: the input of the first layer and the output of each layer. The
+        last output is after the final normalisation, if the architecture has one.
     words : list of lists of str
         Tokens of each text.
-    ids : list of arrays of int, optional
-        Their numbers.
+    ids : list of arrays of int, (n,), optional
+        Ids of the tokens of each text.
     streams : list of arrays, (steps, n, d), optional
         The residual stream after the embedding and after each sublayer.
     steps : list of (str, int), optional
         Kind ("embedding", "attention", "mlp" or "normalisation") and layer of each entry of a
         stream; the embedding is of layer 0.
     attention : list of arrays, (layers, heads, n, n), optional
-        Weights, a row for each token that looks.
+        Attention weights; row i contains the weights of token i.
     notes : list of str, optional
-        What was left out of the texts.
+        Sentences on truncated texts.
     """
 
     hidden: list[np.ndarray]
@@ -71,7 +71,7 @@ class Trace:
         words: list[list[str]],
         notes: list[str],
     ) -> "Trace":
-        """A trace whose hidden states are the last entries of each layer."""
+        """A trace whose hidden states are the last stream entry of each layer."""
         last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
         hidden = [stream[last] for stream in streams]
         return cls(hidden, words, ids, streams, steps, attention, notes)
@@ -86,14 +86,15 @@ class Trace:
     def contributions(self, text: int = 0) -> np.ndarray:
         """Increments of the stream of a text by sublayer, (len(steps) - 1, n, d).
 
-        Entry k belongs to steps[k + 1]; with streams[text][0] they sum to the last hidden state.
+        Entry k is the increment of steps[k + 1]; streams[text][0] plus all increments is the last
+        hidden state.
         """
         if not self.streams:
             raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
         return np.diff(self.streams[text], axis=0)
 
     def tokens(self, layer: int, text: int = 0) -> Tokens:
-        """Tokens in the directions of the hidden states of a layer, lengths as radii."""
+        """Tokens whose directions and radii are those of the hidden states of a layer."""
         return Tokens.from_hidden(self.hidden[text][layer])
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -111,14 +112,14 @@ class Trace:
 
 
 def read_trace(path: str | PathLike[str]) -> Trace:
-    """Read a trace of `Trace.save`, or plain hidden states (layers, n, d) of one text.
+    """Read a trace written by `Trace.save`, or plain hidden states (layers, n, d) of one text.
 
     Parameters
     ----------
     path : path
-        A .npz file; plain states are under "hidden", their words, if any, under "tokens". With an
-        "attention_mask" (n,) or (batch, n), 0 for padding, `hidden` may be a batch of texts,
-        (layers, batch, n, d). Or a file of plain states alone, .npy or .npz, under any name.
+        A .npz file. Plain states are its array "hidden", their words, if any, "tokens". With an
+        "attention_mask" (n,) or (batch, n), 0 for padding, "hidden" may be a batch of texts,
+        (layers, batch, n, d). A .npy or .npz file with a single array may have any name for it.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def read_trace(path: str | PathLike[str]) -> Trace:
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of a file that are read; a single one, of any name, is hidden states."""
+    """Read the arrays of a trace by name; a single array of any name is "hidden"."""
     with ArrayFile(path) as file:
         if len(file.names) == 1 and file.names[0] != "hidden_0":
             return {"hidden": file[file.names[0]]}
@@ -188,7 +189,7 @@ def _steps(path: Path, arrays: Mapping[str, np.ndarray]) -> list[tuple[str, int]
 
 
 def _text(path: Path, arrays: Mapping[str, np.ndarray], k: int, steps: int) -> dict[str, Any]:
-    """The arrays that a file has for text k, checked."""
+    """The arrays of text k by name; their kinds and shapes are checked, `steps` is the stream's."""
     h = arrays[f"hidden_{k}"]
     if h.ndim != 3 or h.dtype.kind not in "fiu":
         batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
@@ -226,14 +227,14 @@ def _words(array: np.ndarray) -> list[str]:
 
 
 def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Texts of `hidden`, without padding, and their words: hidden_0, words_0 and so on."""
+    """Split `hidden` into texts without padding and their words: hidden_0, words_0 and so on."""
     hidden, tokens = arrays["hidden"], arrays.get("tokens")
-    if hidden.ndim == 4 and hidden.shape[1] == 1:  # one text, as a batch
+    if hidden.ndim == 4 and hidden.shape[1] == 1:  # a batch of one text
         hidden = hidden[:, 0]
         tokens = tokens[0] if tokens is not None and tokens.ndim == 2 and len(tokens) else tokens
     mask = arrays.get("attention_mask")
     if hidden.ndim not in (3, 4) or (mask is None and hidden.ndim == 4):
-        return {"hidden_0": hidden}  # refused by its shape
+        return {"hidden_0": hidden}  # `_text` refuses its shape
     n = hidden.shape[-2]
     if mask is None:
         numbers = np.array([str(k) for k in range(n)])
@@ -252,7 +253,7 @@ def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
         labels = np.arange(h.shape[1]).astype(str)
         if words is not None and words.shape == mask.shape:
             labels = words[k][row == 1]
-        elif words is not None and one:  # of the tokens alone
+        elif words is not None and one:  # words without those of padding
             labels = words[0] if len(words) else words
         named[f"words_{k}"] = labels
     return named

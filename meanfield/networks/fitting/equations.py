@@ -1,4 +1,4 @@
-"""Estimates, and the abstract equations that least squares, replicas and the wide limit solve."""
+"""Estimates, and base classes of the estimating equations of least squares, replicas and `wide`."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -13,12 +13,12 @@ from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
 from .goodness import Compared, Comparison, Goodness
 from .transitions import LayerTransition, logarithm
 
-LONGEST_STEP = 1.0  # change of a logarithm, or of theta/(1 + |theta|), in one round
+LONGEST_STEP = 1.0  # largest change of a free number, over its scale, in one iteration
 ROOT_TOLERANCE = 0.02  # standard errors from the root at which a search ends
 TEST_SIZE = 0.05  # of tests of fit
 LARGEST_CONDITION = 1e10  # condition number from which on a direction is not identified
-LEAST_CORRELATION = 1e-10  # eigenvalue of correlations below which equations are the same
-UNIDENTIFIED_PART = 1e-4  # of a free number in a direction that is not identified
+LEAST_CORRELATION = 1e-10  # eigenvalue of correlations below which equations are dependent
+UNIDENTIFIED_PART = 1e-4  # component of a free number in the directions that are not identified
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,18 +30,19 @@ class Estimate:
     point : ndarray, (p,)
         The free numbers of the family.
     scale : ndarray, (p,)
-        Of their changes: 1 for logarithms, 1 + |value| for others.
+        Scales of changes of the free numbers: 1 for logarithms, 1 + |value| for others.
     sensitivity : ndarray, (p, p)
         The derivative of the mean of the equations, with the sign that makes it positive.
     variance : ndarray, (p, p)
-        Variance of the equations under the model; without noise of the residuals of tokens.
+        Variance of the equations under the model; without noise, from the residuals of tokens.
     simulation : ndarray, (p, p)
-        The part that replicas add to it.
+        Additional variance, due to the finite number of replicas.
     terms : list of ndarray, (n, p)
-        Each token's part of the equations, for each transition.
+        Contribution of each token to the equations, for each transition.
     converged : bool
     residual : float
-        Root mean square of the ways that are left, in radians; nan with noise.
+        Root mean square angle between the model's tokens and the real ones, in radians; nan with
+        noise.
     """
 
     point: np.ndarray
@@ -54,9 +55,10 @@ class Estimate:
     residual: float = np.nan
 
     def covariance(self, variance: np.ndarray | None = None) -> np.ndarray:
-        """The sandwich, where the variance of the equations on the data is `variance`.
+        """The sandwich covariance (p, p) of the free numbers.
 
-        The variance of free numbers that are not identified is inf.
+        `variance` is the variance of the equations, by default that under the model. Variances of
+        free numbers that are not identified are inf.
         """
         middle = (self.variance if variance is None else variance) + self.simulation
         covariance = self.inverse @ middle @ self.inverse.T
@@ -93,16 +95,17 @@ class Estimate:
 
     @cached_property
     def _solved(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pseudo-inverse of the sensitivity, and the directions not identified, as `solved`."""
         return solved(self.sensitivity, self.variance + self.simulation, self.scale)
 
 
 def solved(
     sensitivity: np.ndarray, variance: np.ndarray, scale: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pseudo-inverse of a sensitivity, and the directions (p, k) that it leaves out.
+    """The pseudo-inverse (p, p) of a sensitivity, and the directions (p, k) not identified.
 
-    They are those of free numbers over their `scale`. Equations that are the same, by the
-    correlations that their variance has, count once.
+    Directions are in free numbers divided by `scale`. Equations that are linearly dependent,
+    according to their correlations in `variance`, count once.
     """
     size = np.sqrt(np.diag(variance))
     weight = np.where(size > 0, 1 / np.where(size > 0, size, 1), 0)
@@ -119,7 +122,7 @@ def nothing() -> None:
 
 
 class Equations(ABC):
-    """Equations whose root is the estimate, and the verdicts that follow from them.
+    """Base class of estimating equations: their root is the estimate, with tests and intervals.
 
     Parameters
     ----------
@@ -181,12 +184,12 @@ class Equations(ABC):
     def ahead(
         self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Mean directions (n, d) of the next layers of `part`, and one draw of the last."""
+        """Predicted next layers (n, d) of the transitions in `part`, and one draw of the last."""
 
-    # What is said about it -----------------------------------------------------------------
+    # Intervals, tests and sentences --------------------------------------------------------
 
     def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
-        """Confidence intervals (p, 2) of the free numbers, to a quantile of the normal law."""
+        """Confidence intervals (p, 2): the free numbers -+ `quantile` standard errors."""
         away = quantile * estimate.errors
         return np.stack([estimate.point - away, estimate.point + away], 1)
 
@@ -211,13 +214,13 @@ class NoisyEquations(Equations):
     family : ParameterFamily
     transitions : sequence of LayerTransition
     evaluated : callable
-        Is called after each evaluation.
+        Called after each evaluation.
     replicas : int
-        Of each layer, by which the root is found; 0 if it is found without.
+        Number of replicas of each layer in the equations; 0 if these need none.
     test_replicas : int
-        Of each layer, at the root: for variances and the test of fit.
+        Number of replicas of each layer at the root, for variances and the test of fit.
     steps : int
-        Of replicas in each layer.
+        Time steps of replicas in each layer.
     """
 
     def __init__(
@@ -242,7 +245,7 @@ class NoisyEquations(Equations):
     ) -> tuple[Estimate, Goodness | None]:
         """Refine the estimate with new replicas, and test the fit.
 
-        The estimate takes the step of Newton's method to the root for all replicas.
+        One step of Newton's method moves the estimate to the root with all replicas, old and new.
         """
         comparison = Comparison(self.dimension, rng)
         for one in self.compared(estimate.point):
@@ -264,13 +267,13 @@ class NoisyEquations(Equations):
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The terms of G at `point` by token, and the variance of their sum due to replicas.
 
-        Weights of G are those at `anchor`.
+        The weights of residuals in G are those at `anchor`.
         """
 
     def objective(self, estimate: Estimate, index: int, value: float) -> float:
-        """The minimum, by two Gauss-Newton steps in the other numbers.
+        """The minimum of G' V^-1 G, by two Gauss-Newton steps in the other numbers.
 
-        G at the estimate is subtracted: it is 0 there with further replicas, not with these alone.
+        G at the estimate is subtracted, as it is 0 there only if the test replicas are included.
         """
         point, slope = estimate.point, estimate.sensitivity
         rest = total(self.terms(point, point)[0])
@@ -301,7 +304,7 @@ class NoisyEquations(Equations):
         return None if goodness is None else goodness.p_value < TEST_SIZE
 
     def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
-        """The test of fit and the statistic that is furthest off."""
+        """The result of the test of fit, and the statistic with the largest deviation."""
         if goodness is None:
             return []
         worst = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
@@ -321,7 +324,7 @@ class NoisyEquations(Equations):
             point[labels.index("time")] = np.clip(
                 point[labels.index("time")], SHORTEST_LOG_TIME, LONGEST_LOG_TIME
             )
-        if "kappa" in labels:  # up to noise that leaves no trace of where tokens were
+        if "kappa" in labels:  # stronger noise erases all memory of the directions of tokens
             least = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
             j = labels.index("kappa")
             point[j] = max(point[j], np.log(least))

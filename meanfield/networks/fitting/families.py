@@ -1,7 +1,7 @@
 """Families of models to fit: names of parameters, and the model at a point.
 
-A point is a vector of free numbers. `time` and `kappa`, which are positive, are in it by their
-logarithms, parameters of the drift as they are.
+A point is a vector of free numbers: the parameters of the family, then the logarithms of `time` and
+`kappa`, all without those that are fixed.
 """
 
 import inspect
@@ -15,7 +15,7 @@ from meanfield.extending import as_given, fitting, parameters_of, positive, real
 
 NO_DEFAULT = inspect.Parameter.empty
 LAYER_PARAMETERS = ("time", "kappa")
-SHORTEST_LOG_TIME, LONGEST_LOG_TIME = np.log(1e-6), np.log(1e3)  # of the logarithms of times
+SHORTEST_LOG_TIME, LONGEST_LOG_TIME = np.log(1e-6), np.log(1e3)  # bounds of log time
 
 
 class LayerFlow(NamedTuple):
@@ -24,7 +24,7 @@ class LayerFlow(NamedTuple):
     Attributes
     ----------
     model : Transformer
-        Without noise.
+        The model without noise.
     time, kappa : float
         Time per layer and noise, kappa = inf for none.
     """
@@ -40,7 +40,7 @@ class LayerFlow(NamedTuple):
 
 
 class ParameterFamily:
-    """A parametrised family of models, with starts and fixed parameters.
+    """A parametrised family of models, with starts and fixed parameters as in `fit`.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class ParameterFamily:
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest values of the free numbers in a search: of the time only."""
+        """Lower and upper bounds (p,) of the free numbers in a search; only log time has any."""
         of_time = np.array([label == "time" for label in self.labels])
         return (
             np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
@@ -196,7 +196,7 @@ def _only_directions(model: Transformer) -> None:
 
 
 def _names(family: Any) -> list[str]:
-    """The parameters of a family, without those of a class that have a default."""
+    """Names of the parameters of a family; those of a function that have a default are left out."""
     if isinstance(family, type) and issubclass(family, Drift):
         return list(parameters_of(family))
     parameters = inspect.signature(family).parameters.values()

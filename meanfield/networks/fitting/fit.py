@@ -19,10 +19,10 @@ from .replicas import ReplicaEquations
 from .transitions import transitions_of
 from .wide import WideEquations
 
-USUAL_EVALUATIONS = 40  # that a fit takes, about
-# Mean cosines of a layer and the next from which a kappa is guessed
+USUAL_EVALUATIONS = 40  # approximate number of evaluations of a fit, for the progress bar
+# Range to which the mean cosine of consecutive layers is clipped before kappa is guessed from it
 GUESSED_COSINES = 0.05, 1 - 1e-6
-# Mean cosine of a layer and the next: standard errors, and enough of it
+# Layers are unrelated if their mean cosine is below both: so many standard errors, and this cosine
 CHANCE_ERRORS, RELATED_COSINE = 4.0, 0.5
 
 
@@ -44,21 +44,21 @@ def fit(
 ) -> Fit:
     """Infer the parameters of a flow from the tokens of consecutive layers.
 
-    Layer l + 1 is the model's state at the time T from layer l. With noise, estimating equations
-    are solved whose mean is that of the model's own replicas: a score of a simpler model, less its
-    mean. Without noise, the sum of the squared angles between the model's tokens and the real ones
-    is least.
+    Layer l + 1 is modelled as the state at time T of the flow that starts from layer l. With noise
+    the estimate solves estimating equations: the score of a simpler model equals its mean over
+    replicas of the flow. Without noise it minimises the sum of the squared angles between the
+    model's tokens and the real ones.
 
     Parameters
     ----------
     layers : array (L + 1, n, d), list of such arrays, or trace
         Hidden states of the tokens before the first layer and after each, of one text or several.
-        Of a trace its `hidden`. Their directions are used, their lengths are not.
+        For a trace these are its `hidden`. Only their directions are used.
     family : class of drifts or function
         `mf.SA`, `mf.USA`, any class of drifts with parameters, or a function of numbers that gives
         a drift or a model without noise, as ``lambda beta, a: mf.SA(beta) + a * field``. Parameters
-        with a default are not fitted. A factor of the whole drift, as a scalar value matrix, and
-        the time enter only as their product: hold the time.
+        of a function that have a default are not fitted. A factor of the whole drift, such as a
+        scalar value matrix, and the time enter only as their product: fix the time.
     start : dict, optional
         Where the search begins; 1 for parameters of the family, 0.5 for "time", 100 for "kappa",
         but with `wide` the kappa that the mean cosine of layers would have without a drift.
@@ -68,23 +68,25 @@ def fit(
     noise : bool
         Whether tokens have noise, with a kappa that is fitted.
     replicas : int
-        Of each layer, even, >= 4. They add a part of about 1/replicas to variances, or less.
+        Number of replicas of each layer, even, >= 4. They increase variances by a relative amount
+        of at most about 1/replicas.
     steps : int
-        Of replicas in each layer; their bias falls as its square.
+        Number of time steps of replicas in each layer; the bias falls as 1/steps^2.
     test_replicas : int
-        Of each layer, >= 16 and twice the number of parameters, for variances and the test of fit.
+        Number of replicas of each layer for variances and the test of fit, >= 16 and at least twice
+        the number of parameters.
     verdict : bool
         Whether to test the fit.
     hold : bool
         Whether to fit again without the last third of the layers, and of the texts, and to predict
-        them. Without a verdict they are not.
+        them. Not done if `verdict` is False.
     wide : bool
-        Whether to find the root in the limit of many dimensions, for zonal drifts with noise: means
-        are then those of `wide.WideEquations`, and replicas are drawn at the root alone, for its
-        variance and the rest of its mean. 250 tokens of 6 layers in d = 384 take half a minute
+        Whether to find the root in the limit of many dimensions, for zonal drifts with noise. Means
+        follow from ordinary differential equations, and replicas are drawn at the root only, to
+        correct it and for its variance. 250 tokens of 6 layers in d = 384 take half a minute
         instead of some minutes.
     rng : numpy.random.Generator or seed
-        Of replicas and bootstrap.
+        Random numbers of replicas and bootstrap.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
@@ -96,7 +98,7 @@ def fit(
     Raises
     ------
     TypeError, ValueError
-        For layers that are none, and parameters that the family has not.
+        For layers of another type or shape, and unknown parameters.
     MeanfieldError
         For models that tokens on the sphere cannot follow.
 
@@ -125,7 +127,7 @@ def fit(
     chance = CHANCE_ERRORS / np.sqrt(cosines.size * transitions[0].x.shape[1])
     unrelated = abs(cosines.mean()) < min(chance, RELATED_COSINE)
     if wide and not {"kappa"} & {*start, *fixed} and not unrelated:
-        # from noise that is too strong by far the search ends before the root
+        # a search that starts from much too strong noise ends before the root
         spread = -np.log(np.clip(cosines.mean(), *GUESSED_COSINES))  # (d - 1) time/kappa
         kappa = (transitions[0].x.shape[1] - 1) * chosen.at(chosen.start).time / spread
         chosen = ParameterFamily(family, {**start, "kappa": kappa}, fixed, noise)

@@ -32,13 +32,13 @@ class Fit:
     estimate : Estimate
         The root of the estimating equations and its accuracy.
     equations : Equations
-        The equations and their data.
+        The estimating equations with their data.
     goodness : Goodness or None
-        The test of fit; None without noise, or where none was asked for.
+        The test of fit; None without noise, or if it was not requested.
     predictions : tuple of Prediction
         Errors on layers and texts that were held out.
     unrelated : bool
-        Whether layers have nothing to do with the one before.
+        Whether the mean cosine of consecutive layers is no larger than by chance.
     """
 
     estimate: Estimate
@@ -81,28 +81,28 @@ class Fit:
     def interval(self, level: float = 0.95, by: str = "model") -> np.ndarray:
         """Confidence intervals (p, 2) of all parameters.
 
-        With noise and by "model" an end is where a test of the parameter would reject it: G there,
-        with the variance and the sensitivity that the model has *there*, is that many standard
-        deviations from 0 (Rao's score interval). At the estimate both vary with it, for few tokens
-        by 30 %, so that the estimate with so many of its own standard errors on each side covers
-        too rarely. An end that is not reached within 8 standard errors is inf, or 0 for time and
-        kappa. Others, and all those of `fit(wide=True)`, are those of normal estimates; time and
-        kappa have those of their logarithms.
+        With noise and by "model", these are Rao's score intervals: an end is the value at which a
+        test just rejects the parameter, with the variance and the sensitivity of G under the model
+        at that value. An end that is not reached within 8 standard errors is infinite; a lower end
+        of time or kappa is then 0. An interval of so many standard errors around the estimate would
+        cover the true value too rarely: for few tokens the variance and the sensitivity vary by
+        30 % with the estimate. All other intervals, and those of `fit(wide=True)`, assume normal
+        estimates; for time and kappa, normal logarithms.
 
         Parameters
         ----------
         level : float
-            Between 0 and 1.
+            Probability of covering the true value, between 0 and 1.
         by : str
-            Where the variance of the equations is from: "model", the fitted model's own
-            replicas; "tokens", each token's part of the equations, as if tokens were independent
-            given the layer before, which misses that they move each other; "texts", those of whole
-            texts, from 5 on.
+            Source of the variance of the equations: "model", replicas of the fitted model;
+            "tokens", the contributions of tokens, treated as independent given the layer before,
+            which neglects that they move each other; "texts", the contributions of texts, of which
+            at least 5 are needed.
 
         Notes
         -----
         Ends by "model" take about 60 evaluations of replicas, more than the fit, and are
-        kept for the level.
+        cached for each level.
 
         References
         ----------
@@ -140,9 +140,10 @@ class Fit:
     def profile(self, name: str, values: Any) -> np.ndarray:
         """The objective G' V^-1 G at values of a parameter, minimised over all others.
 
-        It is 0 at the estimate, and above 3.84 outside a 95 % interval. G is that of new replicas
-        at each point, on the same random numbers; without noise G' V^-1 G is the growth of the sum
-        of squares, over its mean. Where the model cannot be followed, far away, it is inf.
+        It is 0 at the estimate, and above 3.84 outside a 95 % interval. With noise G is computed at
+        each point by replicas with the same random numbers; without noise the objective is the
+        increase of the sum of squares, divided by its mean. It is inf where the model cannot be
+        solved.
         """
         index = self._index(name)
         fitting("values", values, "numbers", np.ndim(values) == 1)
@@ -155,13 +156,13 @@ class Fit:
             number = self.family.point(target)[index]
             try:
                 objectives.append(self.equations.objective(self.estimate, index, float(number)))
-            except MeanfieldError:  # the model cannot be followed there
+            except MeanfieldError:  # the model cannot be solved there
                 objectives.append(np.inf)
         return np.array(objectives)
 
     @property
     def transitions(self) -> list[LayerTransition]:
-        """The layers, each with the next."""
+        """Pairs of consecutive layers."""
         return self.equations.transitions
 
     @property
@@ -180,9 +181,9 @@ class Fit:
     def rejected(self) -> bool | None:
         """True if the layers are no flow of the family, at the size 5 %; None if not tested.
 
-        Where `status` is "not converged" it is of the flow at which the search ended, as no other
-        was found: from another start there may be one.
-        Without noise: whether residuals are more than 1e-4 of what moves.
+        If `status` is "not converged", the test is of the flow at which the search ended; another
+        start may find a flow that is not rejected. Without noise: True if residuals exceed 1e-4 of
+        the angles that tokens move.
         """
         if self.unrelated:
             return True
@@ -277,10 +278,11 @@ class Fit:
         return self.estimate.covariance(parts.T @ parts)
 
     def _errors(self, by: str) -> np.ndarray:
+        """Standard errors (p,) of the free numbers: see `covariance`."""
         return np.sqrt(np.maximum(np.diag(self.covariance(by)), 0))
 
     def _parts(self, over: str) -> np.ndarray:
-        """The terms of the equations, summed by tokens or by texts."""
+        """The terms of the equations, one row (p,) for each token or each text."""
         fitting("over", over, "tokens or texts", over in ("tokens", "texts"))
         if over == "tokens":
             return np.concatenate(self.estimate.terms)

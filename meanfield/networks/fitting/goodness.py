@@ -1,12 +1,13 @@
 """Test of fit: layers compared with replicas of the fitted flow.
 
-A test of fit needs statistics that a true flow leaves at their mean, whatever the statistics are:
-their law is that of the model's own replicas. Two of those used here are learned: what a regression
-on the residuals of one half of the tokens predicts for the other half.
+Any statistics can be tested, as replicas of the fitted flow give their law. Two of the statistics
+used here are learned: they measure how well a regression on the residuals of one half of the tokens
+predicts the residuals of the other half.
 
-A layer is compared with the mean and the spread of few replicas, which vary themselves, and with
-few tokens neither statistics nor scores are normal. Replicas show the effect: each
-is compared with the others as the layer is with all, and the test goes by the spread of *these*.
+A layer is compared with the mean and the spread of few replicas, which are random themselves, and
+with few tokens neither statistics nor scores are normal. To account for both, each replica is
+compared with the other replicas as the layer is with all, and the test uses the spread of these
+comparisons.
 """
 
 from dataclasses import dataclass
@@ -24,11 +25,11 @@ FIT_STATISTICS = (
     "the second moments of the tokens",
     "the pull towards the mean",
 )
-LEAST_P_VALUE = 1e-300  # of p-values
-LEAST_SPREAD = 1e-300  # is added to what may be 0
-# Part of the spread of replicas that is left without one of them, at least
+LEAST_P_VALUE = 1e-300  # lower bound of p-values
+LEAST_SPREAD = 1e-300  # added to denominators that may be 0
+# Lower bound of the fraction of the spread of replicas that remains if one of them is left out
 LEAST_REMAINING_SPREAD = 1e-12
-RELU_UNITS = 128  # of the ReLU network, at most
+RELU_UNITS = 128  # largest number of hidden units of the ReLU network
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class Goodness:
     Attributes
     ----------
     p_value : float
-        Of both parts together: twice the smaller one.
+        p-value of both parts together: twice the smaller one, at most 1.
     of_statistics, of_layers : float
-        Of the statistics, and of parameters that are the same in all layers.
+        p-values of the statistics, and of equal parameters in all layers.
     deviations : dict
-        Standard errors by which each statistic is off.
+        Deviation of each statistic from its mean under the model, in standard errors.
     """
 
     p_value: float
@@ -52,7 +53,7 @@ class Goodness:
 
     @property
     def p_in_words(self) -> str:
-        """ "= 0.03", or "< 1e-300" where it is less than numbers can be."""
+        """The p-value as "= 0.03", or as "< 1e-300" at or below that bound."""
         return f"= {self.p_value:.2g}" if self.p_value > LEAST_P_VALUE else f"< {LEAST_P_VALUE:g}"
 
 
@@ -66,13 +67,13 @@ class Compared:
     y : ndarray, (R, n, d)
         Replicas of the next layer.
     scores : ndarray, (R, p)
-        Of the replicas, summed over tokens.
+        Scores of the replicas, summed over tokens.
     score : ndarray, (p,)
-        That of the layer.
+        Score of the layer, summed over tokens.
     left : ndarray, (R, n, d)
         Residuals of the replicas, up to a constant.
     residual : ndarray, (n, d)
-        Those of the layer, with the same constant.
+        Residuals of the layer, up to the same constant.
     """
 
     transition: LayerTransition
@@ -89,16 +90,16 @@ class Comparison:
     Parameters
     ----------
     dimension : int
-        Of the space of the tokens.
+        Dimension d of the tokens.
     rng : numpy.random.Generator
-        Of the first layer of the ReLU network.
+        Random numbers of the first layer of the ReLU network.
 
     Attributes
     ----------
     value : ndarray, (p,)
-        The sum of scores of the layers, less its mean over replicas.
+        The sum of scores of the layers, minus its mean over replicas.
     variance : ndarray, (p, p)
-        Of that sum under the model.
+        Variance of that sum under the model.
     """
 
     def __init__(self, dimension: int, rng: np.random.Generator):
@@ -139,9 +140,9 @@ class Comparison:
     def goodness(self) -> Goodness:
         """The test of fit.
 
-        Layers are combined by Fisher's method: twice the sum of the -log p of all of them has a
-        gamma law, whose mean and variance are those of replicas, and not less than if scores were
-        normal.
+        Layers are combined by Fisher's method: the sum of -2 log p over all layers is compared with
+        a gamma law. Its mean and variance are estimated from replicas, and are at least those for
+        normal scores.
         """
         from scipy.stats import gamma
 
@@ -168,7 +169,7 @@ class Comparison:
 
 
 def _f_tail(value: Any, of: int, over: int) -> Any:
-    """The probability that a variable with Fisher's F law is larger."""
+    """P(F > value) for Fisher's F law with `of` and `over` degrees of freedom."""
     from scipy.special import fdtrc
 
     return fdtrc(of, over, value)
@@ -177,15 +178,18 @@ def _f_tail(value: Any, of: int, over: int) -> Any:
 def leave_one_out(squares: np.ndarray, count: int) -> np.ndarray:
     """Squared distances of replicas from the mean of the others, in units of the others' spread.
 
-    `squares` are those from the mean of all `count`, in units of the spread of all: Sherman and
-    Morrison's formula.
+    `squares` are their squared distances from the mean of all `count` replicas, in units of the
+    spread of all; Sherman and Morrison's formula converts them.
     """
     left = np.maximum(1 - count * squares / (count - 1) ** 2, LEAST_REMAINING_SPREAD)
     return squares * count**2 * (count - 2) / ((count - 1) ** 3 * left)
 
 
 def _surprise(square: Any, p: int, count: int) -> Any:
-    """-2 log of the p-value of a squared distance, of p numbers from those of `count` replicas."""
+    """-2 log of the p-value of the squared distance of p numbers from the mean of `count` replicas.
+
+    Distances are in units of the covariance of the replicas, whose law is Hotelling's.
+    """
     tail = _f_tail(square * (count - p) / ((count - 1) * p), p, count - p)
     return -2 * np.log(np.maximum(tail, LEAST_P_VALUE))
 
@@ -193,7 +197,7 @@ def _surprise(square: Any, p: int, count: int) -> Any:
 def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The statistics (R, 6) of residuals `left` at x (n, d) and of next layers y (R, n, d).
 
-    Positive ones by their logarithms, whose laws are closer to normal.
+    Positive statistics are replaced by their logarithms, whose laws are closer to normal.
     """
     n, d = x.shape
     squares = (left**2).sum(axis=-1)
@@ -215,7 +219,11 @@ def _statistics(x: np.ndarray, left: np.ndarray, y: np.ndarray, weights: np.ndar
 
 
 def _learned(features: np.ndarray, noise: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Agreement (R,) of one half of the tokens with a regression on the other, both ways."""
+    """Agreement (R,) of residuals `noise` (R, n, d) with regressions learned on half of the tokens.
+
+    A ridge regression on `features` (n, k) is learned on each half of the tokens x (n, d) and
+    evaluated on the other; the result is the sum of both.
+    """
     agreement = np.zeros(len(noise))
     halves = (np.arange(len(x)) % 2 == 0, np.arange(len(x)) % 2 == 1)
     for learn, test in (halves, halves[::-1]):

@@ -14,15 +14,15 @@ from .scores import first_guess
 from .transitions import LayerTransition, logarithm
 
 LEAST_SQUARES_CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
-FLOW_TOLERANCE = 1e-10  # tolerance of flows
-REJECTED_RESIDUAL = 1e-4  # part of the ways of tokens that a flow may leave
+FLOW_TOLERANCE = 1e-10  # relative tolerance of flows
+REJECTED_RESIDUAL = 1e-4  # residual, relative to the angles that tokens move, that rejects a flow
 
 
 class LeastSquares(Equations):
     """Minimisation of the sum of |log_p(y)|^2, p the model's tokens and y the next layer's."""
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The minimum; its `variance` is that of tokens' residuals."""
+        """The minimum; its `variance` is estimated from the residuals of tokens."""
         from scipy.optimize import least_squares
 
         family, transitions = self.family, self.transitions
@@ -58,12 +58,12 @@ class LeastSquares(Equations):
     def ahead(
         self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """The tokens of the flow, which are also its only draw."""
+        """Predict by the flow without noise, whose tokens are also the draw of the last layer."""
         tokens = [moved(self.family, point, one.x[None])[0] for one in part]
         return tokens, tokens[-1]
 
     def objective(self, estimate: Estimate, index: int, value: float) -> float:
-        """The growth of the sum of squares, over its mean."""
+        """The increase of the sum of squares, divided by its mean over tangent coordinates."""
         from scipy.optimize import least_squares
 
         others = [j for j in range(len(estimate.point)) if j != index]

@@ -13,7 +13,7 @@ from .transitions import LayerTransition, angles, unit
 LINEAR_PENALTIES = 10.0 ** np.arange(-4, 5)  # strengths of the penalty of linear maps
 PREDICTION_DRAWS = 1000
 PREDICTION_LEVEL = 0.95
-DRAWN_TEXTS = 5  # from which number on texts are drawn, not tokens
+DRAWN_TEXTS = 5  # from this number of texts on, texts are resampled instead of tokens
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Prediction:
     flow, nothing, linear : float
         Root mean square angles in radians between predicted and real tokens.
     over_nothing, over_linear : (float, float)
-        Intervals, at the level 0.95, of the mean squared angle of the flow divided by that of the
-        other, by bootstrap over tokens, or texts where there are 5 or more.
+        95 % intervals of the mean squared angle of the flow divided by that of "nothing" and of
+        "linear", by bootstrap over tokens, or over texts if there are 5 or more.
     distances : dict
-        W2 in radians between the tokens of the last layer held out and those predicted by each.
+        W2 in radians between the tokens of the last layer held out and each prediction of them.
     """
 
     kind: str
@@ -47,8 +47,8 @@ def split(
 ) -> tuple[list[LayerTransition], dict[str, list[LayerTransition]]]:
     """Split transitions into training and held-out ones: the last third of layers, and of texts.
 
-    Layers are held out of training texts where a text has two transitions at least, texts where
-    there are two.
+    Layers are held out only if texts have at least two transitions, texts only if there are at
+    least two.
     """
     texts = sorted({one.text for one in transitions})
     last = max(one.layer for one in transitions)
@@ -72,7 +72,10 @@ def predictions(
     held_out: dict[str, list[LayerTransition]],
     rng: np.random.Generator,
 ) -> list[Prediction]:
-    """Errors on held-out transitions of the root of the equations of the training ones."""
+    """Errors of predictions of held-out transitions.
+
+    `equations` contain the training transitions, and `point` is their root.
+    """
     from meanfield import wasserstein
 
     linear = _linear_map(equations.transitions)
@@ -104,7 +107,10 @@ def predictions(
 
 
 def _linear_map(train: Sequence[LayerTransition]) -> np.ndarray:
-    """B of y ~ x B/|x B|, by least squares with a penalty |B - 1|^2 that two halves choose."""
+    """Matrix B (d, d) of the prediction x B/|x B| of y, by least squares with a penalty |B - 1|^2.
+
+    The strength of the penalty is chosen by cross-validation on two halves of the tokens.
+    """
     halves = [slice(0, None, 2), slice(1, None, 2)]
     parts = [[np.concatenate([getattr(one, k)[h] for one in train]) for k in "xy"] for h in halves]
 
@@ -125,7 +131,10 @@ def _linear_map(train: Sequence[LayerTransition]) -> np.ndarray:
 def _draws(
     part: list[LayerTransition], squares: dict[str, list[np.ndarray]], rng: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Bootstrap means of squares: of tokens, through all layers, or of texts."""
+    """Bootstrap means (draws,) of squared angles by kind of prediction.
+
+    Tokens, with all their layers, or texts are drawn with replacement.
+    """
     texts = sorted({one.text for one in part})
     totals, counts = {key: [] for key in squares}, []  # type: ignore[var-annotated]
     for text in texts:

@@ -1,7 +1,7 @@
 """Estimating equations of a flow with noise, with means over replicas of the model.
 
-The likelihood of a layer given the one before is not known, but it can be simulated. With h the
-score of a simpler model, in `scores`,
+The likelihood of a layer given the layer before is not known, but layers can be simulated. With h
+the score of a simpler model, described in `scores`,
 
     G(theta) = sum over layers of h(X_l, X_{l+1}) - E_theta h(X_l, X)
 
@@ -37,15 +37,15 @@ from .scores import first_guess, information, scores
 from .transitions import LayerTransition, carried, chord, mean_velocity, replicas_of, unit
 
 BROYDEN_ROUNDS = 12
-MOST_ANCHORS = 4  # points at which the score is taken, at most
+MOST_ANCHORS = 4  # largest number of points at which the score is evaluated
 PREDICTION_REPLICAS = 16  # replicas of predictions
 
 
 class ReplicaEquations(NoisyEquations):
-    """Equations with means over replicas of the transitions: see `NoisyEquations`."""
+    """Estimating equations with means over replicas; for the parameters see `NoisyEquations`."""
 
     def simulated(self, point: np.ndarray, score_at: np.ndarray) -> list[np.ndarray]:
-        """h at `score_at` of replicas at `point`, (R, n, p) for each transition."""
+        """The score h at `score_at` of replicas drawn at `point`, (R, n, p) for each transition."""
         values = []
         for one, y in replicas_of(self.family.at(point), self.transitions, self.replicas,
                                   self.steps):  # fmt: skip
@@ -55,13 +55,13 @@ class ReplicaEquations(NoisyEquations):
         return values
 
     def observed(self, point: np.ndarray) -> list[np.ndarray]:
-        """h of the data, (n, p) for each transition."""
+        """The score h of the data at a point, (n, p) for each transition."""
         return [scores(self.family, point, one.x[None], one.y[None])[0] for one in self.transitions]
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The terms of G by token, and the variance of their sum due to replicas.
 
-        h is the score at `anchor`, replicas are those at `point`.
+        h is the score at `anchor`; replicas are drawn at `point`.
         """
         terms, variance = [], np.zeros((len(point), len(point)))
         drawn = self.simulated(point, anchor)
@@ -74,7 +74,7 @@ class ReplicaEquations(NoisyEquations):
     def sensitivity(self, point: np.ndarray, anchor: np.ndarray, errors: np.ndarray) -> np.ndarray:
         """The derivative of E h by `point`, by central differences on the same random numbers.
 
-        They go over half of the errors that are given, within a tenth of the numbers themselves.
+        The differences are over half of `errors`, limited to 1e-3 to 0.1 times the scales.
         """
 
         def mean(point: np.ndarray) -> np.ndarray:
@@ -86,9 +86,9 @@ class ReplicaEquations(NoisyEquations):
         return np.stack([*central_differences(mean, point, lengths)], axis=1)
 
     def root(self, point: np.ndarray, anchor: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-        """The root of G for fixed h, by Broyden's method, with the sensitivity and a success flag.
+        """The root of G for h at `anchor` by Broyden's method, the sensitivity, and a success flag.
 
-        Derivatives are taken at the start, and again where a step did not bring G closer to 0.
+        Derivatives are computed at the start, and again where a step does not halve the norm of G.
         """
         fisher = information(self.family, anchor, self.transitions)
         errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(fisher))))
@@ -112,16 +112,16 @@ class ReplicaEquations(NoisyEquations):
                     slope = self.sensitivity(after, anchor, errors)
                 else:
                     slope = slope + np.outer(value - new - slope @ step, step) / (step @ step)
-            except MeanfieldError:  # the model cannot be followed there: as good as no root
+            except MeanfieldError:  # the model cannot be solved there: the search has failed
                 break
             point, value = after, new
         return point, slope, False
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The root, and what its accuracy follows from; its `variance` is that of tokens apart.
+        """The root and its accuracy; `variance` is that for independent tokens.
 
-        The score is taken at a first guess, then at the root that was found with it, until the
-        root stays where it is, to half of its standard error.
+        The score is evaluated at a first guess, then at the root that this gives, until the root
+        moves by less than half of its standard error.
         """
         guess = first_guess(self.family, self.transitions) if start is None else start
         anchor = self._within(guess)
@@ -167,7 +167,7 @@ class ReplicaEquations(NoisyEquations):
 def residuals(
     family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
-    """The displacement of each token less the flow's part, as tangent vectors at x."""
+    """The displacement of each token minus that by the flow, as tangent vectors at x."""
     at = family.at(point)
     middle, way = chord(x, y)
     return carried(way - at.time * mean_velocity(at, x, y), middle, x)

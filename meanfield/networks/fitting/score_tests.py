@@ -17,12 +17,12 @@ from .equations import Estimate
 if TYPE_CHECKING:
     from .replicas import ReplicaEquations
 
-SECANT_ROUNDS, FARTHEST_END = 5, 8.0  # of the search for an end, in rounds and standard errors
-SECANT_TOLERANCE = 0.15  # relative step with which it ends; errors are of the order of its square
+SECANT_ROUNDS, FARTHEST_END = 5, 8.0  # iterations; bound of an end in standard errors
+SECANT_TOLERANCE = 0.15  # relative step at which a search ends; its error is of order 0.15^2
 
 
 class ScoreTest:
-    """The test at any point near an estimate, on the random numbers of the fit.
+    """Rao's test at points near an estimate, with the random numbers of the fit.
 
     Parameters
     ----------
@@ -36,9 +36,10 @@ class ScoreTest:
         self._mean, self._spread = self._simulated(estimate.point)
 
     def end(self, index: int, quantile: float) -> float:
-        """The free number `index` at which the test gives this quantile, of either sign.
+        """End of the interval of free number `index`: the value where `deviation` is `quantile`.
 
-        Other numbers move along by the covariance of the estimates.
+        `quantile` has the sign of the end; an end that is not reached within 8 standard errors is
+        infinite. The other numbers move along, by the covariance of the estimates.
         """
         point, covariance = self._estimate.point, self._estimate.covariance()
         error = np.sqrt(covariance[index, index])
@@ -47,7 +48,7 @@ class ScoreTest:
         for _ in range(SECANT_ROUNDS):
             try:
                 reached = self.deviation(point + way * path, index)
-            except MeanfieldError:  # the model cannot be followed there
+            except MeanfieldError:  # the model cannot be solved there
                 return float(np.sign(quantile) * np.inf)
             if reached * quantile <= 0 or abs(way) > FARTHEST_END:
                 return float(np.sign(quantile) * np.inf)
@@ -60,9 +61,10 @@ class ScoreTest:
         return float(point[index] + way * error)
 
     def deviation(self, there: np.ndarray, index: int) -> float:
-        """Standard deviations between the estimate of a free number and `there`, if that is true.
+        """Distance of free number `index` at `there` from its estimate, in standard deviations.
 
-        Scores of the data cancel, as h is fixed at the estimate.
+        Mean and standard deviation are those under the model at `there`. Scores of the data cancel,
+        as h is fixed at the estimate.
         """
         estimate = self._estimate
         mean, spread = self._simulated(there)

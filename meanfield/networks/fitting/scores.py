@@ -1,18 +1,18 @@
 """The score of tokens that move straight from layer to layer, with normal noise.
 
-Let a be the way of a token from layer to layer, along the great circle, v the mean of the model's
-velocity along that circle, and s = 2 T/kappa. If tokens moved by T v with normal noise of variance
-s in each tangent direction, the logarithm of the likelihood of a token would be
+Let a be the displacement of a token from layer to layer along the great circle, v the mean of the
+model's velocity along that circle, and s = 2 T/kappa. If tokens moved by T v with normal noise of
+variance s in each tangent direction, the logarithm of the likelihood of a token would be
 
     log p = -|a - T v|^2/(2 s) - (d - 1)/2 log s
 
 and h = d log p/d theta its score. What the model does within a layer makes h a little wrong.
 
 The score of the layers themselves is the mean of int <d(T v)/d theta, dx - T v ds>/s over paths
-between them. Where noise is strong, v at the next layer is mostly due to the noise that led there,
-which makes h vary and tells little. v is then a third of that at x and two thirds of that in the
-middle: by Simpson's rule standard errors of beta were larger by 13 to 17 % for SA with beta = 4,
-T = 0.5, kappa = 20 in d = 16.
+between them. If noise is strong, the velocity at the next layer depends mostly on the noise, and
+adds to the variance of h but little information. v is then the velocity at x with the weight 1/3
+plus that at the midpoint with the weight 2/3: by Simpson's rule standard errors of beta were larger
+by 13 to 17 % for SA with beta = 4, T = 0.5, kappa = 20 in d = 16.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from .families import ParameterFamily, central_differences
 from .transitions import EARLY_WEIGHTS, SIMPSON_WEIGHTS, LayerTransition, chord, mean_velocity
 
 DRIFT_CHANGE = 1e-3  # of parameters of a drift in differences, relative to 1 + |theta|
-# Mean squared way, in radians, of noise in a layer; from there on v counts early
+# Mean square displacement by noise in a layer, in radians^2, above which EARLY_WEIGHTS are used
 STRONG_NOISE = 0.1
 
 
@@ -34,7 +34,7 @@ def parts(
     y: np.ndarray,
     weights: tuple[float, ...] = SIMPSON_WEIGHTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Residuals a - T v, their negative derivatives (p, ..., d), those of log s (p,), and s."""
+    """Residuals a - T v (..., d), derivatives of T v (p, ..., d) and of log s (p,), and s."""
 
     def velocity(point: np.ndarray) -> np.ndarray:
         return mean_velocity(family.at(point), x, y, weights)
@@ -67,7 +67,7 @@ def scores(family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndar
 def information(
     family: ParameterFamily, point: np.ndarray, transitions: Sequence[LayerTransition]
 ) -> np.ndarray:
-    """Fisher information (p, p) of theta, if h were the score; it starts the search."""
+    """Fisher information (p, p) of theta if h were the score of the layers."""
     matrix = np.zeros((len(point), len(point)))
     for one in transitions:
         _, slopes, widths, s = parts(family, point, one.x[None], one.y[None])
@@ -77,7 +77,7 @@ def information(
 
 
 def first_guess(family: ParameterFamily, transitions: Sequence[LayerTransition]) -> np.ndarray:
-    """The maximum of the approximate likelihood with the score h."""
+    """The maximum (p,) of the approximate likelihood whose score is h."""
     from scipy.optimize import least_squares
 
     point = family.start.copy()

@@ -15,7 +15,7 @@ from .families import LayerFlow
 
 SIMPSON_WEIGHTS = (1 / 6, 4 / 6, 1 / 6)
 EARLY_WEIGHTS = (1 / 3, 2 / 3, 0.0)
-REPLICAS_AT_ONCE = 2**22  # numbers of replicas that are moved at one time
+REPLICAS_AT_ONCE = 2**22  # coordinates of the replicas in a batch, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class LayerTransition:
     x, y : ndarray, (n, d)
         Unit vectors before and after.
     text, layer : int
-        Whose, and which layer x is.
+        Index of the text, and index of the layer of x.
     seed : numpy.random.SeedSequence
-        Of its replicas.
+        Seed of the replicas of this transition.
     """
 
     x: np.ndarray
@@ -40,12 +40,12 @@ class LayerTransition:
 
 
 def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransition]:
-    """All transitions of texts (L + 1, n, d), by text and layer; directions only.
+    """Transitions of all texts (L + 1, n, d), in order of text and layer, normalised to length 1.
 
     Raises
     ------
     TypeError, ValueError
-        For layers that are none, zero vectors among them.
+        For layers of another type or shape, and zero vectors.
     """
     hidden = getattr(layers, "hidden", layers)
     many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
@@ -82,7 +82,10 @@ def logarithm(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def chord(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The midpoint of the great circle from x to y, and the displacement there as a vector."""
+    """The midpoint of the great circle from x to y, and the displacement as a tangent vector there.
+
+    The displacement has the length of the angle between x and y.
+    """
     both, apart = x + y, y - x
     long = np.linalg.norm(both, axis=-1, keepdims=True)
     short = np.linalg.norm(apart, axis=-1, keepdims=True)
@@ -136,10 +139,10 @@ def mean_velocity(
 
 
 class Draws:
-    """Normal numbers for many transitions, replicas in pairs of opposite sign.
+    """Normal random numbers for replicas of many transitions, in pairs of opposite sign.
 
-    Each transition has its own generator, so that its numbers depend on nothing else. Without
-    `pairs` all replicas are independent.
+    Each transition has a generator of its own, so that its numbers do not depend on its batch.
+    Without `pairs` all replicas are independent.
     """
 
     def __init__(self, seeds: Sequence[np.random.SeedSequence], replicas: int, pairs: bool):
@@ -147,6 +150,7 @@ class Draws:
         self._drawn, self._pairs = replicas // 2 if pairs else replicas, pairs
 
     def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers for all replicas of all transitions, each of the shape `shape[1:]`."""
         parts = []
         for source in self._sources:
             normals = source.standard_normal((self._drawn, *shape[1:]))
@@ -164,8 +168,8 @@ def replicas_of(
 ) -> Iterator[tuple[LayerTransition, np.ndarray]]:
     """Yield each transition with next layers (replicas, n, d) drawn from a model with noise.
 
-    The random numbers are the same for all points. Steps are those of `steppers.Strang`, of weak
-    order 2.
+    The random numbers of a transition are the same at all points. Each layer takes `steps` steps of
+    `steppers.Strang`, of weak order 2.
     """
     for batch in _batches(transitions, replicas):
         y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
@@ -184,7 +188,7 @@ def replicas_of(
 def _batches(
     transitions: Sequence[LayerTransition], replicas: int
 ) -> Iterator[list[LayerTransition]]:
-    """Yield transitions with equal numbers of tokens in batches that fit the memory."""
+    """Yield batches of consecutive transitions of equal shape, within `REPLICAS_AT_ONCE`."""
     batch: list[LayerTransition] = []
     for one in transitions:
         most = max(1, REPLICAS_AT_ONCE // (replicas * one.x.size))

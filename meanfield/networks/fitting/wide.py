@@ -2,22 +2,21 @@
 
 In many dimensions independent noises are orthogonal, so that the inner products C of tokens that
 noise moves apart do not fluctuate. With A_ij = W'(C_ij)/sum_k Z(C_ik), or W'(C_ij)/n where Z = 1,
-q_i = sum_j A_ij C_ij and lambda = (d - 1)/kappa, they and the means M of the tokens follow
+q_i = sum_j A_ij C_ij and lambda = (d - 1)/kappa, C and the means M of the tokens follow
 
     dM_i/dt = sum_j A_ij M_j - (q_i + lambda) M_i,
     dC_ij/dt = (A C)_ij + (A C)_ji - (q_i + q_j + 2 lambda) C_ij for i != j,    C_ii = 1.
 
-The law of a token of the next layer is taken as the one of von Mises and Fisher with the mean M_i,
-rho = |M_i|, so that its variance is (1 - rho^2)/(d - rho^2) across M_i and, in many dimensions,
-(1 - rho^2)^2/(d (1 + rho^2)) along it: small noise on the sphere has both, to leading order. With V
-that variance,
+The law of a token of the next layer is approximated by von Mises and Fisher's law with the mean
+M_i, rho = |M_i|. Its variance V_i is (1 - rho^2)/(d - rho^2) across M_i and, in many dimensions,
+(1 - rho^2)^2/(d (1 + rho^2)) along it, as for small noise on the sphere to leading order. Then
 
     G(theta) = sum_i (dM_i/dtheta)' V_i^-1 (Y_i - M_i(theta)).
 
-Its mean at the true theta is 0 up to what inner products fluctuate, a relative part of the order
-1/d, and tokens are taken as independent given the layer before, although their noises move others.
-A few replicas at the root give the mean and the variance that G has in truth: the root takes the
-step of Newton's method by that mean.
+Its mean at the true theta is 0 up to the fluctuations of inner products, of the relative order 1/d.
+Tokens are treated as independent given the layer before, although the noise of each moves others.
+A few replicas at the root estimate the true mean and variance of G; a step of Newton's method
+corrects the root for that mean.
 
 References
 ----------
@@ -47,26 +46,26 @@ from .goodness import Compared, Goodness
 from .transitions import LayerTransition, replicas_of, unit
 
 Arrays = list[np.ndarray]  # for each transition
-FEWEST_RK_STEPS, MOST_RK_STEPS = 2, 64  # of Runge and Kutta's method of order 4 in each layer
+FEWEST_RK_STEPS, MOST_RK_STEPS = 2, 64  # steps of the Runge-Kutta method of order 4 in a layer
 RESOLVED_SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 SCORING_ROUNDS = 30
 WIDE_CHANGE = 1e-6  # of free numbers in differences, relative to 1 + |theta|
-STEP_HALVINGS = 8  # of a step that does not lower the misfit
-LONGEST_MEAN = 1.01  # of a mean, whose length is at most 1: steps are too long
+STEP_HALVINGS = 8  # largest number of halvings of a step that does not lower the deviance
+LONGEST_MEAN = 1.01  # exact means have length <= 1; longer ones show too long Runge-Kutta steps
 NEARER_START = "begin at a shorter time, a larger kappa, or other parameters, with start="
 
 
 class WideEquations(NoisyEquations):
-    """The equations of transitions in the limit of many dimensions.
+    """Estimating equations in the limit of many dimensions.
 
-    Replicas are drawn at the root alone: see `NoisyEquations` for the parameters.
+    Replicas are drawn at the root only. For the parameters see `NoisyEquations`.
 
     Attributes
     ----------
     rk_steps : int
-        Of the method of Runge and Kutta in each layer: they are doubled where they cannot follow
-        the model, and until twice as many move the root by less than 0.05 standard errors.
-        Replicas take more steps with them.
+        Number of Runge-Kutta steps in each layer. It is doubled while the steps are too long for
+        the model, and until twice as many move the root by less than 0.05 standard errors. The
+        number of steps of replicas grows with its square.
     """
 
     def __init__(
@@ -93,13 +92,13 @@ class WideEquations(NoisyEquations):
         return means
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[Arrays, np.ndarray]:
-        """The terms of G by token, with dM/dtheta and V at `anchor`; without replicas' variance."""
+        """The terms of G by token, with dM/dtheta and V at `anchor`; replicas add no variance."""
         means = self.means(anchor)
         scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
         return scores, np.zeros((len(point),) * 2)
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The root by Fisher's scoring; `variance` is the information: tokens are independent."""
+        """The root by Fisher's scoring; `variance` is the information for independent tokens."""
         point = self._within(self.family.start if start is None else start)
         means, converged = self._followed(point), False
         for _ in range(SCORING_ROUNDS):
@@ -118,8 +117,8 @@ class WideEquations(NoisyEquations):
                 step /= max(1.0, np.abs(step / self.family.scale(point)).max() / LONGEST_STEP)
                 better = self._better(point, step, misfit)
                 if not better and value @ step < len(point):
-                    # within a standard error: the misfit, least where G is 0 up to parts 1/d, is
-                    # not what tells, if the model is wrong
+                    # Within a standard error the step is taken although the deviance does not
+                    # fall: its minimum is the root of G only up to 1/d, and if the model is right
                     after = self._within(point + step)
                     there = self._tried(after)
                     better = (after, there) if there else None
@@ -137,9 +136,10 @@ class WideEquations(NoisyEquations):
     def _better(
         self, point: np.ndarray, step: np.ndarray, misfit: float
     ) -> tuple[np.ndarray, Arrays] | None:
-        """A point along a step with a smaller misfit, and its means; None if there is none.
+        """A point along a step with a smaller deviance, and its means; None if there is none.
 
-        None too where the steps are too few to follow the model, as long as there can be more.
+        `misfit` is the deviance at `point`. Also returns None if Runge-Kutta steps are too long and
+        their number can still be doubled.
         """
         for halving in range(STEP_HALVINGS):
             after = self._within(point + step / 2**halving)
@@ -151,7 +151,7 @@ class WideEquations(NoisyEquations):
         return None
 
     def _followed(self, point: np.ndarray) -> Arrays:
-        """The means, in twice as many steps as long as they are too few to follow the model."""
+        """The means at a point; doubles the number of Runge-Kutta steps as needed."""
         while self.rk_steps < MOST_RK_STEPS:
             if means := self._tried(point):
                 return means
@@ -159,7 +159,7 @@ class WideEquations(NoisyEquations):
         return self.means(point)
 
     def _tried(self, point: np.ndarray) -> Arrays:
-        """The means, or none where the steps are too few to follow the model."""
+        """The means at a point, or an empty list if the Runge-Kutta steps are too long."""
         try:
             means = self.means(point)
         except MeanfieldError:
@@ -170,7 +170,7 @@ class WideEquations(NoisyEquations):
     def judged(
         self, estimate: Estimate, rng: np.random.Generator
     ) -> tuple[Estimate, Goodness | None]:
-        """Refine and test as `NoisyEquations.judged`; without a root replicas may not exist."""
+        """Refine and test as `NoisyEquations.judged`; without a root the estimate is unchanged."""
         return super().judged(estimate, rng) if estimate.converged else (estimate, None)
 
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
@@ -186,13 +186,14 @@ class WideEquations(NoisyEquations):
     def _replicas(
         self, point: np.ndarray, part: Sequence[LayerTransition], count: int
     ) -> Iterator[tuple[LayerTransition, np.ndarray]]:
+        """Yield transitions with `count` replicas, whose steps grow with the square of rk_steps."""
         steps = self.steps * self.rk_steps**2 // FEWEST_RK_STEPS**2
         return replicas_of(self.family.at(point), part, count, steps, pairs=False)
 
     def ahead(
         self, point: np.ndarray, part: Sequence[LayerTransition]
     ) -> tuple[Arrays, np.ndarray]:
-        """Predict by the means of the limit, as `Equations.ahead`."""
+        """Predict by the means in the limit of many dimensions, as `Equations.ahead`."""
         at = self.family.at(point)
         ((_, drawn),) = self._replicas(point, part[-1:], 1)
         return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
@@ -209,7 +210,7 @@ class WideEquations(NoisyEquations):
         return bool(change @ inverse @ change < RESOLVED_SHIFT**2 * len(point))
 
     def _spare(self, point: np.ndarray, slopes: Arrays, inverse: np.ndarray) -> None:
-        """Take half of the steps as long as these are enough at the root: a start may need more."""
+        """Halve the number of steps while half of them resolve the root: a start may need more."""
         while self.rk_steps > FEWEST_RK_STEPS:
             coarser = copy(self)
             coarser.rk_steps = self.rk_steps // 2
@@ -231,7 +232,7 @@ class WideEquations(NoisyEquations):
     ) -> tuple[Arrays, np.ndarray]:
         """The terms of G by token, (n, p) for each transition, and the information (p, p).
 
-        dM/dtheta and V are those of `means`, residuals are from the means `there`.
+        dM/dtheta (`slopes`) and V belong to `means`; residuals are Y minus the means `there`.
         """
         scores, information = [], np.zeros((len(slopes[0]),) * 2)
         for one, mean, slope, other in zip(self.transitions, means, slopes, there, strict=True):
@@ -241,11 +242,11 @@ class WideEquations(NoisyEquations):
         return scores, information
 
     def deviance(self, means: Arrays) -> float:
-        """-2 log of the density of the next layers, up to a constant: what the search lowers.
+        """-2 log of the density of the next layers, up to a constant; the search lowers it.
 
-        Of the law of von Mises and Fisher with the mean M, in many dimensions:
+        In many dimensions von Mises and Fisher's law with the mean M has
         log p = k <Y, M>/rho - log c with k = d rho/(1 - rho^2), and d(log c)/dk = rho, so that
-        log c = d (rho^2/(1 - rho^2) + log(1 - rho^2)/2) up to a constant.
+        log c = d (rho^2/(1 - rho^2) + log(1 - rho^2)/2) up to a constant. inf unless all |M| < 1.
         """
         total = 0.0
         for one, mean in zip(self.transitions, means, strict=True):
@@ -259,7 +260,7 @@ class WideEquations(NoisyEquations):
 
 
 def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """V^-1 dM/dtheta, (p, n, d): the weights of the residuals of layers."""
+    """V^-1 dM/dtheta (p, n, d), the weights of the residuals of a layer."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
     if rho.max() > LONGEST_MEAN:
@@ -277,7 +278,7 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def mean_after(at: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
-    """The means (n, d) of tokens x (n, d) a layer later, by steps of Runge and Kutta."""
+    """The means (n, d) of tokens x (n, d) one layer later, by `steps` Runge-Kutta steps."""
     drift, (n, d) = at.model.zonal, x.shape
     loss, normalised = (d - 1) / at.kappa, drift.normalised
 
@@ -294,7 +295,7 @@ def mean_after(at: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
     C = np.clip(x @ x.T, -1, 1)
     np.fill_diagonal(C, 1.0)
     y = np.concatenate([C, x], axis=1)  # inner products, and means of the tokens
-    with np.errstate(over="ignore", invalid="ignore"):  # where steps are too long: see below
+    with np.errstate(over="ignore", invalid="ignore"):  # steps too long raise an error below
         for _ in range(steps):
             y = kutta_step(rates, y, 0.0, at.time / steps)
     M = y[:, n:]
