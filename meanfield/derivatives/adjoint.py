@@ -1,4 +1,4 @@
-"""Gradients of a scalar at the end of a run, in its whole initial law, by the adjoint."""
+"""Gradients of a scalar of the final state in the initial law and parameters, by the adjoint."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from .variation import Variation
 if TYPE_CHECKING:
     from ..results.solution import Solution
 
-STEPPED = 1e-9  # of the last step: so near to its end a run may be said to end there
+STEPPED = 1e-9  # tolerance for the end of a run, relative to its last step
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Functional:
     value : callable
         J(mu) of a single Density, a number.
     variation : callable
-        The function dJ/dmu on the space, with J(mu + h) = J(mu) + int (dJ/dmu) h + ...: of a
-        Density, its values (N,) at `mu.space.points`.
+        mu -> the values (N,) at `mu.space.points` of the function dJ/dmu, with
+        J(mu + h) = J(mu) + int (dJ/dmu) h + ...
 
     Examples
     --------
@@ -59,14 +59,14 @@ class Functional:
     ) -> "Functional":
         """int f dmu of a real function of unit vectors (N, d).
 
-        With a position it is int f dmu_s of the slice there, of `Indexed` densities: the gradient
-        is then the influence of all positions on this one.
+        With a position s it is int f dmu_s of the slice at s of `Indexed` densities; its gradient
+        is the influence of all positions on s.
 
         Raises
         ------
         TypeError, ValueError
-            If f is no function, or position no single number; later, of a density without an
-            index, or with one that has no such position.
+            If f is not a function, or position not a single number; on evaluation, if the density
+            has no index, or position is not in its range.
         """
         fitting("f", f, "a function of unit vectors (N, d)", callable(f), TypeError)
         if position is None:
@@ -132,9 +132,9 @@ def gradient(
 ) -> Gradient:
     """The gradient of a scalar of the last state in the initial law and in parameters.
 
-    The transpose of the discrete map that the run was, along its accepted steps, schemes and
-    degrees: its products with directions are those of `tangents` of `solve`, to rounding. About
-    sqrt(n) states are kept of n steps, and the stages of sqrt(n) steps, or of 32 MiB, at a time.
+    Computed by the transpose of the discrete map of the run, for fixed steps, schemes and degrees:
+    products with directions equal those of `tangents` of `solve`, to rounding. For n steps about
+    sqrt(n) states are stored, and the stages of sqrt(n) steps, or 32 MiB of them, at a time.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def gradient(
 
 
 def _check_end(run: "Solution", journal: DensityJournal, end: float) -> None:
-    """Raise MeanfieldError where a run, or a member, ends within a step."""
+    """Raise MeanfieldError if a run, or a member, ends within a step."""
     steps = journal.stretches[-1].steps[-1] if len(journal) else (0.0, 1.0)
     if abs(sum(steps) - (end - run.options["t_start"])) > STEPPED * steps[1] and len(journal):
         raise MeanfieldError(
@@ -204,7 +204,7 @@ def _check_end(run: "Solution", journal: DensityJournal, end: float) -> None:
 
 
 def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
-    """The value, and the variation at the points; ValueError unless they are finite numbers."""
+    """The value, and the variation at the points (N,); ValueError unless they are finite."""
     points = density.space.weights.shape
     value = real_array("the value of f", f.value(density))
     slope = real_array("the variation of f", f.variation(density))
@@ -222,7 +222,7 @@ def _evaluated(f: Functional, density: Density) -> tuple[float, np.ndarray]:
 
 
 def recorded(run: "Solution") -> tuple[DensityJournal | EnsembleJournal, Density]:
-    """The accepted steps of a run, and its initial state; MeanfieldError if they are not known."""
+    """The journal of a run, and its initial state; MeanfieldError if there is no journal."""
     return known_steps(run.stored.get("journal")), run.stored["initial"]
 
 

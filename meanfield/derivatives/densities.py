@@ -1,4 +1,4 @@
-"""Runs of densities, differentiated: the accepted steps of a journal, taken again."""
+"""Derivatives of runs of densities, by repeating the accepted steps of their journal."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -19,15 +19,15 @@ from .steps import DifferentiatedScheme, Diffusion, NoiseStrengths
 from .variation import Variation
 
 FieldsOn = Callable[[Space, int], Any]  # factors and fields of a member's drift on a space
-Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # what frequencies add to L, and slopes
-RECORDED_NUMBERS = 1 << 22  # kept of stages, where those of sqrt(n) steps are fewer
-STEP_END = 1 - 1e-9  # parts of a step from which on its end is meant
+Turned = tuple[np.ndarray | None, dict[str, np.ndarray]]  # term in L, and derivatives
+RECORDED_NUMBERS = 1 << 22  # of stages recorded at a time
+STEP_END = 1 - 1e-9  # fractions of a step that count as its end
 
 
 def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | None = None) -> None:
-    """Raise MeanfieldError, with the reason, for runs of densities that are not differentiated.
+    """Raise MeanfieldError, with the reason, for runs of densities that have no derivatives.
 
-    `fields` of the run on a space, where the drift is not zonal, and they are known.
+    `fields`, for a drift that is not zonal, avoids that its fields are computed again.
     """
     reasons = {
         "common noise, which is random": model.common is not None,
@@ -52,14 +52,14 @@ def check_differentiable(model: Transformer, space: Space, fields: FieldsOn | No
 
 
 def drift_of(model: Transformer) -> Any:
-    """The drift, as a zonal one where it is one."""
+    """The drift of a model, as a `ZonalDrift` if it is zonal."""
     return model.drift.as_zonal() if model.drift.is_zonal else model.drift
 
 
 def names_of_kappa(model: Transformer) -> list[str]:
     """The names of the parameters of the noise: "kappa", or "kappa[i]" for layers i with noise.
 
-    None where there is no noise in some member, and where kappa is a function of time.
+    The list is empty if some member has no noise, or kappa is a function of time.
     """
     kappa = model.kappa
     if model.steady_noise:
@@ -70,7 +70,7 @@ def names_of_kappa(model: Transformer) -> list[str]:
 
 
 def name_of_kappa(model: Transformer, t: float) -> str:
-    """The name of the parameter that kappa is at a time."""
+    """The name of the parameter that is kappa at time t."""
     kappa: Any = model.kappa
     if model.steady_noise or model.smooth_noise:
         return "kappa"
@@ -78,18 +78,18 @@ def name_of_kappa(model: Transformer, t: float) -> str:
 
 
 def fields_in(motion: Any) -> FieldsOn:
-    """The fields of a motion, whose kernels are made."""
+    """The function (space, member) -> fields of a motion, with the kernels it has cached."""
     return lambda space, member: motion.fields(space).of(member)
 
 
 class Piece(NamedTuple):
-    """Steps on the same modes, by the same scheme and in the same layer of a kappa.
+    """Steps on the same modes, by the same scheme and in the same layer of a `PerLayer` kappa.
 
     Attributes
     ----------
     stretch : Stretch
     layer : int
-        0 where kappa has none.
+        The index of the layer; 0 if kappa has no layers.
     """
 
     stretch: Stretch
@@ -101,27 +101,27 @@ class Piece(NamedTuple):
 
 
 class DifferentiatedRun:
-    """One member of a run of densities, whose steps are taken again with derivatives.
+    """One member of a run of densities, whose steps are repeated with derivatives.
 
     Parameters
     ----------
     model : Transformer
     initial : Density
-        In the ensemble shape of the run.
+        The initial density, in the ensemble shape of the run.
     index : tuple of int
-        The member.
+        The index of the member.
     journal : DensityJournal
     parameters : sequence of str
-        Of the drift, or of the noise: see `names_of_kappa`.
+        Names of parameters of the drift, the noise (see `names_of_kappa`) or the frequencies.
     start : float
         The time at which the run begins.
     fields : callable, optional
-        (space, member) -> the fields of a drift that is not zonal, those of the run.
+        (space, member) -> the fields of the run, for a drift that is not zonal.
     turned : callable, optional
-        space -> what frequencies add to L, and its derivatives by parameters.
+        space -> the term that frequencies add to L, and its derivatives by parameters.
     kept : dict, optional
-        Where N with its derivatives is kept for other steps of the same member, or of members
-        with the same drift.
+        A cache of N with its derivatives, shared by runs of the same member, or of members with
+        the same drift.
     """
 
     def __init__(
@@ -159,23 +159,23 @@ class DifferentiatedRun:
 
     @classmethod
     def check(cls, motion: Any) -> None:
-        """Raise MeanfieldError, with the reason, for runs that are not differentiated."""
+        """Raise MeanfieldError, with the reason, for runs that have no derivatives."""
         check_differentiable(motion.plain, motion.like.space, fields_in(motion))
 
     @classmethod
     def parameters_of(cls, motion: Any) -> list[str]:
-        """The names of the parameters by which runs are differentiated, without single nodes'."""
+        """The names of the parameters with derivatives, without those of `parameters_of_nodes`."""
         frequencies = motion.turning_slopes(motion.like.space)
         return [*drift_of(motion.plain).parameters, *names_of_kappa(motion.plain), *frequencies]
 
     @classmethod
     def parameters_of_nodes(cls, motion: Any) -> list[str]:
-        """The names of those that single nodes of an index have."""
+        """The names of parameters of single nodes of an index."""
         return []
 
     @classmethod
     def of_motion(cls, motion: Any, *given: Any, **options: Any) -> Self:
-        """The run of a motion, of these arguments but the model."""
+        """The run of a motion; `given` are the arguments of the class after `model`."""
 
         def turned(space: Space) -> Turned:
             return motion.turning(space), motion.turning_slopes(space)
@@ -187,9 +187,9 @@ class DifferentiatedRun:
     def tangents(
         self, elapsed: np.ndarray, tangents: Sequence[str | np.ndarray]
     ) -> Iterator[np.ndarray]:
-        """Yield state and tangents, (1 + p, modes), at times since the start, increasing.
+        """Yield state and tangents, (1 + p, modes), at increasing times since the start, `elapsed`.
 
-        A tangent is the name of one of the parameters, or the coefficients of a direction.
+        A tangent is given by the name of a parameter, or by the coefficients of a direction.
         """
         first = [h if not isinstance(h, str) else np.zeros_like(self.first) for h in tangents]
         state, space = np.array([self.first, *first]), self.space
@@ -221,10 +221,11 @@ class DifferentiatedRun:
     # The adjoint ---------------------------------------------------------------------------
 
     def gradient(self, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient at the start, (modes,), of a scalar with the gradient `end` at the end.
+        """The gradient of a scalar in the initial state, (modes,), and in the parameters, (p,).
 
-        And its derivatives by the parameters. Stages are kept of about sqrt(n) of n steps at a
-        time, or of as many as RECORDED_NUMBERS hold; of all parts the states at their beginnings.
+        `end` is its gradient in the final state. The n steps are divided into parts of about
+        sqrt(n) steps, or as many as fit into RECORDED_NUMBERS if more. The state at the start of
+        each part is stored, and stages are recorded for one part at a time.
         """
         parts, u, space = [], self.first, self.space
         every = [(piece, *part) for piece in self._pieces for part in self._recorded(piece)]
@@ -232,7 +233,7 @@ class DifferentiatedRun:
             u = space.resample(u, piece.stretch.degree)
             space = space.with_degree(piece.stretch.degree)
             parts.append((piece, (steps, noise), u))
-            if len(parts) < len(every):  # the last one is recorded alone
+            if len(parts) < len(every):  # the last part needs no advance here
                 u = self._scheme(piece, []).advance(u[None], steps, noise)[0]
         l = self.space.with_modes(end.size).resample(end, space.degree)
         by_parameter = np.zeros(len(self.parameters))
@@ -246,7 +247,7 @@ class DifferentiatedRun:
         return l, by_parameter
 
     def _recorded(self, piece: Piece) -> Iterator[tuple[np.ndarray, NoiseStrengths]]:
-        """Parts of a piece whose stages and slopes are kept at a time."""
+        """Parts of a piece, as steps and 1/kappa, whose stages are recorded together."""
         most, space = sum(len(each.steps) for each in self._pieces), self.space
         modes = space.with_degree(piece.stretch.degree).degrees.size
         size = 2 * (len(piece.stretch.scheme.nodes) + 1) * modes * (space.dtype.itemsize // 8)
@@ -258,7 +259,7 @@ class DifferentiatedRun:
     # The noise -----------------------------------------------------------------------------
 
     def _split(self, stretch: Stretch) -> Iterator[Piece]:
-        """The parts of a stretch between two jumps of kappa."""
+        """Divide a stretch at the jumps of kappa."""
         kappa: Any = self._model.kappa
         if self._steady or self._model.smooth_noise:
             yield Piece(stretch)
@@ -281,24 +282,24 @@ class DifferentiatedRun:
         return NoiseStrengths(strengths[:, 0].copy(), strengths - strengths[:, :1])
 
     def _strength(self, layer: int) -> float:
-        """1/kappa, where it does not change."""
+        """1/kappa in a layer, if kappa is constant in it."""
         kappa: Any = self._model.kappa
         return float(1 / (self.kappa if self._steady else kappa.values[layer]))
 
     def _strength_at(self, elapsed: float, piece: Piece) -> float:
-        """1/kappa on a piece, which may end where it jumps."""
+        """1/kappa at a time since the start, clipped to the span of the piece."""
         start, end = piece.stretch.ends
         return float(1 / self._model.kappa_at(min(max(self._start + elapsed, start), end)))
 
     def _excess_since(self, begun: float, piece: Piece) -> Callable[[float], float]:
-        """The increase of 1/kappa since the beginning of a step, at times since the start."""
+        """The function elapsed -> increase of 1/kappa since the start of a step, `begun`."""
         if not self._model.smooth_noise:
             return lambda _elapsed: 0.0
         first = self._strength_at(begun, piece)
         return lambda elapsed: self._strength_at(elapsed, piece) - first
 
     def _moved(self, name: str | None, layer: int, space: Space, rates: Any) -> np.ndarray:
-        """dL by a parameter, L = M/kappa and what frequencies add; 0 where it has no part in L."""
+        """The derivative of L by a parameter, (modes,); 0 if L does not depend on it."""
         if name == ("kappa" if self._steady else f"kappa[{layer}]"):
             return -(self._strength(layer) ** 2) * rates
         return self._turned(space)[1].get(name or "", np.zeros(rates.shape))
@@ -314,7 +315,7 @@ class DifferentiatedRun:
     def _scheme(
         self, piece: Piece, names: Sequence[str | None], adjoint: bool = False
     ) -> DifferentiatedScheme:
-        """The scheme of a piece with tangents of these names, or transposed."""
+        """The scheme of a piece with tangents by these parameters, or its transpose (cached)."""
         stretch = piece.stretch
         key = stretch.degree, stretch.scheme.name, piece.layer, tuple(names), adjoint
         if key not in self._schemes:
@@ -334,7 +335,7 @@ class DifferentiatedRun:
         return self._schemes[key]
 
     def _linearised(self, space: Space, names: list[str | None], adjoint: bool) -> Any:
-        """N with derivatives by parameters of the drift, or transposed."""
+        """N with tangents by parameters of the drift (None for a direction), or transposed."""
         if self._model.is_zonal:
             tables, changes = self._tables_on(space)
             by = dict(zip(self.of_drift, changes, strict=True))
@@ -346,12 +347,13 @@ class DifferentiatedRun:
 
     @cached_property
     def _changes(self) -> list[Tables]:
-        """Derivatives by each parameter of the drift, of the multipliers up to all degrees met."""
+        """Derivatives of the multipliers by each parameter of the drift, to the highest degree."""
         highest = max(piece.stretch.degree for piece in self._pieces)
         of = highest, self.space.dimension
         return [changes_of(self.drift, name, *of) for name in self.of_drift]
 
     def _tables_on(self, space: Space) -> tuple[Tables, list[Tables]]:
+        """Multipliers of the drift on a space, and their derivatives by each parameter."""
         size = space.degree + 1
         changes = [Tables(a[:size], None if z is None else z[:size]) for a, z in self._changes]
         return tables_of(self.drift, space.degree, space.dimension), changes
@@ -376,7 +378,10 @@ def linearised_by_tables(
     adjoint: bool,
     pairs: bool = False,
 ) -> LinearisedTangents | LinearisedAdjoint:
-    """N of a zonal drift, of tangents with these names of parameters, or transposed."""
+    """N of a zonal drift with tangents by these parameters, or its transpose.
+
+    `by` has the derivatives of the multipliers by each parameter; a name None is a direction.
+    """
     if adjoint:
         none = Tables(np.zeros(space.degree + 1), None)
         return LinearisedAdjoint(
@@ -388,7 +393,7 @@ def linearised_by_tables(
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:
-    """The end of each piece: the beginning of the next one; of the last one the last output."""
+    """The end of each piece: the start of the next; of the last its end, or `last`."""
     begins = [float(piece.steps[0, 0]) for piece in pieces[1:]]
     if not pieces:
         return []

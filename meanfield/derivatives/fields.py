@@ -5,10 +5,10 @@ At the points of the grid v = sum_h c_h A_h mu/B_h mu with linear A_h and B_h, s
     DN(mu) k = -div(k v + mu sum_h c_h (A_h k - v_h B_h k)/B_h mu),    v_h = A_h mu/B_h mu,
     DN(mu)* l = <v, grad l> + sum_h c_h (A_h* F_h - B_h* <F_h, v_h>),  F_h = mu grad l/B_h mu
 
-Where a bound has taken the place of B_h mu, its derivative is 0. Where the run is compiled, by
-tables on the circle, so are both of these: `spaces.linearised_tables`. Elsewhere state and tangents
-go through the kernels of the run together. Of `pairs` the velocities are those of other measures:
-see `spaces.linearised`.
+Where B_h mu is replaced by a lower bound, its derivative is 0. If the run is compiled, by tables on
+the circle, these derivatives are compiled too: `spaces.linearised_tables`. Otherwise the kernels of
+the run are applied to the state and its tangents together. With `pairs` the velocity is generated
+by another measure: see `spaces.linearised`.
 """
 
 from abc import ABC, abstractmethod
@@ -43,9 +43,9 @@ class DifferentiableFields:
     ----------
     model : Transformer
     drift : Drift
-        A single one: that of the member.
+        The drift of the member.
     fields : list of (float, DensityField)
-        Factors and fields of its parts, those of the run where these are known.
+        Factors and fields of the parts of the drift.
     space : Space
     """
 
@@ -57,7 +57,7 @@ class DifferentiableFields:
             self.forward = np.einsum("fnd,nd->fn", space.frame, values)
 
     def tangents(self, names: Sequence[str | None], pairs: bool = False) -> Any:
-        """N with tangents, each of a parameter of this name, or of none: see `Tangents`."""
+        """N with one tangent for each name: by a parameter, or in a direction (None)."""
         parameters = list(dict.fromkeys(name for name in names if name is not None))
         tables = self._tables(parameters)
         if tables is None:
@@ -66,19 +66,19 @@ class DifferentiableFields:
         return TableTangents(*tables, self.space.degree, which, pairs)
 
     def adjoint(self, names: Sequence[str | None], pairs: bool = False) -> Any:
-        """N transposed, with derivatives by parameters, 0 by None: see `Adjoint`."""
+        """The transpose of N, with derivatives by parameters of these names; 0 for None."""
         tables = self._tables(names)
         if tables is None:
             return FieldAdjoint(self, names, pairs)
         return TableAdjoint(*tables, self.space.degree, pairs)
 
     def quotients(self, functions: GridDensity, names: Sequence[str]) -> list[list[Quotient]]:
-        """The velocities of the parts, with derivatives by these parameters of the drift.
+        """The velocities of the parts as quotients, with derivatives by these parameters.
 
         Raises
         ------
         MeanfieldError
-            For velocities that are no such sums.
+            For velocities that are not quotients of linear functions of the density.
         """
         found = []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
@@ -94,7 +94,7 @@ class DifferentiableFields:
         return found
 
     def _own(self, names: Sequence[str | None]) -> list[list[str]]:
-        """For each part the parameters among these that are its own, by their names there."""
+        """For each part of the drift its parameters among `names`, by their names in the part."""
         own: list[list[str]] = [[] for _ in self.fields]
         for k, name in (self.drift.place_of(name) for name in names if name is not None):
             if name is not None:
@@ -104,7 +104,7 @@ class DifferentiableFields:
     def _tables(
         self, names: Sequence[str | None]
     ) -> tuple[TabulatedVelocity, list[TabulatedVelocity]] | None:
-        """The observables of the velocity and of its derivatives; None if the run has none."""
+        """Tables of the velocity and of its derivatives by each name; None without tables."""
         points, every = self.space.weights.size, []
         for (_, field), own in zip(self.fields, self._own(names), strict=True):
             found = field.tables(own)
@@ -115,7 +115,10 @@ class DifferentiableFields:
         def collected(
             of: int | None, name: str | None, factors: Sequence[float]
         ) -> TabulatedVelocity:
-            """Tables of one part by a parameter, or all where there is none."""
+            """Tables of the velocity, or of its derivative by a parameter of part `of`.
+
+            A parameter `name` None is the factor of the part.
+            """
             tables: list[VelocityTable] = []
             for k, (factor, mine) in enumerate(zip(factors, every, strict=True)):
                 if of is None:
@@ -143,13 +146,15 @@ class DifferentiableFields:
 
 
 class _InPython(ABC):
-    """The velocity of one member as a function of its rows of coefficients, for both directions.
+    """Evaluation in Python of N with tangents, or of its transpose, for one member.
 
     Parameters
     ----------
     fields : DifferentiableFields
     names : sequence
-        For each row, or number, the name of the parameter that it is of, or None.
+        The parameter of each tangent, or of each derivative of the adjoint; None for a direction.
+    given, found : int
+        Numbers of floats of the argument and of the result.
     """
 
     def __init__(
@@ -166,9 +171,10 @@ class _InPython(ABC):
 
     @abstractmethod
     def _evaluate(self, _member: int, source: np.ndarray, target: np.ndarray) -> None:
-        """Fill the rows that the run asks for, from those of a state and its tangents."""
+        """Write the result to `target`, from the argument `source`, both flat arrays of floats."""
 
     def functions(self, rows: np.ndarray) -> GridDensity:
+        """Functions with coefficients `rows` (..., modes), and their values on the grid."""
         space = self.fields.space
         return GridDensity(space, rows, space.to_values(rows))
 
@@ -183,7 +189,7 @@ class _InPython(ABC):
 
 
 class FieldTangents(_InPython):
-    """(u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): as `linearised.Tangents`."""
+    """The map (u, h_1, ..., h_p) -> (N(u), DN(u) h_1 + dN/dp_1, ...): see `linearised`."""
 
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
@@ -213,7 +219,7 @@ class FieldTangents(_InPython):
             found[row] = space.minus_divergence(values[row] * velocity + values[0] * change)
 
     def _by(self, name: str, parts: list[list[Quotient]]) -> np.ndarray:
-        """The derivative of the velocity by a parameter."""
+        """The derivative of the velocity by a parameter, (d - 1, N)."""
         k, own = self.places[name]
         factor = self.fields.fields[k][0]
         found: Any = sum(
@@ -223,7 +229,7 @@ class FieldTangents(_InPython):
 
 
 class FieldAdjoint(_InPython):
-    """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...): as `linearised.Adjoint`."""
+    """The map (u, l) -> (DN(u)* l, <l, dN/dp_1>, ...): see `spaces.linearised`."""
 
     def __init__(
         self, fields: DifferentiableFields, names: Sequence[str | None], pairs: bool = False
@@ -251,7 +257,7 @@ class FieldAdjoint(_InPython):
             target[floats + p] = 0.0 if name is None else self._by(name, parts, pulled, flux)
 
     def _by(self, name: str, parts: Any, pulled: Any, flux: np.ndarray) -> float:
-        """<l, dN/dp>."""
+        """The derivative <l, dN/dp> by a parameter."""
         k, own = self.places[name]
         total: Any = 0.0
         for one, (F, s) in zip(parts[k], pulled[k], strict=True):
@@ -266,7 +272,7 @@ class FieldAdjoint(_InPython):
 
 
 def check_fields_differentiable(fields: DifferentiableFields) -> None:
-    """Raise MeanfieldError, with the reason, where derivatives are not known."""
+    """Raise MeanfieldError, with the reason, if a velocity has no derivatives."""
     space = fields.space
     row = space.uniform().coefficients[None]
     fields.quotients(GridDensity(space, row, space.to_values(row)), [])

@@ -1,4 +1,4 @@
-"""Runs of flows, differentiated: the accepted steps of a journal, taken again with tangents."""
+"""Derivatives of runs of flows, by repeating the accepted steps of their journal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,11 +21,11 @@ from .run_tangents import RunTangents
 if TYPE_CHECKING:
     from ..results.solution import Solution
 
-END_OF_STEP = 1 - 1e-9  # parts of a step from which on its end is meant
+END_OF_STEP = 1 - 1e-9  # fractions of a step that count as its end
 
 
 class StateChange(Mapping[str, np.ndarray]):
-    """Changes of a state along a tangent: the changes of its arrays, by their names.
+    """The change of a state along a tangent: changes of its arrays, by name.
 
     They are attributes too: ``change.x`` is ``change["x"]``.
     """
@@ -55,7 +55,7 @@ class StateChange(Mapping[str, np.ndarray]):
 
 
 class FlowTangents(RunTangents[StateChange]):
-    """Derivatives of a run of a flow: see `RunTangents`. Merges are held fixed too."""
+    """Derivatives of a run of a flow, with fixed merges: see `RunTangents`."""
 
     def __init__(self, run: "Solution", found: dict[str, tuple[StateChange, ...]], motion: Any):
         super().__init__(run, found)
@@ -69,14 +69,14 @@ class FlowTangents(RunTangents[StateChange]):
 
 
 def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> dict[str, Any]:
-    """Names of parameters, and changes of the initial state, by their keys.
+    """The checked tangents by key: names of parameters, and changes of the initial state.
 
     Raises
     ------
     TypeError, ValueError
-        For what is neither.
+        For tangents that are neither parameters nor directions.
     MeanfieldError
-        For runs that are not differentiated.
+        For runs that have no derivatives.
     """
     motion.linearised([], [])  # refuses the model
     found: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
             found[f"direction_{directions}"] = motion.direction(given, state)
             directions += 1
     linearised = motion.linearised(*_split(found))  # refuses parameters without derivatives
-    if type(motion).along is Motion.along:  # a motion of one's own, in functions of any kind
+    if type(motion).along is Motion.along:  # a user's motion may use functions without derivatives
         try:
             with np.errstate(**NO_FLOAT_WARNINGS):
                 linearised.velocity(linearised.first(state), 0.0)
@@ -99,7 +99,7 @@ def checked_flow_tangents(tangents: Sequence[Any], motion: Any, state: Any) -> d
 
 
 def _checked_parameter(name: str, model: Any) -> str:
-    """The name of a parameter of a model by which runs of flows are differentiated."""
+    """The name, if runs of flows have a derivative by this parameter; else ValueError."""
     if name == "kappa":
         raise ValueError(
             "tangents: at kappa = inf a run has no derivative by kappa: there is no noise, and "
@@ -111,22 +111,22 @@ def _checked_parameter(name: str, model: Any) -> str:
 
 
 def _split(tangents: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Names of parameters, or None; and directions, or None."""
+    """Two lists with an entry for each tangent: parameter or None, and direction or None."""
     names = [h if isinstance(h, str) else None for h in tangents.values()]
     return names, [None if isinstance(h, str) else h for h in tangents.values()]
 
 
 class DifferentiatedFlow:
-    """A run of a flow, whose steps are taken again with tangents.
+    """A run of a flow, whose steps are repeated with tangents.
 
     Parameters
     ----------
     motion : Motion
     journal : FlowJournal
     state : object
-        The initial one.
+        The initial state.
     names, directions : sequence
-        Of each tangent, see `LinearisedMotion`.
+        The parameter, or the direction, of each tangent: see `LinearisedMotion`.
     start : float
         The time at which the run starts.
     """
@@ -143,7 +143,7 @@ class DifferentiatedFlow:
         self.motion, self.stretches, self.start = motion, journal.stretches, start
         self._asked = names, directions
         self.linearised: LinearisedMotion = motion.linearised(names, directions)
-        self._moving = self.linearised  # of the rows that are left after merging
+        self._moving = self.linearised  # acts on the rows that remain after merges
         self._enter(self.stretches[0] if self.stretches else None)
         self.first = self.linearised.first(state)
 
@@ -156,8 +156,8 @@ class DifferentiatedFlow:
     ) -> Iterator[tuple[LinearisedMotion, np.ndarray]]:
         """Yield the motion and the stack of state and tangents at times since the start.
 
-        The times increase. The last one may be that of an `event`, whose state is that after a
-        shorter step.
+        The times increase. If the last one is the time of an `event`, its state is computed by a
+        shorter step instead of interpolation.
         """
         with np.errstate(**NO_FLOAT_WARNINGS):
             waiting, last, stretches = list(elapsed), -1, self.stretches
@@ -180,7 +180,7 @@ class DifferentiatedFlow:
                     while waiting and ((final and i == last) or waiting[0] <= begin + dt):
                         part = (waiting[0] - begin) / dt
                         if part >= END_OF_STEP and final and i + 1 < len(stretches):
-                            break  # after what happens there
+                            break  # the next stretch begins with a merge or a jump
                         waiting.pop(0)
                         shorter = event and not waiting
                         found = self._within(flow, stretch, part, shorter=shorter)
@@ -192,7 +192,7 @@ class DifferentiatedFlow:
     def steps(self) -> Iterator[tuple[float, Any]]:
         """Yield the time since the start, and the flow, after every step.
 
-        Who restarts the flow there goes on with other tangents.
+        The caller may restart the flow with other tangents.
         """
         with np.errstate(**NO_FLOAT_WARNINGS):
             self._moving = self.linearised
@@ -210,7 +210,7 @@ class DifferentiatedFlow:
                 Y = flow.x
 
     def _within(self, flow: Any, stretch: FlowStretch, part: float, *, shorter: bool) -> np.ndarray:
-        """The stack after a part of the last step: interpolated, or by a shorter step."""
+        """The stack at the fraction `part` of the last step, interpolated or by a shorter step."""
         before = flow.before
         if part >= END_OF_STEP:
             return flow.x.copy()
@@ -221,6 +221,7 @@ class DifferentiatedFlow:
         return alone.x
 
     def _flow(self, stretch: FlowStretch, Y: np.ndarray, elapsed: float) -> Any:
+        """A flow that takes the steps of a stretch, from the stack Y at a time since the start."""
         scheme, field = stretch.scheme, self._moving
         start = self.start + elapsed
         if isinstance(scheme, Scheme):
@@ -235,7 +236,7 @@ class DifferentiatedFlow:
         return FixedSteps(scheme, lambda Y, t, dt: field.step(scheme, Y, t, dt), Y, self.start)
 
     def _merged(self, Y: np.ndarray, before: Any, labels: np.ndarray) -> np.ndarray:
-        """The stack of fewer rows, which go on by themselves; labels are those of all tokens."""
+        """The stack after a merge; `before`, `labels`: rows of all tokens before and after."""
         rows = np.arange(len(labels)) if before is None else before
         onto = np.empty(Y.shape[2], dtype=int)
         onto[rows] = labels
@@ -243,6 +244,7 @@ class DifferentiatedFlow:
         return Y
 
     def _spread(self, Y: np.ndarray, labels: Any) -> np.ndarray:
+        """The stack with one row for every token, merged ones included."""
         return Y if labels is None else Y[..., labels, :]
 
 

@@ -1,4 +1,4 @@
-"""Implicit steps of a flow with tangents: the equations of the stages, differentiated."""
+"""Implicit steps of a flow with tangents, by the differentiated equations of the stages."""
 
 from typing import Any
 
@@ -11,21 +11,21 @@ from ..steppers.radau import Radau, StiffFlow, collocation
 
 
 class ImplicitTangents(PointFlow):
-    """Steps of `Radau` of a stack of coordinates y and tangents dy.
+    """Steps of `Radau` for a stack of coordinates y and tangents dy.
 
-    The increments Z of the stages solve Z = dt A v(y + Z); their changes the linear equations
+    The increments Z of the stages solve Z = dt A v(y + Z); their changes dZ solve
 
         dZ_i = dt sum_j A_ij (J_j dZ_j + Dv(y + Z_j) (dy, dparameter)),    J_j = Dv(y + Z_j)
 
-    for all stages at once, s N of them for N coordinates. Newton's method for Z ends at 1e-3 of
-    rtol, and changes are those at the Z that it found.
+    one linear system of size s N for s stages and N coordinates. Newton's method for Z stops at
+    1e-3 of rtol; dZ is the derivative at the resulting Z.
 
     Parameters
     ----------
     field : LinearisedMotion
     Y : ndarray, (1 + p, ...)
     rtol : float
-        That of the run.
+        The relative tolerance of the run.
     start : float
     """
 
@@ -37,7 +37,7 @@ class ImplicitTangents(PointFlow):
         super().__init__(Radau, field, Y, start=start)
 
     def step(self, x: np.ndarray, velocity: Any, elapsed: float, dt: float) -> tuple[Any, ...]:
-        """The stack one step after x, and the velocities there."""
+        """The stack one step after x, its velocity, and an error estimate of 0."""
         t, y, dy = self._start + elapsed, x[0], x[1:]
         (nodes, A), N = collocation(), y.size
         Z = self._base.increments(y, elapsed, dt)

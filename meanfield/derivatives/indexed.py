@@ -1,4 +1,4 @@
-"""Runs of indexed densities, differentiated: slices that are moved by means of others."""
+"""Derivatives of runs of indexed densities, whose slices are moved by means of slices."""
 
 from typing import Any, ClassVar, Self
 
@@ -35,15 +35,15 @@ class IndexedVariation(Variation):
         return self.slices.mass
 
     def moment(self, k: int) -> np.ndarray:
-        """The moment of degree k of each slice, (*ensemble, P), as that of `Indexed`."""
+        """The moment of degree k of each slice, (*ensemble, P)."""
         return self.slices.moment(k)
 
     def at_position(self, s: Any) -> Variation:
-        """The change at index s, or (*ensemble, *s.shape) of them: see `Indexed.at_position`."""
+        """The change at index s, an ensemble (*ensemble, *s.shape): see `Indexed.at_position`."""
         return Variation(self.space.slice_space, self.space.slice_at(self.coefficients, s))
 
     def marginal(self) -> Variation:
-        """The change of the law of the points, whatever their index."""
+        """The change of the marginal law of the points, averaged over the index."""
         return Variation(self.space.slice_space, self.space.mean_slice(self.coefficients))
 
 
@@ -55,8 +55,8 @@ class DifferentiatedIndexed(DifferentiatedRun):
     influence : ndarray, (P, P)
         See `Index.influence`.
     betas : ndarray, (P,), optional
-        The inverse temperatures of the nodes, in place of that of the drift. The parameter "beta"
-        is then one number that is added to all of them, and "beta[i]" is that of node i.
+        Inverse temperatures of the nodes, which replace that of the drift. The parameter "beta" is
+        then a number added to all of them, and "beta[i]" is the inverse temperature of node i.
     """
 
     variation: ClassVar[type[Variation]] = IndexedVariation
@@ -101,7 +101,10 @@ class DifferentiatedIndexed(DifferentiatedRun):
         return IndexedTangents(inner, size, self._influence, 1 + len(names))
 
     def _pair(self, node: int, product: Any, names: list[str | None], adjoint: bool) -> Any:
-        """N of a slice and what acts on it, at a node or at all of them."""
+        """N of a slice under the measure acting on it, with derivatives, at a node.
+
+        The result serves all nodes if they have the same drift.
+        """
         space, drift = product.slice_space, self.drift
         if self._betas is not None:
             drift = drift.replace(beta=float(self._betas[node]))
@@ -119,7 +122,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
 
 
 def _names(count: int) -> list[str]:
-    """The parameters of the inverse temperatures of the nodes."""
+    """The names of the inverse temperatures of the nodes, as parameters."""
     return [f"beta[{node}]" for node in range(count)]
 
 
@@ -132,5 +135,5 @@ KINDS: dict[type, type[DifferentiatedRun]] = {
 
 
 def differentiated(state: Density) -> type[DifferentiatedRun]:
-    """How runs of densities of a kind are differentiated."""
+    """The class of differentiated runs for the class of a state."""
     return KINDS[ancestor(type(state), KINDS)]

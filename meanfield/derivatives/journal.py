@@ -10,16 +10,16 @@ from ..steppers.flow import Stages
 
 
 class Stretch(NamedTuple):
-    """Steps on the same modes, by the same scheme and between the same jumps.
+    """Steps on the same modes, by the same scheme and between the same two jumps.
 
     Attributes
     ----------
     degree : int
     scheme : Scheme
     steps : ndarray, (n, 2)
-        Beginning, as a time since the start, and length of each.
+        Start, as a time since the start of the run, and length of each step.
     ends : tuple of float
-        Times between which parameters are looked at, see `Motion.enter`.
+        The span of times to which parameters are restricted, see `Motion.enter`.
     """
 
     degree: int
@@ -41,7 +41,7 @@ class DensityJournal:
         steps: np.ndarray,
         ends: tuple[float, float] = (-np.inf, np.inf),
     ) -> None:
-        """Keep steps (n, 2) that were made after all others."""
+        """Append steps (n, 2)."""
         if not len(steps):
             return
         if not self._entries or self._entries[-1][:3] != (degree, scheme, ends):
@@ -69,9 +69,9 @@ class EnsembleJournal:
     Parameters
     ----------
     journals : sequence of DensityJournal
-        In C order.
+        The journals of the members, in C order.
     shape : tuple of int
-        Of the ensemble.
+        Ensemble shape.
     """
 
     def __init__(self, journals: Sequence[DensityJournal], shape: tuple[int, ...]):
@@ -79,7 +79,7 @@ class EnsembleJournal:
 
     @classmethod
     def of(cls, journals: Sequence[DensityJournal | None], shape: tuple[int, ...]) -> Self | None:
-        """The journal of an ensemble, or None if that of one member is missing."""
+        """The journal of an ensemble; None if the journal of a member is missing."""
         known = [journal for journal in journals if journal is not None]
         return cls(known, shape) if len(known) == len(journals) else None
 
@@ -94,19 +94,19 @@ def end_of(run: Any, journal: Any, index: tuple[int, ...]) -> float:
 
 
 class FlowStretch(NamedTuple):
-    """Steps of a flow by the same scheme, on the same rows and between the same jumps.
+    """Steps of a flow by the same scheme, on the same rows and between the same two jumps.
 
     Attributes
     ----------
     scheme : Scheme or Splitting
     ends : tuple of float
-        Times between which parameters are looked at, see `Motion.enter`.
+        The span of times to which parameters are restricted, see `Motion.enter`.
     labels : ndarray of int, or None
-        The row of each token after merging; None as long as all are there.
+        The row of each token after merges; None before the first merge.
     steps : ndarray, (n, 2)
-        Beginning, as a time since the start, and length of each.
+        Start, as a time since the start of the run, and length of each step.
     stages : sequence of (Stages or None)
-        Those of each step, where they were kept.
+        The stages of each step, if they were stored.
     """
 
     scheme: Any
@@ -122,7 +122,7 @@ class FlowJournal:
     Parameters
     ----------
     room : int
-        How many bytes of stages may be kept beside the steps.
+        The number of bytes of stages that may be stored in addition to the steps.
     """
 
     def __init__(self, room: int = 0):
@@ -137,18 +137,18 @@ class FlowJournal:
         step: tuple[Any, ...],
         stages: Stages | None = None,
     ) -> None:
-        """Keep a step, its beginning and its length, that was made after all others."""
+        """Append a step, its start and length, and its stages if given."""
         self.open(scheme, ends, labels)
         self._entries[-1][3].append(step)
         self._entries[-1][4].append(stages)
         self.room -= 0 if stages is None else stages.nbytes
 
     def forget_stages(self) -> None:
-        """Keep no stages any longer."""
+        """Delete all stored stages."""
         self._entries = [(*entry[:4], [None] * len(entry[3])) for entry in self._entries]
 
     def open(self, scheme: Any, ends: tuple[float, float], labels: Any) -> None:
-        """Begin a new stretch if scheme, span or rows differ; it may end up with no steps."""
+        """Begin a new stretch if scheme, span or rows differ; it may remain without steps."""
         last = self._entries[-1] if self._entries else None
         if last is None or last[0] is not scheme or last[1] != ends or last[2] is not labels:
             self._entries.append((scheme, ends, labels, [], []))

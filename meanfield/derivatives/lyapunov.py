@@ -1,4 +1,4 @@
-"""Lyapunov exponents: how fast neighbours of a run leave it, or approach it."""
+"""Lyapunov exponents: growth rates of small perturbations along a run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class LyapunovExponents:
-    """The largest exponents of a run, and how they came about.
+    """The largest exponents of a run, and their convergence.
 
     Attributes
     ----------
     t : ndarray, (m,)
         Times at which tangents were made orthonormal again.
     history : ndarray, (m, *members, k)
-        Averages of growth rates from the start to these times, falling at each but for averages
-        that have not converged.
+        Averages of growth rates from the start to these times, in decreasing order except where
+        averages have not converged.
     rates : ndarray, (m, *members, k)
-        Growth rates since the time before.
+        Growth rates between the previous time and this one.
     late : ndarray, (*members, k)
-        Averages over the second half of the run, which a transient at the start does not touch.
+        Averages over the second half of the run, without the transient at the start.
     """
 
     t: np.ndarray
@@ -44,12 +44,12 @@ class LyapunovExponents:
 
     @property
     def exponents(self) -> np.ndarray:
-        """The averages over the whole run, (*members, k), falling."""
+        """The averages over the whole run, (*members, k), in decreasing order."""
         return -np.sort(-self.history[-1], axis=-1)
 
     @property
     def drift(self) -> np.ndarray:
-        """By how much `late` differs from the averages over all, (*members, k)."""
+        """The absolute difference of `late` and the averages over the run, (*members, k)."""
         return np.abs(self.late - self.history[-1])
 
     def __repr__(self) -> str:
@@ -65,38 +65,38 @@ def lyapunov_exponents(
 ) -> LyapunovExponents:
     """The largest Lyapunov exponents of a run.
 
-    Tangents of the run, along its own steps, are made orthonormal at equal distances, by a QR
-    decomposition; the logarithms of the diagonals of R, added up and divided by the time, tend to
-    the exponents. Those of the finite run are told, and what a transient did to them.
+    Tangents of the run, along its own steps, are made orthonormal at about equal intervals, by a QR
+    decomposition; sums of the logarithms of the diagonals of R, divided by the time, tend to the
+    exponents. The result has these averages for the finite run, and for its second half.
 
     Parameters
     ----------
     run : Solution
         Of a Density, or of a state whose runs have tangents, from `solve` in this session.
     count : int
-        How many, at most the dimension of the tangent space.
+        The number of exponents, at most the dimension of the tangent space.
     renewals : int
-        How often tangents are made orthonormal, but at the ends of steps only. Between two of them
-        their lengths should change by less than 1e10.
+        The number of times tangents are made orthonormal, at ends of steps. Between two of them
+        lengths of tangents should change by less than 1e10.
     rng : numpy.random.Generator or seed
-        For the first directions, which are drawn at random.
+        For the random initial directions.
 
     Returns
     -------
     LyapunovExponents
-        Of every replica, or member, those of its own.
+        The exponents of each replica or member.
 
     Raises
     ------
     TypeError, ValueError
         For other arguments.
     MeanfieldError
-        For runs without steps, those that are not differentiated, and of tokens with a reaction.
+        For runs without steps or without derivatives, and of tokens with a reaction.
 
     Notes
     -----
-    Cost: that of `count` tangents, see `solve`. The norms are those of the coordinates: of the
-    points of tokens, of mean and covariance of a Gaussian, of densities that of L^2.
+    Cost: that of `count` tangents, see `solve`. Norms are Euclidean: of the coordinates of tokens,
+    of mean and covariance of a Gaussian; for densities the norm of L^2.
 
     References
     ----------
@@ -130,9 +130,9 @@ def lyapunov_exponents(
 
 
 def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The matrix that makes vectors (..., k, N) orthonormal, (..., k, k), and log |R_ii|.
+    """The matrix C (..., k, k) that makes vectors (..., k, N) orthonormal, and log |R_ii|.
 
-    New ones are this matrix times the old ones.
+    The orthonormal vectors are C @ vectors.
     """
     _, R = np.linalg.qr(vectors.swapaxes(-1, -2))
     sizes = np.abs(np.diagonal(R, axis1=-2, axis2=-1))
@@ -149,7 +149,7 @@ def _orthonormal(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _of_flows(
     run: Any, journal: Any, initial: Any, count: int, renewals: int, rng: np.random.Generator
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Yield times since the start, and logarithms of growth (*members, k) since the one before."""
+    """Yield times since the start, and log growth (*members, k) since the previous time."""
     if any(stretch.labels is not None for stretch in journal.stretches):
         raise MeanfieldError(
             "Lyapunov exponents are those of runs in which no tokens merged, which have fewer "
@@ -178,7 +178,7 @@ def _of_flows(
 
 
 def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The stack with orthonormal tangents, and the logarithms (members, k) of what they were."""
+    """The stack with orthonormal tangents, and the logarithms (members, k) of their growth."""
     change, logs = _orthonormal(linearised.vectors(Y))
     new = Y.copy()
     members, count = change.shape[:2]
@@ -190,7 +190,7 @@ def _renewed(linearised: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _of_densities(
     run: Any, journal: DensityJournal, initial: Density, count: int, renewals: int, rng: Any
 ) -> Iterator[tuple[float, np.ndarray]]:
-    """Exponents of runs of densities: pieces of the journal, one after another."""
+    """Yield times since the start, and log growth, of a run of densities, as `_of_flows`."""
     start = run.options["t_start"]
     space, kind = initial.space, differentiated(initial)
     motion = motion_for(initial)(run.model, initial, rtol=run.rtol)
@@ -223,13 +223,14 @@ def _of_densities(
 
 
 def _renewed_modes(space: Any, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Tangents (k, modes) made orthonormal in L^2, and the logarithms (k,) of their growth."""
     weighed = np.sqrt(space.parseval) * tangents
     change, logs = _orthonormal(np.concatenate([weighed.real, weighed.imag], axis=1))
     return change @ tangents, logs
 
 
 def _pieces(journal: DensityJournal, renewals: int) -> Iterator[tuple[DensityJournal, float]]:
-    """Journals of the steps between two renewals, and where each ends."""
+    """Journals of the steps between two renewals, each with the time at which it ends."""
     stretches = journal.stretches
     t, dt = stretches[-1].steps[-1]
     last = float(t + dt)

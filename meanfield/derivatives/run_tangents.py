@@ -1,4 +1,4 @@
-"""Tangents of a run: from parameters and directions to changes of its states."""
+"""Tangents of a run: changes of its states by parameters and in directions."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ Change = TypeVar("Change")
 
 
 class RunTangents(Mapping[str, tuple[Change, ...]]):
-    """Derivatives of a run: from parameters and directions to one change of the state an output.
+    """Derivatives of a run: the change of the state at each output, by parameter or direction.
 
-    The keys are names of parameters, and "direction_0", "direction_1", ... for directions in the
-    order in which they were given. They are the exact derivatives of the discrete map, with the
-    steps and schemes of the run held fixed.
+    The keys are names of parameters, and "direction_0", "direction_1", ... for the directions in
+    the order given. The values are the exact derivatives of the discrete map, for fixed steps and
+    schemes.
 
     Attributes
     ----------
@@ -49,9 +49,8 @@ class RunTangents(Mapping[str, tuple[Change, ...]]):
     def observables(self) -> "xr.Dataset":
         """Derivatives of observables on ("tangent", "t", members of the ensemble).
 
-        By the chain rule, of those observables that the page Derivatives lists, moments as
-        `moment_re` and `moment_im` with an axis "k"; nan where one has no derivative, as the order
-        parameter has none at 0.
+        The page Derivatives lists these observables. Moments are `moment_re` and `moment_im`, with
+        an axis "k". Values are nan where there is no derivative: of the order parameter at 0.
         """
         import xarray as xr
 

@@ -1,4 +1,4 @@
-"""Steps of an exponential or explicit scheme, differentiated exactly, and transposed: compiled.
+"""Exact derivatives and transposes of steps of exponential and explicit schemes, compiled.
 
 A step of the scheme from u, with slopes K_j = N(U_j) and U_0 = u,
 
@@ -9,14 +9,14 @@ transpose, with respect to the inner product of L^2, takes l' to l:
 
     k_j = b_j l' + sum_(i > j) a_ij l_i,    l_i = DN(U_i)* k_i,    l = e^z l' + sum_i e^(c_i z) l_i
 
-L is M/kappa, with kappa at the beginning of a step, and the rotation by natural frequencies; where
-kappa changes within the step, N has the rest of M/kappa. Where M is diagonal in an eigenbasis
-alone, sums of exponential schemes are taken in it, and their transposes in its `dual`.
+L is M/kappa, with kappa at the beginning of the step, plus the rotation by natural frequencies; if
+kappa changes within the step, N contains the rest of M/kappa. If M is diagonal only in an
+eigenbasis, exponential schemes form their sums in that basis, and transposed sums in its `dual`.
 
-The state and its tangents are the members of one row of `steppers.rows`, of which N moves all in
-one call; weights and sums are those of ordinary steps. A second row has the derivatives of the
-weights by L, a third one the dual basis. Numbers are floats, real and imaginary parts of complex
-coefficients in turn, unless L is complex.
+The state and its tangents are the members of one row of `steppers.rows`, which one call of N
+evaluates together; weights and sums are computed as in ordinary steps. A second row contains the
+derivatives of the weights by L, a third one the dual basis. Numbers are floats, alternating real
+and imaginary parts of complex coefficients, unless L is complex.
 """
 
 from collections.abc import Callable
@@ -50,19 +50,19 @@ Array = np.ndarray
 
 
 class Diffusion(NamedTuple):
-    """M on the modes of a space.
+    """The operator M of the noise on the modes of a space, L = M/kappa + rotation.
 
     Attributes
     ----------
     rates : ndarray, (modes,)
-        Its eigenvalues, real; in a basis one for every float of the coefficients.
+        Real eigenvalues of M; with a basis one for every float of the coefficients.
     basis, dual : Eigenbasis
-        In which M is diagonal, and its transpose in the inner product of L^2: without entries
-        where M is diagonal in the coefficients.
+        Eigenbases of M and of its transpose in the inner product of L^2; both are empty where M
+        is diagonal in the coefficients.
     parseval : ndarray, (floats,)
-        Weights of that inner product.
+        Weights of the inner product of L^2.
     rotation : ndarray, (modes,), or 0
-        The term that frequencies add to M/kappa; without a basis only.
+        The term that frequencies add to M/kappa; only without a basis.
     """
 
     rates: Array
@@ -85,7 +85,10 @@ class Diffusion(NamedTuple):
 
 
 def dual_of(basis: Eigenbasis, parseval: Array) -> Eigenbasis:
-    """The basis in which E diag E^-1 is transposed, (a, b) = sum parseval a b: E^T P, P^-1 E^-T."""
+    """The eigenbasis of the transpose of E diag E^-1 in the inner product sum parseval a b.
+
+    With P = diag(parseval) its matrices are E^T P and P^-1 E^-T.
+    """
     blocks = []
     for start, end, at in zip(basis.starts[:-1], basis.starts[1:], basis.offsets, strict=True):
         coordinates, size = basis.order[start:end], int(end - start)
@@ -100,14 +103,14 @@ def dual_of(basis: Eigenbasis, parseval: Array) -> Eigenbasis:
 
 
 class NoiseStrengths(NamedTuple):
-    """1/kappa along some steps.
+    """The noise strength 1/kappa along n steps of a scheme with s stages.
 
     Attributes
     ----------
     at_start : ndarray, (n,)
         1/kappa at the beginning of each step.
     excess : ndarray, (n, s + 2)
-        How much larger it is at the stages u, u_1, ..., u_s and u'.
+        1/kappa at u, at the stages u_1, ..., u_s and at u', minus its value in `at_start`.
     """
 
     at_start: Array
@@ -118,12 +121,12 @@ class NoiseStrengths(NamedTuple):
         return cls(np.full(steps, strength), np.zeros((steps, len(scheme.nodes) + 2)))
 
     def part(self, first: int, end: int) -> "NoiseStrengths":
-        """1/kappa along steps from the number `first` on, before `end`."""
+        """1/kappa along the steps with index from `first` to `end` - 1."""
         return NoiseStrengths(self.at_start[first:end], self.excess[first:end])
 
 
 class DifferentiatedNonlinear(Protocol):
-    """N with its derivatives along tangents, or its transpose, which compiled code calls."""
+    """N with its derivatives along tangents, or its transpose, callable from compiled code."""
 
     address: int
     context: int
@@ -139,48 +142,48 @@ LINEARISED = Layout(
         "derived": int,  # address of the row whose weights are derivatives by L
         "dual": int,  # address of the row with the dual basis
         "rates": int,  # (modes,) eigenvalues of M
-        "rotation": int,  # (modes,) the rest of L
-        "rotates": int,  # whether that is not 0
-        "strength": float,  # 1/kappa that L in the exponentials has
-        "added": int,  # (modes,) the part of L that N has: memory
+        "rotation": int,  # (modes,) the rotation, L - M/kappa
+        "rotates": int,  # whether the rotation is not 0
+        "strength": float,  # 1/kappa of L in the exponentials
+        "added": int,  # (modes,) workspace: the part of L that N contains
         "parameters": int,  # p
         "moved": int,  # (p, modes) dL of each tangent, or by each parameter
-        "moves": int,  # (p,) whether it is not 0
-        "moving": int,  # whether one of them is not 0
+        "moves": int,  # (p,) whether dL of the tangent is not 0
+        "moving": int,  # whether some dL is not 0
         "pairing": int,  # (modes,) weights of the inner product, 1 in a basis
         "count": int,  # n
-        "steps": int,  # (n, 2) beginning and length of steps
-        "at_start": int,  # (n,) 1/kappa
-        "excess": int,  # (n, s + 2)
-        "stages": int,  # (n, s + 1, modes) stages of the state, kept where the address is not 0
-        "slopes": int,  # (n, s + 1, modes) and N of them, in the basis of sums
+        "steps": int,  # (n, 2) start time and length of each step
+        "at_start": int,  # (n,) 1/kappa at the start of each step
+        "excess": int,  # (n, s + 2) excess of 1/kappa: see NoiseStrengths
+        "stages": int,  # (n, s + 1, modes) recorded stages of the state; 0 for none
+        "slopes": int,  # (n, s + 1, modes) N of the stages, in the basis of sums
         "adjoint": int,  # (modes,) l
         "gradient": int,  # (p,) derivatives by parameters
-        "pulled": int,  # (s + 2, modes) l_i, and l' last, in the basis of sums: memory
-        "pair": int,  # (2, modes) arguments of N*: memory
-        "result": int,  # (modes + p) N*: memory
-        "sums": int,  # (2, modes) memory
+        "pulled": int,  # (s + 2, modes) workspace: l_i, and l' last, in the basis of sums
+        "pair": int,  # (2, modes) workspace: arguments of N*
+        "result": int,  # (modes + p) workspace: values of N*
+        "sums": int,  # (2, modes) workspace
     },
 )
-LinearisedRecord = Any  # that record, in compiled code
+LinearisedRecord = Any  # a LINEARISED record, in compiled code
 _linearised_at = LINEARISED.at
 _row_at = EQUATION_ROW.at
 
 
 class DifferentiatedScheme:
-    """A scheme for du/dt = L u + N(u, t), with tangents or transposed.
+    """A scheme for du/dt = L u + N(u, t) with tangents, or its transpose.
 
     Parameters
     ----------
     scheme : Scheme
     diffusion : Diffusion
-        M, L being M/kappa.
+        The operator M and the rotation of L.
     nonlinear : DifferentiatedNonlinear
-        N with its derivatives along, or with its transpose.
+        N with its derivatives along tangents, or its transpose.
     moved : ndarray, (p, modes)
         The derivative of L in the direction of each tangent, or by each parameter.
     start : float
-        The time at which steps are counted from 0.
+        The time from which the times of steps are counted.
     """
 
     def __init__(
@@ -191,7 +194,7 @@ class DifferentiatedScheme:
         moved: Array,
         start: float = 0.0,
     ):
-        self.scheme, self._nonlinear = scheme, nonlinear  # lives as long as its address is used
+        self.scheme, self._nonlinear = scheme, nonlinear  # keeps its address valid
         basis, floats = diffusion.basis, diffusion.parseval.size
         rotation = np.zeros(diffusion.rates.size) + diffusion.rotation
         turned = np.iscomplexobj(rotation) or np.iscomplexobj(moved)
@@ -217,7 +220,7 @@ class DifferentiatedScheme:
         row["time"] = nonlinear.time.ctypes.data
         derived.records["derived"], derived.records["linear"] = 1, row["linear"]
         entries = int((scheme.table.entries[:, 0] < row["last"]).sum())
-        for records in (self._rows.records, derived.records):  # without estimates
+        for records in (self._rows.records, derived.records):  # without the rows of error estimates
             records["rows"], records["entry_count"] = row["last"], entries
         parseval = diffusion.parseval[:: floats // modes]
         self._derived, stages, p = derived, int(row["last"]), len(moved)
@@ -244,7 +247,7 @@ class DifferentiatedScheme:
             self._record[name] = value.ctypes.data if isinstance(value, Array) else value
 
     def _along(self, steps: Array, noise: NoiseStrengths, **values: Any) -> int:
-        """Set the steps and further fields of the record; its address."""
+        """Set the steps and further fields of the record; returns its address."""
         self._steps = np.ascontiguousarray(steps), *map(np.ascontiguousarray, noise)
         self._fill(
             count=len(steps), **dict(zip(("steps", *noise._fields), self._steps, strict=True))
@@ -255,7 +258,7 @@ class DifferentiatedScheme:
     # Forwards ------------------------------------------------------------------------------
 
     def advance(self, state: Array, steps: Array, noise: NoiseStrengths) -> Array:
-        """The state and tangents (1 + p, modes) after steps (n, 2), of which the last is kept."""
+        """The state and tangents (1 + p, modes) after steps (n, 2); see `within`."""
         self._memory.u[0] = np.ascontiguousarray(state).view(self._dtype)
         _advance(self._along(steps, noise, stages=0, slopes=0), self._zero)
         self._nonlinear.check()
@@ -263,9 +266,9 @@ class DifferentiatedScheme:
         return self._memory.u[0].copy().view(state.dtype)
 
     def within(self, part: float, excess_at: Callable[[float], float], dtype: Any) -> Array:
-        """State and tangents (1 + p, modes) after this part of the last step.
+        """State and tangents (1 + p, modes) after the fraction `part` of the last step.
 
-        `excess_at` gives the excess of 1/kappa at other times of the step than those of stages.
+        `excess_at` gives 1/kappa at a time, minus its value at the start of the step.
         """
         (t, dt), strength = self._last
         (new, u), slopes, dense = self._memory.u, self._memory.slopes, self.scheme.dense
@@ -312,9 +315,10 @@ class DifferentiatedScheme:
         recorded: tuple[Array, Array],
         gradient: Array,
     ) -> Array:
-        """l at the beginning of the steps from l' at their end.
+        """The adjoint l at the start of the steps, (modes,), from `adjoint`, l' at their end.
 
-        The derivatives by each parameter are added to `gradient`, (p,).
+        `recorded` are the stages and slopes from the method of this name. The derivatives by each
+        parameter are added to `gradient`, (p,).
         """
         l = np.array(adjoint, order="C")
         stages, slopes = recorded
@@ -327,13 +331,13 @@ class DifferentiatedScheme:
 def _parabolic_change(
     dense: ParabolicOutput, linear: Array, u: Array, slopes: Array, dt: float, s: float
 ) -> Array:
-    """The derivative by L of the state within a step, (modes,): see `ParabolicOutput`."""
+    """The derivative by L of the interpolated state at the fraction s of a step, (modes,)."""
     weights = row_of(dense.middle)
     first, middle, last = slopes[0], weights @ slopes[: weights.size], slopes[-1]
     derivatives = first, 4 * middle - 3 * first - last, 4 * (first + last - 2 * middle)
 
     def change(part: float) -> Array:
-        """The derivative by L of e(part)."""
+        """The derivative by L of the exponential expansion of the state at the fraction `part`."""
         phi = np.empty((linear.size, HIGHEST_PHI + 1), linear.dtype)
         _slopes_of_phi(part * dt * linear, phi)
         total = part * dt * phi[:, 0] * u
@@ -353,7 +357,7 @@ def _slopes_of_phi(z: Array, slopes: Array) -> None:
 
 @njit(**IN_STEP)
 def _weigh(form: LinearisedRecord, row: Row, dt: float, strength: float, zero: Number) -> None:
-    """Let the weights be those of this step and this 1/kappa."""
+    """Compute the weights for this length of step and 1/kappa, if they have changed."""
     if row.weighed_step == dt and form.strength == strength:
         return
     form.strength = strength
@@ -369,7 +373,7 @@ def _weigh(form: LinearisedRecord, row: Row, dt: float, strength: float, zero: N
 
 @njit(**IN_STEP)
 def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -> None:
-    """Coordinates in the basis of sums (FORTH), or out of it; the same ones without a basis."""
+    """Transform into (FORTH) or out of (BACK) the basis of sums; a copy without a basis."""
     if row.change != 0 and row.added_rows == 0:
         evaluate(row.change, row.basis, direction, source, target)
     else:
@@ -378,7 +382,7 @@ def _changed(row: Row, direction: int, source: int, target: int, zero: Number) -
 
 @njit(**IN_STEP)
 def _nonlinear_has_linear(form: LinearisedRecord, row: Row, excess: float, zero: Number) -> bool:
-    """Write the part of L that N has to `added`; returns whether it is not 0."""
+    """Write the part of L that N contains to `added`; returns whether it is not 0."""
     explicit = row.added_rows > 0
     total, rotates = form.strength + excess if explicit else excess, explicit and form.rotates != 0
     if total == 0.0 and not rotates:
@@ -396,7 +400,10 @@ def _nonlinear_has_linear(form: LinearisedRecord, row: Row, excess: float, zero:
 def _slope(
     form: LinearisedRecord, row: Row, u: int, slope: int, t: float, excess: float, zero: Number
 ) -> None:
-    """N of the state and its tangents, and L u for an explicit scheme."""
+    """N of the state and its tangents at the time t, plus L u for an explicit scheme.
+
+    `u` and `slope` are addresses of input and result.
+    """
     numbers_at(row.time, 0, 0.0)[0] = row.origin + t
     evaluate(row.nonlinear, row.context, 0, u, slope)
     if _nonlinear_has_linear(form, row, excess, zero):
@@ -418,7 +425,7 @@ def _slope_at(address: int, u: int, slope: int, t: float, excess: float, zero: N
 
 @njit(**IN_STEP)
 def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
-    """Take the slopes of all members as those of a stage, in the basis of sums."""
+    """Store the slopes of all members as those of a stage, in the basis of sums."""
     for member in range(row.members):
         kept = row.slopes + (member * (row.last + 1) + stage) * row.size
         _changed(row, FORTH, slope + member * row.size, kept, zero)
@@ -426,7 +433,7 @@ def _keep_slopes(row: Row, slope: int, stage: int, zero: Number) -> None:
 
 @njit(cache=True, error_model="numpy")
 def _advance(address: int, zero: Number) -> None:
-    """Steps from u, of which stages and slopes of the state are kept where that is asked for."""
+    """Advance u over all steps; stages and slopes of the state are recorded if asked for."""
     form = _linearised_at(address)
     row, derived = _row_at(form.row), _row_at(form.derived)
     size, stages, block = row.size, row.last, row.members * row.size
@@ -438,7 +445,7 @@ def _advance(address: int, zero: Number) -> None:
     for n in range(form.count):
         t, dt, of_step, kept = steps[2 * n], steps[2 * n + 1], n * (stages + 1), n * stages * size
         _weigh(form, row, dt, strengths[n], zero)
-        if n == 0 or excess[of_step - 1] != 0:  # N has changed with L
+        if n == 0 or excess[of_step - 1] != 0:  # the part of L in N has changed
             _slope(form, row, u, slope, t, excess[of_step], zero)
             _keep_slopes(row, slope, 0, zero)
         else:
@@ -478,7 +485,7 @@ def _advance(address: int, zero: Number) -> None:
 def _add_transposed(
     row: Row, factors: int, first: float, a: int, target: int, zero: Number
 ) -> None:
-    """target += factors* a, with the factors from an index on: one, or as many as modes."""
+    """target += conj(factor) a, with the factors from `first` on: one, or one a mode."""
     w, f, g = numbers_at(factors, first, zero), numbers_at(a, 0, zero), numbers_at(target, 0, zero)
     if row.linear_modes < row.modes:
         factor = np.conj(w[0])
@@ -491,7 +498,7 @@ def _add_transposed(
 
 @njit(**IN_STEP)
 def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number) -> None:
-    """Add <a, dL b> of real functions, by their numbers, to the gradient by each parameter."""
+    """Add <a, dL b>, for real functions a and b, to the gradient by each parameter."""
     moves, gradient = numbers_at(form.moves, 0, 0), numbers_at(form.gradient, 0, 0.0)
     f, g, weights = numbers_at(a, 0, zero), numbers_at(b, 0, zero), numbers_at(form.pairing, 0, 0.0)
     for p in range(form.parameters):
@@ -506,7 +513,10 @@ def _add_pairings(form: LinearisedRecord, row: Row, a: int, b: int, zero: Number
 def _pull_back_stage(
     form: LinearisedRecord, row: Row, dual: Row, stage: int, t: float, excess: float, zero: Number
 ) -> None:
-    """N* of `pair`, whose second entry is k, at a stage; its result, and the gradient."""
+    """Apply N* at a stage to k, the second entry of `pair`.
+
+    The result is written to `result`; derivatives by parameters are added to the gradient.
+    """
     k, gradient = form.pair + row.size, numbers_at(form.gradient, 0, 0.0)
     copy(row.modes, stage, form.pair, zero)
     numbers_at(row.time, 0, 0.0)[0] = row.origin + t
@@ -530,7 +540,7 @@ def _pull_back_stage(
 
 @njit(cache=True, error_model="numpy")
 def _pull_back(address: int, zero: Number) -> None:
-    """`adjoint` from the end of the steps to their beginning, and the gradient by parameters."""
+    """Pull `adjoint` back from the end of the steps to their start; adds to the gradient."""
     form = _linearised_at(address)
     row, derived, dual = _row_at(form.row), _row_at(form.derived), _row_at(form.dual)
     size, stages, modes, width = row.size, row.last, row.modes, row.linear_modes

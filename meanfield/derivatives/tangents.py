@@ -1,4 +1,4 @@
-"""Derivatives of a run by parameters and in directions of its initial state, at every output."""
+"""Derivatives of a run by parameters and initial states, at every output."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ from .variation import Variation, alike
 
 
 class Tangents(RunTangents[Variation]):
-    """Derivatives of a run of densities: see `RunTangents`. Degrees are held fixed too."""
+    """Derivatives of a run of densities, with fixed degrees: see `RunTangents`."""
 
     def _measured(self, name: str) -> list[dict[str, Any]]:
         """Derivatives of mass, moments, order_parameter, entropy, energies, minimum."""
@@ -35,16 +35,16 @@ class Tangents(RunTangents[Variation]):
 
 
 def checked_tangents(tangents: Any, model: Transformer, state: Any, motion: Any) -> dict[str, Any]:
-    """Names of parameters, and the coefficients of directions, by their keys.
+    """The checked tangents by key: names of parameters, and coefficients of directions.
 
-    Of a motion in coordinates, changes of the initial state: see `checked_flow_tangents`.
+    For a motion in coordinates, directions are changes of the state: see `checked_flow_tangents`.
 
     Raises
     ------
     TypeError, ValueError
-        For what is neither.
+        For tangents that are neither parameters nor directions.
     MeanfieldError
-        For runs that are not differentiated.
+        For runs that have no derivatives.
     """
     many = isinstance(tangents, Sequence) and not isinstance(tangents, str)
     fitting("tangents", tangents, 'a list such as ["beta", "kappa"]', many, TypeError)
@@ -76,7 +76,10 @@ def check_state(state: Any) -> None:
 
 
 def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> str:
-    """The name of a parameter of a model by which runs are differentiated; else ValueError."""
+    """The name, if runs have a derivative by this parameter; else ValueError.
+
+    `argument` is the argument to name in the message, `more` an addition to the list of parameters.
+    """
     kind, model = differentiated(motion.like), motion.model
     known = [*kind.parameters_of(motion), *kind.parameters_of_nodes(motion)]
     wanted, advice = f"parameters of the model, {known}{more}", ""
@@ -90,7 +93,7 @@ def checked_parameter(argument: str, name: str, motion: Any, more: str = "") -> 
 
 
 def _direction(given: Any, state: Density) -> np.ndarray:
-    """The coefficients of a direction in which an initial density moves, in its ensemble shape."""
+    """Coefficients (*ensemble, modes) of a direction in which the initial density changes."""
     space = state.space
     wanted = (
         "the name of a parameter, a Density to move towards, a Variation, a function of unit "
@@ -172,12 +175,12 @@ def tangents_of(
 
 
 def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
-    """Derivatives of the observables of indexed densities that move along h."""
+    """Derivatives of the observables of indexed densities mu in the direction h."""
     space, weights = mu.slice_space, mu.weights
     each, change = mu.each, mu.space.split(h.coefficients)
 
     def moments(c: np.ndarray, along: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Derivatives of moments, and of the length of the first."""
+        """Derivatives of the moments, and of |moment 1|."""
         degrees = range(1, MOMENT_COUNT + 1)
         first = space.scalar_moment(c, 1)
         found = np.stack([space.scalar_moment_change(c, along, k) for k in degrees], axis=-1)
@@ -201,7 +204,10 @@ def _measured_by_index(mu: Indexed, h: Variation) -> dict[str, Any]:
 
 
 def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float) -> dict[str, Any]:
-    """Derivatives of the observables of a density that moves along h as a parameter does."""
+    """Derivatives of the observables of a density mu in the direction h.
+
+    `name` is the parameter that changes at the rate 1 with it, or a key of another direction.
+    """
     space, values, change, degrees = mu.space, mu.values, h.values, range(1, MOMENT_COUNT + 1)
     c, along = mu.coefficients, h.coefficients
     moments = np.stack([space.scalar_moment(c, k) for k in degrees], -1)
@@ -241,9 +247,9 @@ def _measured(model: Transformer, mu: Density, h: Variation, name: str, t: float
 
 
 def interaction_changes(drift: Any, name: str, degree: int, dimension: int) -> np.ndarray:
-    """Derivatives of the multipliers of W in the energy, (*shape, degree + 1), by a parameter.
+    """Derivatives by a parameter of the multipliers of W in the energy, (*shape, degree + 1).
 
-    Nan for members whose W has none: exp(beta t)/beta has no limit at beta = 0.
+    They are nan for members without a derivative: exp(beta t)/beta has no limit at beta = 0.
     """
     found = np.full((*drift.shape, degree + 1), np.nan)
     for index in np.ndindex(*drift.shape):

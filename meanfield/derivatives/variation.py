@@ -11,10 +11,10 @@ from ..spaces.density import checked_degree
 
 
 class Variation:
-    """A real function on a space, by its harmonic coefficients, with respect to the uniform law.
+    """A real function on a space, by its coefficients in harmonics.
 
-    As the derivative of a density it has the mass 0; as a gradient it is the function g for which
-    a scalar changes by int g dh where the density changes by h.
+    The derivative of a density, with respect to the uniform law, has integral 0. The gradient of a
+    scalar is the function g such that the scalar changes by int g dh if the density changes by h.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Variation:
         return np.sqrt(power.sum(axis=-1))
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """The integral of f against it, (*ensemble, ...), f as for `Density.expect`."""
+        """The integral of f times this function, (*ensemble, ...); f as for `Density.expect`."""
         values = self.space.function_values(f, self.space.points)
         return np.tensordot(self.values * self.space.weights, values, axes=1)
 
@@ -59,7 +59,7 @@ class Variation:
         return self.space.moment(self.coefficients, checked_degree(k))
 
     def paired(self, other: Any) -> np.ndarray:
-        """The integral of its product with another function, or with a density, (*ensemble,)."""
+        """The integral of the product with another Variation or Density, (*ensemble,)."""
         known = isinstance(other, Variation | Density) and alike(other.space, self.space)
         wanted = f"a Variation or Density on {self.space!r}, of any degree"
         fitting("other", other, wanted, known, TypeError)
@@ -75,5 +75,5 @@ class Variation:
 
 
 def alike(one: Space, other: Space) -> bool:
-    """Whether two spaces are one, but for their degrees."""
+    """Whether two spaces are equal except for their degrees."""
     return type(one) is type(other) and one.with_degree(other.degree) == other

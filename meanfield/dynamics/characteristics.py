@@ -1,8 +1,8 @@
 """Characteristics: nodes of a quadrature that the flow carries, x' = v[mu](x).
 
-Of zonal drifts v = grad (W * mu) / (Z * mu), by harmonics; of others the sums over pairs that move
-tokens, with the nodes and their masses in the place of tokens. Under a reaction masses follow
-m' = alpha m (Phi(x) - int Phi dmu).
+For zonal drifts v = grad (W * mu) / (Z * mu) is computed by harmonics; for other drifts by the sums
+over pairs used for tokens, with the nodes and their masses as tokens. Under a reaction masses
+follow m' = alpha m (Phi(x) - int Phi dmu).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,11 +32,11 @@ declare("cluster_mass", "masses of clusters")
 declare("quadrature_error", "quadrature error", log_from=1.0)
 
 MACHINE_EPSILON = 2.0**-52
-FINEST_DISTANCE = 1e-5  # distances to which W2 keeps its relative accuracy, or coarser with rtol
+FINEST_DISTANCE = 1e-5  # least distance resolved by W2 to relative accuracy; larger for small rtol
 # Largest change of the first velocities if half of the nodes are left out.
 INTERACTION_TOLERANCE = 1e-6
-W2_TOLERANCE = 0.05  # of W2 to a Dirac, relative
-VELOCITY_ROUNDING = 0.01  # of velocities, relative
+W2_TOLERANCE = 0.05  # relative error of W2 to a Dirac
+VELOCITY_ROUNDING = 0.01  # relative rounding error of velocities
 ANTIPODE_TOLERANCE = 1e-12
 
 
@@ -49,11 +49,11 @@ class ZonalTerm(NamedTuple):
     drift : ZonalDrift
     degree : int
     attraction, normaliser : ndarray, and ndarray or None
-        Multipliers of W and Z, (degree + 1,), which may have a factor in common.
+        Multipliers of W and Z, (degree + 1,), up to a common factor; None where Z = 1.
     interaction : ndarray
-        Those of W in Phi = W * mu.
+        Multipliers of W, (degree + 1,), in Phi = W * mu.
     drift_dimension : int
-        The d of the points.
+        The dimension d of R^d, which contains the points.
     size : float
         W'(1) / Z(1), the rate at which points move towards a Dirac next to them.
     """
@@ -69,7 +69,7 @@ class ZonalTerm(NamedTuple):
 
     @classmethod
     def of(cls, factor: float, drift: ZonalDrift, d: int) -> "ZonalTerm":
-        """The harmonics of a drift in R^d."""
+        """The term `factor` times `drift` for unit vectors of R^d."""
         degree = kernel_degree(drift, d)
         attraction, normaliser = drift.attraction(degree, d), drift.normaliser(degree, d)
         l = np.arange(degree + 1)
@@ -83,9 +83,10 @@ class ZonalTerm(NamedTuple):
         return cls(float(factor), drift, degree, *multipliers, d, float(size))
 
     def along(self, names: Sequence[str | None], factor: str | None, inside: str) -> "ZonalTerm":
-        """The term with `Dual` multipliers and factor.
+        """The term with `Dual` multipliers and factor, one tangent for each entry of `names`.
 
-        The names of its parameters begin with `inside`; `factor` is that of the factor.
+        `inside` is the prefix of the names of parameters of the term, `factor` the name of its
+        factor, or None.
         """
         d, size = self.drift_dimension, self.degree + 1
         changes = np.zeros((len(names), 1 if self.normaliser is None else 2, size))
@@ -110,36 +111,37 @@ class ZonalTerm(NamedTuple):
 class CharacteristicsMotion(Motion, moves=Characteristics):
     """Velocities of the nodes of a quadrature under a deterministic model.
 
-    After every step it is seen whether the nodes still resolve the density. Under a reaction the
-    coordinates have one more column, log m(t) - log m(0) up to a constant.
+    After every step it is checked whether the nodes still resolve the density. Coordinates are
+    those of `NodeChart`; a reaction adds a column, log m(t) - log m(0) up to a constant.
 
     Parameters
     ----------
     model : Transformer
-        A single one, without noise.
+        A single model without noise.
     state : Characteristics
     rtol : float
-        The error control will ask for this accuracy.
+        The relative tolerance of error control.
 
     Attributes
     ----------
     harmonics : list of ZonalTerm
         The zonal terms of the drift, which are summed by harmonics.
     pairs : TokenMotion or None
-        The other terms, by sums over pairs of nodes.
+        The motion for the other terms, which are sums over pairs of nodes.
     unresolved_since : float or None
         The first time at which the nodes did not resolve the density.
     last_to_arrive : list of float or None
-        Where the node started that is then the farthest from the mean direction.
+        The initial position of the node that is farthest from the mean direction when W2 to a
+        Dirac is first unresolved.
 
     Raises
     ------
     TypeError, ValueError
-        For a model with noise, an ensemble.
+        For a model with noise, or an ensemble.
     MeanfieldError
-        If the kernel's harmonics do not decay, for a drift that moves tokens only, a normalisation
-        with radii, a reaction without potential, and where an axisymmetric density would not stay
-        one.
+        If the kernel's harmonics do not decay; for a drift that moves tokens only, a normalisation
+        with radii, or a reaction without potential; if the model does not keep an axisymmetric
+        density axisymmetric.
     """
 
     example = "Characteristics(density)"
@@ -155,7 +157,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     )
 
     def setup(self) -> None:
-        """Multipliers up to the degree where those of the kernel have decayed, or sums of pairs."""
+        """Split the drift into zonal terms, with their multipliers, and terms summed over pairs."""
         model, state, drift = self.model, self.like, self.model.drift
         self.chart, self.pairs = state.chart, None
         terms = [(1.0, drift.as_zonal())] if drift.is_zonal else drift.terms
@@ -203,7 +205,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return Tokens.computed(x=state.points, masses=state.masses, on_sphere=True)
 
     def begin(self, y: np.ndarray, t: float) -> None:
-        """Raise ValueError if the nodes do not resolve the interaction to begin with."""
+        """Raise ValueError if the nodes do not resolve the interaction at the start."""
         error = self.halved_error(y, self.like.halves, t)
         if not error <= INTERACTION_TOLERANCE:
             raise ValueError(
@@ -234,13 +236,13 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return self.like.moved(self.places(y), self.masses(y))
 
     def packed(self, state: Characteristics) -> np.ndarray:
-        """The coordinates, but masses in place of their growth, which rounds."""
+        """The coordinates with the masses instead of their growth, which would round them."""
         if not self.model.reaction:
             return state.coordinates
         return np.column_stack([state.coordinates, state.masses])
 
     def unpacked(self, array: np.ndarray) -> Characteristics:
-        """The state with these numbers."""
+        """The state of an array made by `packed`."""
         return self.like.moved(
             self.places(array), np.array(array[:, -1]) if self.model.reaction else None
         )
@@ -252,7 +254,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return np.ascontiguousarray(y[:, :-1]).reshape(self.like.coordinates.shape)
 
     def masses(self, y: np.ndarray) -> np.ndarray:
-        """The masses (n,), whose sum no model changes."""
+        """The masses (n,), normalised to the sum at the start."""
         masses = self.like.masses
         if not self.model.reaction:
             return masses
@@ -275,7 +277,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def _attention_rates(
         self, x: np.ndarray, masses: np.ndarray, t: float
     ) -> tuple[np.ndarray, float]:
-        """Rates of change of places by attention, and the size that errors are relative to."""
+        """Rates of change of the node coordinates by attention, and a scale for their errors."""
         rates, size = np.zeros_like(x), 0.0
         for term in self.harmonics:
             own = self.chart.velocity(x, masses, term.attraction, term.normaliser)
@@ -288,7 +290,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return rates, size
 
     def _growth(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
-        """alpha (Phi - int Phi dmu / int dmu), by which the logarithms of masses grow."""
+        """Growth rates alpha (Phi - int Phi dmu / int dmu) of the logarithms of masses, (n,)."""
         points, growth = self.chart.points(x), np.zeros(masses.shape)
         for term in self.harmonics:
             fine = self.like.space.with_degree(term.degree)
@@ -299,10 +301,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return growth - masses @ growth / masses.sum()
 
     def halved_error(self, y: np.ndarray, halves: Sequence[np.ndarray], t: float = 0.0) -> float:
-        """Change of the velocities if only every second node is used.
+        """Largest change of the velocities if only a half of the nodes is used, over all `halves`.
 
-        Relative to their size next to a Dirac for zonal drifts, to the largest output of attention
-        for others.
+        `halves` are masks of nodes. The change is relative to the size of velocities near a Dirac
+        for zonal drifts, and to the largest output of attention for others.
         """
         x, masses = self.places(y), self.masses(y)
         (rates, size), change = self._attention_rates(x, masses, t), 0.0
@@ -312,10 +314,9 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return change / size if size != 0 else 0.0
 
     def rounding(self, state: Characteristics) -> float:
-        """Relative error of velocities by rounding, where there is least mass around.
+        """Largest relative rounding error of velocities, at the node where Z * mu is least.
 
-        v = grad (W * mu) / (Z * mu) by harmonics: both have the absolute accuracy of their largest
-        values.
+        By harmonics, W * mu and Z * mu have rounding errors relative to their largest values.
         """
         error = MACHINE_EPSILON
         for term in self.harmonics:
@@ -336,7 +337,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return max(size, float(np.abs(error[:, -1]).max()))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """`NodeChart.projected` of the nodes; masses stay."""
+        """`NodeChart.projected` of the nodes, with unchanged masses."""
         x = self.chart.projected(self.places(y))
         return np.column_stack([x, y[:, -1]]) if self.model.reaction else x
 
@@ -370,7 +371,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         ]
         if self.pairs is not None:
             own = names
-            if not whole and len(others) < len(drift.terms):  # their sum counts its parts anew
+            if not whole and len(others) < len(drift.terms):  # parts have new indices
                 numbers = {f"[{k}]": f"[{number}]" for number, k in enumerate(others)}
                 own = [_renumbered(name, numbers) for name in names]
             part.pairs = self.pairs.along(own, self._tokens(state))
@@ -379,7 +380,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def tangent_space(
         self, state: Characteristics
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
-        """The dimension of the coordinates of the nodes, and a draw of a direction."""
+        """The number of degrees of freedom of the nodes, and a function rng -> random direction."""
         x = state.coordinates
 
         def draw(rng: np.random.Generator) -> dict[str, Array]:
@@ -391,7 +392,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
         mean = state.masses @ state.points
-        if state.coordinates.ndim == 1 and len(mean) > 2:  # the other directions cancel
+        if state.coordinates.ndim == 1 and len(mean) > 2:  # components off the axis average to 0
             mean = mean * np.abs(state.limit)
         return {"order_parameter": np.linalg.norm(mean), "mass": state.masses.sum()}
 
@@ -412,12 +413,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     # Along a run ---------------------------------------------------------------------------
 
     def after_step(self, y: np.ndarray, t: float) -> None:
-        """Look whether the nodes resolve the density; the first reason for a warning stays."""
+        """Check whether the nodes resolve the density; the first reason why not is stored."""
         if self._reason is None and (reason := self._unresolved(self.state_of(y))):
             self._reason, self.unresolved_since = f"After t = {t:g} {reason}", t
 
     def _unresolved(self, state: Characteristics) -> str | None:
-        """The reason why nodes do not resolve the density, and what helps; None if they do."""
+        """The reason why the nodes do not resolve the density, and a remedy; else None."""
         if not state.resolved:
             return (
                 f"the {len(state)} nodes no longer resolve the density: half of them give moments "
@@ -455,15 +456,18 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return None
 
     def warning(self, state: Characteristics, t: float, failure: Failure) -> str | None:
-        """Whether the nodes resolved the density all the way to t."""
+        """A warning if the nodes had ceased to resolve the density by the time t; else None."""
         return self._reason if self._unresolved_at(t) else None
 
     def _unresolved_at(self, t: float) -> bool:
-        """Whether the nodes failed by t; a step may have gone on beyond the last state."""
+        """Whether the density was unresolved at t or before.
+
+        `unresolved_since` may be later than t, as the last step may end after the last output.
+        """
         return self.unresolved_since is not None and self.unresolved_since <= t
 
     def snapshot(self) -> dict[str, Any]:
-        """The first failure of the nodes, as plain data."""
+        """The time and reason of the first failure of the nodes, as JSON can write them."""
         return {
             "unresolved_since": self.unresolved_since,
             "reason": self._reason,
@@ -471,12 +475,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Restore the data of a `snapshot`."""
         self.unresolved_since, self._reason = snapshot["unresolved_since"], snapshot["reason"]
         self.last_to_arrive = snapshot["last_to_arrive"]
 
     def stats(self, state: Characteristics, t: float) -> dict[str, Any]:
-        """Numbers that tell how well the nodes resolve the density."""
+        """Statistics of the nodes and of their resolution of the density."""
         failed = self._unresolved_at(t)
         return {
             "nodes": len(self.like),
@@ -487,7 +491,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         }
 
     def _sums(self) -> dict[str, Any]:
-        """The degree of the kernel and the engine, where there are any."""
+        """The highest degree of the zonal terms, and the engine of the sums over pairs, if any."""
         degrees = [term.degree for term in self.harmonics]
         numbers: dict[str, Any] = {"kernel_degree": max(degrees)} if degrees else {}
         return numbers if self.pairs is None else numbers | self.pairs.stats(self.pairs.like, 0.0)
@@ -551,7 +555,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         }
 
     def _speeds(self, state: Characteristics, t: float) -> tuple[float, float]:
-        """(int |v|^2 dmu)^(1/2), and int (d log m/dt)^2 dmu / alpha, 0 without reaction."""
+        """(int |v|^2 dmu)^(1/2) and int (d log m/dt)^2 dmu / alpha, 0 without a reaction."""
         y = self.coordinates(state)
         rates, alpha = self.velocity(y, t), self.model.reaction
         squares = self.chart.lengths(state.coordinates, self.places(rates)) ** 2
@@ -559,13 +563,13 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
         return float(np.sqrt(state.masses @ squares)), float(growth)
 
     def _is_gradient(self, t: float) -> bool:
-        """Whether the flow is the gradient of the energy, in W2 or with a reaction."""
+        """Whether the flow is a gradient flow of the energy, in W2, or with a reaction."""
         model = self.model
         plain = model.normalisation.is_identity and model.feedforward is None
         return plain and model.drift.is_gradient(self.like.dimension, t)
 
     def _energy(self, state: Characteristics) -> float:
-        """The interaction energy; nan for drifts that increase none."""
+        """The interaction energy; nan for drifts without one."""
         energy = 0.0
         for term in self.harmonics:
             fine, model = state.space.with_degree(term.degree), Transformer(term.drift)
@@ -577,7 +581,11 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
 
 def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
-    """The name of a parameter in a sum of some of the parts; None for that of another part."""
+    """The name of a parameter, such as "factors[2]", in a sum of some of the parts.
+
+    `numbers` maps the old bracketed indices of these parts to the new ones; the result is None for
+    a parameter of another part.
+    """
     if name is None:
         return None
     head, _, rest = name.partition("]")
@@ -590,16 +598,16 @@ def _renumbered(name: str | None, numbers: Mapping[str, str]) -> str | None:
 
 
 def characteristics_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
-    """A change of the initial density or nodes.
+    """A change of the initial density or nodes, as arrays by name.
 
-    A function f of unit vectors (n, d), by which the logarithm of the density changes, up to a
-    constant: d mu = (f - int f dmu) mu. Or a mapping with changes of "masses" (n,), of sum 0,
+    `given` is a function f of unit vectors (n, d), the change of the logarithm of the density up to
+    a constant, d mu = (f - int f dmu) mu; or a mapping with changes of "masses" (n,), of sum 0,
     "coordinates", or both.
 
     Raises
     ------
     TypeError, ValueError
-        For other things and shapes, and changes of masses whose sum is not 0.
+        For other types and shapes, and changes of masses whose sum is not 0.
     """
     if callable(given) and not isinstance(given, Mapping):
         values = np.asarray(given(state.points), dtype=float)

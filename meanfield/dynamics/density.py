@@ -1,4 +1,4 @@
-"""Densities in harmonics, d mu/dt = (1/kappa) L* mu - div(mu v[mu]) + reaction; observables."""
+"""Motion of densities in harmonics, d mu/dt = (1/kappa) L* mu - div(mu v[mu]) + reaction."""
 
 import math
 from collections.abc import Callable
@@ -20,21 +20,21 @@ from .field_transport import ChangingNoise, EnsembleFields, check_fields, transp
 from .motion import Failure, Motion, careful_step, in_shape_of
 from .observables import MOMENT_COUNT, declare
 
-TAIL_TOLERANCE = 0.1  # how large the last coefficients may be, in units of rtol
+TAIL_TOLERANCE = 0.1  # largest size of the last coefficients, in units of rtol
 SMALLEST_TAIL = 1e-13
-PROBED_DEGREES = {2: 256, 3: 32}  # degrees that are looked at for those of a velocity, by dimension
-PROBED_TIMES = 9  # at which they are looked at where parameters change with time
-MULTIPLIER_ROUNDING = 1e-14  # relative, of multipliers
-# Negative mass, in units of rtol: what a tail that is allowed may add up to.
+PROBED_DEGREES = {2: 256, 3: 32}  # degrees on which velocities are probed, by dimension
+PROBED_TIMES = 9  # number of times at which changing velocities are probed
+MULTIPLIER_ROUNDING = 1e-14  # relative rounding error of multipliers
+# Negative mass, in units of rtol, to which a tail within its tolerance may add up.
 NEGATIVE_MASS_TOLERANCE = 10.0
-# Mass at points where Z * mu is lost, in units of rtol, that more modes do not mend.
+# Mass, in units of rtol, at points where Z * mu is rounding error, which more modes do not help.
 LOST_MASS_TOLERANCE = 1e-3
 # Rounding errors of coefficients under normalised drifts, relative to the L2 norm.
 COEFFICIENT_ROUNDING = 1e-14
-# Errors of values by rounding, relative to the L2 norm; of a mass a few times less.
+# Rounding errors of values, relative to the L2 norm; those of a mass are a few times smaller.
 DENSITY_ROUNDING = 1e-14
-SMALL_FLUX = 0.1  # coefficients of a flux, relative to rtol
-FAST_RATE = 30.0  # rates beyond which a message says how short times are
+SMALL_FLUX = 0.1  # coefficients of a flux that count, relative to rtol and the largest one
+FAST_RATE = 30.0  # rates from which a message states the time scale of the drift
 
 declare("moments", r"moments $|m_k|$")
 declare("free_energy", r"free energy $F(\mu_t)$")
@@ -46,7 +46,7 @@ declare("degree", "degree", steps=True)
 
 
 class DensityEvolution:
-    """The equation of an ensemble of densities as L c + N(c, t), L diagonal.
+    """The equation c' = L c + N(c, t) of an ensemble of densities, with a diagonal L.
 
     Parameters
     ----------
@@ -55,28 +55,29 @@ class DensityEvolution:
     shape : tuple of int
         Ensemble shape, to which the model's own shape broadcasts.
     inside : callable
-        t -> the time, or one next to it that is between two jumps of the model.
+        t -> t, clipped to a span between two jumps of the model.
     fields : EnsembleFields, optional
-        Of the drift on this space, where it is not zonal; made here by default.
+        Fields of the drift on this space, if it is not zonal; computed by default.
     apart : bool
-        Whether N of each member, under a zonal drift, is to be the one that it has alone: with the
-        band of its own potential, which decides how long transforms are. By default they have the
-        widest of all. There is no `nonlinear` of all then; see `of_member`.
+        Whether each member, under a zonal drift, has the N that it has without the others: with
+        the bandwidth of its own potential, which determines the length of transforms. By default
+        all have the largest bandwidth. If True, there is no common `nonlinear`: see `of_member`.
     turning : ndarray, (modes,), optional
-        Added to L: what natural frequencies do to the coefficients.
+        Term added to L for natural frequencies.
 
     Attributes
     ----------
     linear : ndarray, (1 or members, modes)
-        Eigenvalues of L*/kappa: of (1/kappa) Lap, or those in the `basis`; and `turning`. Where
-        kappa depends on time, at that of the last call of `freeze`; 0 before the first one.
+        Eigenvalues of L*/kappa, in the `basis` where there is one, plus `turning`. If kappa
+        depends on time, it is kappa at the last call of `freeze`, and inf before the first.
     basis : Eigenbasis or None
-        Of another noise than isotropic noise: see `Noise.on_densities`.
+        Eigenbasis of L* for noise other than isotropic noise: see `Noise.on_densities`.
     nonlinear : Transport
-        Coefficients of -div(mu v[mu]), and of the reaction; and what L misses since `freeze`.
+        N: coefficients of -div(mu v[mu]) and of the reaction, plus the part of the noise that is
+        not in L because kappa has changed since `freeze`.
     metric : ndarray, (modes,)
-        Weights of the H^-1 norm, with the mass added: sum |c_k|^2 metric_k. It is W2 to
-        leading order at the uniform state, and errors are measured in it.
+        Weights of the norm (sum |c_k|^2 metric_k)^(1/2) in which errors are measured: the H^-1
+        norm, plus the mass. At the uniform state it is W2 to leading order.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class DensityEvolution:
         return rows(model.zonal.attraction(*degrees)), None if below is None else rows(below)
 
     def _transport(self, model: Transformer, fields: EnsembleFields | None) -> Transport:
-        """N without the noise."""
+        """N without the part of the noise that is not in L."""
         if model.is_zonal:
             return self.space.transport(*self._tables(model), self.members)
         check_fields(model, self.space)
@@ -131,13 +132,16 @@ class DensityEvolution:
         return transport_of(model, fields, self.members, self._inside)
 
     def of_member(self, i: int) -> tuple[np.ndarray, Transport, int]:
-        """L of a member, or of all of one that is not apart; N, and the number N knows it by."""
+        """L and N for member i, and its index in N.
+
+        Without `apart`, L is that of all members and the index is i.
+        """
         if not self._apart:
             return self.linear, self.nonlinear, i
         return self.linear[i if len(self.linear) > 1 else 0][None], *self._apart[i]
 
     def freeze(self, t: float) -> None:
-        """Let L be that at the time t."""
+        """Set L to its value at time t, if kappa depends on time."""
         if not self._model.steady_noise:
             self._freeze(self._model.kappa_at(self._inside(t)))
 
@@ -149,7 +153,7 @@ class DensityEvolution:
 
     @np.errstate(over="ignore", invalid="ignore")  # of 1/kappa: the state is not finite then
     def _missed(self, t: float, coefficients: np.ndarray) -> np.ndarray:
-        """L at the time t, less the frozen one, applied to a single density."""
+        """L(t) - L applied to the coefficients (modes,) of one density; L is that of `freeze`."""
         excess = 1 / self._model.kappa_at(self._inside(t)) - 1 / self._frozen
         if self.basis is None:
             return excess * self._rates * coefficients
@@ -167,7 +171,10 @@ class DensityEvolution:
 def _transports(
     space: Space, attraction: np.ndarray, normaliser: np.ndarray | None, members: int
 ) -> list[tuple[Transport, int]]:
-    """N of each member as it is alone, and its number there: the same for bands of one width."""
+    """N of each member with its own bandwidth, and its index in it.
+
+    Members whose potentials have the same bandwidth share one Transport.
+    """
     bands, members_of = space.bands(attraction), {}
     for band in np.unique(bands).tolist():
         mine = np.flatnonzero(bands == band)
@@ -180,7 +187,7 @@ def _transports(
 class DensityMotion(Motion, moves=Density):
     """Ensembles of densities, by expansions in harmonics of as many degrees as they need.
 
-    Coordinates are the coefficients; L is diagonal in them, see `evolution`.
+    Coordinates are the coefficients (*ensemble, modes), c' = L c + N(c): see `DensityEvolution`.
     """
 
     example = "a Density such as circle.density(f) or circle.von_mises(0, 1)"
@@ -195,7 +202,7 @@ class DensityMotion(Motion, moves=Density):
 
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:
-        """The density in the ensemble shape of the model too; ValueError if it is negative."""
+        """The density, broadcast to the model's ensemble shape; ValueError if it is negative."""
         state.checked_positive(NEGATIVE_SHARE)
         return in_shape_of(model, state)
 
@@ -215,11 +222,14 @@ class DensityMotion(Motion, moves=Density):
 
     @cached_property
     def plain(self) -> Transformer:
-        """The model without what depends on places."""
+        """The model without its position-dependent parts, such as frequencies."""
         return self.model.at_each_place
 
     def check_frequency(self) -> None:
-        """Raise MeanfieldError unless the model has no frequencies, or a law of one pole."""
+        """Raise MeanfieldError unless frequencies are absent or Lorentzian with an exact reduction.
+
+        The reduction is exact for drifts of degree 1 with isotropic noise on the circle.
+        """
         frequency, space = self.model.frequency, self.like.space
         if frequency is None:
             return
@@ -241,7 +251,7 @@ class DensityMotion(Motion, moves=Density):
             )
 
     def turning(self, space: Space) -> np.ndarray | None:
-        """Terms (modes,) that frequencies add to L."""
+        """Term (modes,) that natural frequencies add to L; None without frequencies."""
         frequency: Any = self.model.frequency
         if frequency is None:
             return None
@@ -249,7 +259,7 @@ class DensityMotion(Motion, moves=Density):
         return -space.degrees * damping
 
     def turning_slopes(self, space: Space) -> dict[str, np.ndarray]:
-        """Derivatives of `turning` by parameters of the frequencies, (modes,) each."""
+        """Derivatives of `turning`, (modes,), by each parameter of the frequencies."""
         if self.model.frequency is None:
             return {}
         degrees = space.degrees
@@ -258,7 +268,7 @@ class DensityMotion(Motion, moves=Density):
     def chosen_scheme(
         self, scheme: Scheme | Splitting | None, dt: float | None, start: float
     ) -> tuple[Scheme | Splitting | None, float | None]:
-        """The scheme; None, a choice as the run goes, where neither it nor dt is given."""
+        """The scheme and dt; without both the scheme is None, and chosen during the run."""
         if isinstance(scheme, Splitting):
             raise ValueError(f"steppers.{scheme.name} moves tokens; got a Density.")
         if self.random and dt is None:
@@ -266,7 +276,7 @@ class DensityMotion(Motion, moves=Density):
         return (Krogstad if scheme is None and dt is not None else scheme), dt
 
     def setup(self) -> None:
-        """Remember fields, which make kernels, and the equations on all degrees met."""
+        """Create the caches of fields by space and of equations by number of modes."""
         self._fields: dict[Space, EnsembleFields] = {}
         self._evolutions: dict[int, DensityEvolution] = {}
         if not self.plain.is_zonal:
@@ -291,13 +301,13 @@ class DensityMotion(Motion, moves=Density):
         return common.carried(space, c, strength, increments, attention)
 
     def fields(self, space: Space) -> EnsembleFields:
-        """The fields of the drift on a space; they are kept, since they keep their kernels."""
+        """The fields of the drift on a space, cached with their kernels."""
         if space not in self._fields:
             self._fields[space] = EnsembleFields(self.model.drift, space, self.like.shape)
         return self._fields[space]
 
     def evolution(self, space: Space, *, apart: bool = False) -> DensityEvolution:
-        """The equation on the modes of a space."""
+        """The equation on the modes of a space; `apart` as for `DensityEvolution`."""
         model, shape = self.plain, self.like.shape
         fields = None if model.is_zonal else self.fields(space)
         options: Any = {"apart": apart, "turning": self.turning(space)}
@@ -314,26 +324,26 @@ class DensityMotion(Motion, moves=Density):
         return self.plain.is_zonal and self.model.steady_noise
 
     def of_members(self, members: Any) -> Self:
-        """The motion of some of the members, or of one, by their numbers in C order."""
+        """The motion of some members, or of a single one, given by their indices in C order."""
         model, state = self.model.members(self.like.shape, members), self.like.reshape((-1,))
         part = type(self)(model, state[members], self._engine, scheme=self._scheme, rtol=self.rtol)
         part.breaks = self.breaks
         return part
 
     def least_degree(self, span: tuple[float, float], most: int) -> int:
-        """The degree, `most` or less, that noise and velocities ask for between two times."""
+        """The least degree, at most `most`, that resolves noise and velocities in a time span."""
         needed = max(TAIL_TOLERANCE * self.rtol, SMALLEST_TAIL)
         of_noise = self.model.noise.least_degree(self.like.space, needed, most)
         return max(of_noise, self._degree_of_velocity(span, most))
 
     def _degree_of_velocity(self, span: tuple[float, float], highest: int) -> int:
-        """The degree that the initial density's change asks for, at most `highest`.
+        """The least degree, at most `highest`, that resolves the initial rate of change.
 
-        A velocity may have more degrees than the density: on fewer modes than that its values on
-        the grid are taken for those of another one. Looked at are PROBED degrees. To the highest
-        that counts the widest gap is added, so that the next one of a sparse series is seen. Where
-        parameters change with time it is the highest degree of PROBED_TIMES times of the span, and
-        of the middle of each piece between two jumps.
+        A velocity may have higher degrees than the density; a grid that does not resolve it gives
+        aliasing errors. The rate of change is computed on PROBED_DEGREES degrees. The result is the
+        highest degree whose flux coefficients count, plus the widest gap between such degrees, to
+        reach the next term of a sparse series. If parameters change with time, it is the maximum
+        over PROBED_TIMES times of `span` and the middle of each interval between two jumps.
         """
         model, here = self.model, self.like.space
         if self.plain.keeps_axes:  # its velocities have no more degrees than the density
@@ -366,7 +376,7 @@ class DensityMotion(Motion, moves=Density):
         return type(self.like)(self.like.space.with_modes(y.shape[-1]), y)
 
     def packed(self, state: Density) -> np.ndarray:
-        """The coefficients; of an ensemble also the degree of each member, in a last column."""
+        """The coefficients; for an ensemble with the degree of each member as the last column."""
         if not state.shape:
             return state.coefficients
         return np.concatenate([state.coefficients, state.member_degrees[..., None]], axis=-1)
@@ -391,7 +401,7 @@ class DensityMotion(Motion, moves=Density):
     def warning(self, state: Density, t: float, failure: Failure) -> str | None:
         """A warning if values of a density are wrong, or Z * mu is too small to divide by.
 
-        Z * mu is looked at in the final density; where N is not compiled, in all evaluations.
+        Z * mu is checked for the final density and, if N is not compiled, for all evaluations.
         """
         if self.is_wrong(state, t, failure.rtol, thoroughly=True).any():
             return f"The final density {self.why_wrong(state, t, failure)}"
@@ -401,11 +411,11 @@ class DensityMotion(Motion, moves=Density):
     def is_wrong(
         self, state: Density, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
-        """A mask of the members, in C order, with values that no density has: by 1e-4 or 10 rtol.
+        """A mask over members, in C order: True where values of the density are clearly wrong.
 
-        A density is clearly negative somewhere, or holds negative mass. `thoroughly`, and always
-        where rounding errors hide values, a free energy that rises is looked for too. Each member
-        is seen on its own grid.
+        They are wrong if the minimum is below -NEGATIVE_SHARE of the maximum, or the negative mass
+        above NEGATIVE_SHARE and 10 rtol. If `thoroughly`, and always for d > 3, they are also wrong
+        if the free energy increases. Each member is evaluated on its own grid.
         """
         degrees, most = (
             state.member_degrees.ravel(),
@@ -426,7 +436,7 @@ class DensityMotion(Motion, moves=Density):
         return wrong
 
     def why_wrong(self, state: Density, t: float, failure: Failure) -> str:
-        """The reason why values of a density are wrong, and what helps, as a verb phrase."""
+        """The reason why values of a density are wrong, and a remedy, as a verb phrase."""
         dt, rtol = failure.dt, failure.rtol
         state = type(state).computed(state.coefficients, state.space)
         lowest, highest = float(state.minimum.min()), float(state.values.max())
@@ -461,9 +471,9 @@ class DensityMotion(Motion, moves=Density):
         return np.asarray(self.model.drift.rate(self.inside(t)))
 
     def warning_of_start(self, state: Density, rtol: float) -> str | None:
-        """A warning if its last coefficients are large, so that harmonics beyond them are missing.
+        """A warning if the last coefficients are so large that harmonics are missing; else None.
 
-        They may be as large as those of which a density warns when it is made, or rtol.
+        The tolerance is rtol, or DENSITY_TAIL, the one of the constructor, if that is larger.
         """
         tail, most = float(state.spectral_tail.max()), max(rtol, DENSITY_TAIL)
         if tail <= most:
@@ -479,6 +489,7 @@ class DensityMotion(Motion, moves=Density):
         return np.zeros(state.member_degrees.size, dtype=bool)
 
     def _warning_of_quotients(self, state: Density, t: float, most: float) -> str | None:
+        """A warning if Z * mu is only rounding error at points of a mass > `most`; else None."""
         if self.plain.is_zonal and not self.plain.zonal.normalised:
             return None
         fields = self.fields(state.space)
@@ -529,7 +540,7 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def _haste(self, t: float) -> str:
-        """A sentence on a drift that is far faster than 1; else empty."""
+        """A sentence on the time scale of a drift with rates of FAST_RATE or more; else empty."""
         rate = float(np.max(self.model.drift.rate(t)))
         if rate < FAST_RATE:
             return ""
@@ -547,7 +558,7 @@ class DensityMotion(Motion, moves=Density):
         )
 
     def with_state(self, state: Density) -> Self:
-        """This motion for a state on other modes, with the tables computed so far."""
+        """This motion, with its caches, for a state of the same ensemble shape; else a new one."""
         return self if state.shape == self.like.shape else super().with_state(state)
 
     @cached_property
@@ -620,7 +631,10 @@ class DensityMotion(Motion, moves=Density):
         return {"degree": state.member_degrees}
 
     def _energy(self, state: Density, t: float) -> tuple[np.ndarray, np.ndarray | None]:
-        """E, and the coefficients of the potential of which v is the gradient; nan and None."""
+        """The energy E, and coefficients of the potential of the velocity.
+
+        E is nan if there is none; the potential is None if the velocity is not a gradient.
+        """
         model, space, coefficients = self.model, state.space, state.coefficients
         if model.drift.is_zonal:
             drift = model.drift.as_zonal()
@@ -634,6 +648,7 @@ class DensityMotion(Motion, moves=Density):
         return _mean(state, potentials * state.values) / 2, space.to_coefficients(potentials)
 
     def _dissipation(self, state: Density, potential: Any, t: float) -> np.ndarray:
+        """-dF/dt for a velocity with this potential (coefficients), see `measure`."""
         space, coefficients = state.space, state.coefficients
         change = self.velocity(coefficients, t)
         pairing = change * np.conj(potential)
@@ -649,10 +664,12 @@ def _sizes(density: Density) -> np.ndarray:
 
 
 def _mean(density: Density, values: np.ndarray) -> np.ndarray:
+    """The integral of values (..., N) on the grid over the sphere, (...,)."""
     return values @ density.space.weights
 
 
 def _log(values: np.ndarray) -> np.ndarray:
+    """log |values|, finite also at 0."""
     return np.log(np.maximum(np.abs(values), np.finfo(float).tiny))
 
 

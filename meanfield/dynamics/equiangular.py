@@ -1,12 +1,12 @@
-"""Equiangular tokens: one logit and one radius, whatever n and d.
+"""Motion of equiangular tokens: one logit and one radius for any n and d.
 
-Attention answers A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z, k = W', which lies in the plane of x_i
-and of the sum of the tokens:
+The output of attention, A_i = (1/n) sum_j k(<x_i, x_j>) x_j / Z with k = W', lies in the plane of
+x_i and of the sum of the tokens:
 
     <x_i, A_i> = (k(1) + (n - 1) rho k(rho))/(n Z)
     |P A_i| = (k(rho)/Z) ((1 - 1/n) (1 - rho) (1 + (n - 1) rho)/n)^(1/2)
 
-A normalisation makes of it u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) rho)/(1 - rho)) has
+A normalisation changes it to u_i = f A_i, f > 0. The logit z = log((1 + (n - 1) rho)/(1 - rho)) has
 
     z' = 2 f k(rho)/(Z s)      r' = f <x_i, A_i> and s = r where radii grow, else r' = 0 and s = 1
 
@@ -33,7 +33,7 @@ COORDINATE_ROUNDING = 8 * np.finfo(float).eps
 
 
 class Pull(NamedTuple):
-    """Pull of attention on every token, after normalisation; arrays of shape (members,)."""
+    """Terms of the normalised output of attention at a token; arrays of shape (members,)."""
 
     rate: np.ndarray  # f k(rho)/Z
     own: np.ndarray  # f (k(1) - k(rho))/(n Z)
@@ -51,7 +51,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
     model : Transformer
         A zonal drift with any normalisation, without noise.
     state : Equiangular
-        In the ensemble shape of the model, or more.
+        A state to whose ensemble shape that of the model broadcasts.
 
     Raises
     ------
@@ -73,13 +73,13 @@ class EquiangularMotion(Motion, moves=Equiangular):
     }
 
     def setup(self) -> None:
-        """The number of tokens and the drift of every member."""
+        """Store the number of tokens and the drift of every member."""
         self._n = self.like.n.ravel()
         self._drift: Any = self.model.drift.as_zonal().broadcast(self.like.shape)
 
     @classmethod
     def prepared(cls, model: Transformer, state: Equiangular) -> Equiangular:
-        """The state, in the ensemble shape of the model too; ValueError where tokens rest."""
+        """The state, broadcast to the ensemble shape of the model; ValueError if tokens rest."""
         if not np.isfinite(state.logit).all():
             raise ValueError(
                 "Some of these tokens are one, or their mean is 0, as what attention answers may "
@@ -130,20 +130,20 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return self.unpacked(np.stack([y[:, 0, 0], np.exp(y[:, 0, 1])], axis=-1))
 
     def packed(self, state: Equiangular) -> np.ndarray:
-        """The logits and the radii (members, 2), whose logarithms round."""
+        """The logits and the radii (members, 2); logarithms of radii would round them."""
         return np.stack([state.logit.ravel(), state.radius.ravel()], axis=-1)
 
     def unpacked(self, array: np.ndarray) -> Equiangular:
-        """The state with these numbers."""
+        """The state of an array made by `packed`."""
         logit, radius = (column.reshape(self.like.shape) for column in array.T)
         return Equiangular.computed(self.like.n, logit, radius)
 
     def _flat(self, y: np.ndarray) -> Equiangular:
-        """The members on one axis, without radii."""
+        """The state with all members on one axis, and radii 1."""
         return Equiangular.computed(self._n, y[:, 0, 0], np.ones(len(y)))
 
     def pull(self, y: np.ndarray, t: float) -> Pull:
-        """The pull of attention, after normalisation."""
+        """The terms of the normalised output of attention: see `Pull`."""
         n, state = self._n, self._flat(y)
         rho = state.rho
         pairs = np.stack([np.ones_like(rho), rho], axis=-1)
@@ -166,7 +166,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return np.stack([2 * pull.rate / scale, lengths], axis=-1)[:, None, :]
 
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
-        """The coordinates after one of Layers, with learning rate dt."""
+        """The coordinates after one layer with learning rate dt; the only splitting is Layers."""
         pull, scale, new = self.pull(y, t), self._scale(y, t), y.copy()
         factor = dt * pull.rate / (scale + dt * pull.own)
         new[:, 0, 0] += np.log1p(factor * (2 + factor))
@@ -193,7 +193,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return self.model.normalisation.grows(self.inside(t))
 
     def _scale(self, y: np.ndarray, t: float) -> np.ndarray:
-        """By which velocities of directions are divided."""
+        """The divisor (members,) of velocities of directions: the radius where it grows, else 1."""
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
@@ -201,15 +201,15 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return float(self.relative_errors(error, y).max())
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The largest error, relative, of 1 - rho, of 1 + (n - 1) rho and of the radius.
+        """The largest relative error of 1 - rho, 1 + (n - 1) rho and the radius, (members,).
 
-        What may be rounding of the coordinates is none: no shorter step would have less of it.
+        Errors within the rounding of the coordinates count as 0, as shorter steps have them too.
         """
         rounded = np.abs(error) <= COORDINATE_ROUNDING * np.abs(y)
-        return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan, if no number
+        return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan if an error is nan
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The speed of the tokens, of the fastest member; radii do not count."""
+        """The largest of the `rates`."""
         return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
@@ -236,11 +236,11 @@ class EquiangularMotion(Motion, moves=Equiangular):
         return self.model.drift.why_not_finite(1.0)
 
     def stats(self, state: Equiangular, t: float) -> dict[str, Any]:
-        """The name of the sums over tokens."""
+        """The name of the engine in results."""
         return {"engine": "equiangular"}
 
     def measure(self, state: Equiangular, t: float = 0.0) -> dict[str, Any]:
-        """Observables of equiangular tokens: the same as of tokens, in closed form.
+        """Observables of equiangular tokens, in closed form; names as for tokens.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
 
 def _effective_rank(state: Equiangular) -> np.ndarray:
-    """Effective rank for eigenvalues `square`, once, and gap/n, n - 1 times, of sum 1."""
+    """The effective rank for the eigenvalues `square`, simple, and gap/n, n - 1 times."""
     rest = (1 - 1 / state.n) * state.gap
     each = np.where(rest > 0, state.log_gap - np.log(state.n), 0.0)
     first = np.where(state.square > 0, np.log(np.where(state.square > 0, state.square, 1.0)), 0.0)

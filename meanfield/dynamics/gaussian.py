@@ -1,8 +1,8 @@
 """Gaussians under attention in R^d: a' = sum_h V_h m_h, L' = sum_h V_h R_h.
 
 Attention moves a point x = a + L z with the velocity sum_h V_h E_h[y | x], which is affine in z,
-see `gaussian_attention`. So the law stays normal, with the mean a and the covariance L L^T. Of this
-root L no step can make a covariance that is not positive semidefinite.
+see `gaussian_attention`. So the law stays normal, with the mean a and the covariance L L^T. Steps
+act on the root L, so that the covariance is always positive semidefinite.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,21 +28,21 @@ declare("largest_variance", "largest variance", log_from=100.0, noise=0.0)
 declare("least_variance", "least variance", log_from=100.0, noise=0.0)
 declare("covariance_rank", "rank of the covariance", steps=True)
 
-# Of the largest variance; below it a change of the covariance needs a root.
+# A covariance is singular if its least variance is not above this share of the largest.
 SINGULAR_COVARIANCE = 1e-12
-LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # of a covariance that is finite
-COMMUTATOR_TOLERANCE = 1e-12  # of the product of the norms
+LARGEST_ROOT = np.sqrt(np.finfo(float).max)  # root of the largest finite covariance
+COMMUTATOR_TOLERANCE = 1e-12  # norm of a commutator that is 0, relative to both norms
 EIGENVALUE_ROUNDING = np.finfo(
     float
-).eps  # of the largest eigenvalue, times d: what it leaves of a zero
-LEAST_INTEGRABILITY = 1e-3  # of integrals under L2 weights, where no step is small enough
+).eps  # times d and the largest eigenvalue: rounding error of a zero
+LEAST_INTEGRABILITY = 1e-3  # of `integrable`; below it failures are due to L2 weights
 SOLVE_SAMPLE = "Solve for Tokens: gaussian.sample(n, rng=...)."
 
 
 class GaussianMotion(Motion, moves=Gaussian):
-    """Velocities of mean and root of a normal law.
+    """Velocities of the mean a and the root L of the covariance of a normal law.
 
-    Coordinates are an array (d, d + 1): the columns of L, which fall in size, and then a.
+    Coordinates are an array (d, d + 1): the columns of L, in decreasing order of size, and a.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class GaussianMotion(Motion, moves=Gaussian):
             )
 
     def coordinates(self, state: Gaussian) -> np.ndarray:
-        """The array that moves: the root of the covariance, and the mean."""
+        """The root, with columns in decreasing order of size, and the mean, (d, d + 1)."""
         return self.projected(self.packed(state))
 
     def state_of(self, y: np.ndarray) -> Gaussian:
@@ -117,17 +117,17 @@ class GaussianMotion(Motion, moves=Gaussian):
         return Gaussian.of_root(y[:, -1], y[:, :-1])
 
     def packed(self, state: Gaussian) -> np.ndarray:
-        """Root of the covariance, and mean, (d, d + 1), as the state has them."""
+        """The root and the mean of the state, unchanged, (d, d + 1)."""
         return np.column_stack([state.root, state.mean])
 
     def _shortest(self, sizes: np.ndarray) -> np.ndarray:
-        """Lengths (d + 1,) below which digits of columns and mean, now `sizes`, are of no use."""
+        """Least lengths (d + 1,) to which errors of columns and mean are relative."""
         return np.maximum(np.minimum(self._first, length(sizes)), np.finfo(float).tiny)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
         """Rates of change of the coordinates, or of a stack of them, (..., d, d + 1)."""
         rates = np.zeros_like(y)
-        with np.errstate(over="ignore", invalid="ignore"):  # of which a run is told by its result
+        with np.errstate(over="ignore", invalid="ignore"):  # inf and nan are detected in the result
             for head in self._heads(t):
                 rates += head.V @ self._weights.expected(y, head)
         return rates
@@ -157,7 +157,7 @@ class GaussianMotion(Motion, moves=Gaussian):
     def tangent_space(
         self, state: Gaussian
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
-        """The dimension of mean and covariance, which is regular, and a draw of a direction."""
+        """The dimension for a regular covariance, and a function rng -> random direction."""
         d = state.dimension
 
         def draw(rng: np.random.Generator) -> dict[str, Array]:
@@ -173,7 +173,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         return np.array([np.append(mean, cov) for mean, cov in pairs])[None]
 
     def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
-        """nan where there is no derivative: of |a| at 0, and of a variance that is not simple."""
+        """Differentiable observables; nan for |a| at 0 and for a multiple extreme variance."""
         a, cov, sizes = state.mean, state.cov, np.linalg.svd(value_of(state.root), compute_uv=False)
         simple = np.where(np.diff(sizes) < -SINGULAR_COVARIANCE * sizes[0], 1.0, np.nan)
         values, moments = np.linalg.eigvalsh(cov), np.linalg.eigvalsh(cov + np.outer(a, a))
@@ -188,10 +188,10 @@ class GaussianMotion(Motion, moves=Gaussian):
     # Steps ---------------------------------------------------------------------------------
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest of a column of the root, or of the mean, relative to its length.
+        """The largest error of a column of the root, or of the mean, relative to its length.
 
-        L' = B L with one matrix B for all columns: the error of a small one is small too. Those
-        that fall below the least at the start are compared with that.
+        As L' = B L with one matrix B for all columns, errors of small columns are small too.
+        Lengths below the least one at the start are replaced by it.
         """
         sizes = lengths(y)
         if not (length(sizes[:-1]) < LARGEST_ROOT and np.isfinite(sizes).all()):
@@ -199,10 +199,10 @@ class GaussianMotion(Motion, moves=Gaussian):
         return float((lengths(error) / np.maximum(sizes, self._shortest(sizes))).max())
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """Coordinates of the same law whose columns of the root fall in size.
+        """Coordinates of this law with columns of the root in decreasing order of size.
 
-        L O for the rotation O of a QR decomposition of L^T with pivoting, which has an error
-        relative to each column: a small variance keeps its digits beside a large one.
+        The new root is L O, with O from a pivoted QR decomposition of L^T. Its rounding errors are
+        relative to each column, so that small variances keep their digits.
         """
         from scipy.linalg import qr
 
@@ -222,7 +222,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         return metric_speed(y[:, :-1], velocity[:, :-1], velocity[:, -1])
 
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
-        """The rate of growth, 0 where these weights reach it without a blow-up."""
+        """The rate of growth; 0 if these weights can reach it without a blow-up."""
         growth = self._growth(y, velocity)
         bound = sum(self._weights.fastest(head) for head in self._heads(t))
         return 0.0 if 0 < growth <= bound else growth
@@ -230,9 +230,9 @@ class GaussianMotion(Motion, moves=Gaussian):
     def _growth(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The largest rate d/dt log of |a|^2 and of the variances along the axes of the root.
 
-        They are the squares of the diagonal of T in L = P T, T lower triangular: the variance of a
-        coordinate where those of the axes before it are known. A large mean, or a large variance
-        that does not grow, hides none of them. Their rates are 2 (T^-1 P^T L')_ii.
+        These variances are the squares of the diagonal of the lower triangular T in L = P T: each
+        is the variance of a coordinate conditional on the preceding ones. So a large mean, or a
+        large constant variance, hides none that grows. Their rates are 2 (T^-1 P^T L')_ii.
         """
         from scipy.linalg import solve_triangular
 
@@ -291,7 +291,7 @@ class GaussianMotion(Motion, moves=Gaussian):
         )
 
     def why_stalled(self, at: Failure) -> str:
-        """The reason why steps became shorter than the clock can show."""
+        """The reason why steps became too short to change the time."""
         return self.why_rejected(at)
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
@@ -331,16 +331,16 @@ class GaussianMotion(Motion, moves=Gaussian):
 
 
 def metric_speed(root: np.ndarray, root_rate: np.ndarray, mean_rate: np.ndarray) -> float:
-    """Speed of a normal law in the distance of Bures and Wasserstein.
+    """Speed of a normal law in the Bures-Wasserstein distance.
 
         (|a'|^2 + sum_ij (u_i S' u_j)^2 / (2 (s_i^2 + s_j^2)))^(1/2), S = L L^T, L = U s W^T
 
-    It is the length of the shortest velocity that moves the law as it moves, (int |v|^2 dmu)^(1/2)
-    for v(x) = a' + U (x - a) with a symmetric U. Velocities beyond that only turn the law into
-    itself.
+    It is the norm (int |v|^2 dmu)^(1/2) of the smallest velocity field with these rates of mean and
+    covariance, which is a' plus a symmetric matrix times x - a. The rest of a velocity leaves the
+    law unchanged.
 
-    u_i S' u_j = b_ij s_j + s_i b_ji with B = U^T L' W; nan where the rates are not finite. Where
-    two s vanish no attention moves the law: L' = M L.
+    u_i S' u_j = b_ij s_j + s_i b_ji with B = U^T L' W; nan if the rates are not finite. Terms with
+    s_i = s_j = 0 are 0, since L' = M L.
     """
     if not (np.isfinite(root).all() and np.isfinite(root_rate).all()):
         return np.nan
@@ -373,16 +373,16 @@ class ClosedCovariance:
     Raises
     ------
     MeanfieldError
-        Unless every V_h commutes with M and with the covariance, if a parameter changes, or where
-        L^T M L exceeds 1e308.
+        If a V_h does not commute with M and with the covariance, if a parameter changes with time,
+        or if L^T M L exceeds 1e308.
     TypeError
         For anything but a model and a Gaussian.
 
     Notes
     -----
-    An eigenvalue of L^T M L is known to eps = 2e-16 of the largest modulus m, and counts as 0
-    below d eps m. So a blow-up later than 1 / (d eps m) is not told from a limit, and one at T is
-    known to eps m T, relative.
+    An eigenvalue of L^T M L has an error of eps = 2e-16 times the largest modulus m, and counts as
+    0 below d eps m. So a blow-up later than 1 / (d eps m) is taken for a limit, and the relative
+    error of a blow-up time T is eps m T.
 
     References
     ----------
@@ -423,7 +423,7 @@ class ClosedCovariance:
     def at(self, t: Any) -> np.ndarray:
         """Sigma(t), (d, d), or (..., d, d) of an array of times.
 
-        Raises TypeError for what is no time, ValueError unless 0 <= t < `blow_up_time`.
+        Raises TypeError if t is not numeric, ValueError unless 0 <= t < `blow_up_time`.
         """
         times = real_array("t", t)
         early = ((times >= 0) & (times < self.blow_up_time)).all()
@@ -459,16 +459,17 @@ def _check_commute(V: np.ndarray, other: np.ndarray, name: str) -> None:
 
 
 def gaussian_direction(given: Any, state: Gaussian) -> dict[str, np.ndarray]:
-    """A change of a law: a mapping with "mean" (d,), "cov" (d, d), or both; or another law.
+    """A change of a law, as arrays by the names "mean" and "root".
 
-    Towards another one its mean and covariance change at the rates of their differences.
+    `given` is a mapping with changes of "mean" (d,), "cov" (d, d), or both; or another Gaussian,
+    whose differences of mean and covariance are then the changes.
 
     Raises
     ------
     TypeError, ValueError
-        For other things, shapes, and changes of the covariance that are not symmetric.
+        For other types or shapes, and changes of the covariance that are not symmetric.
     MeanfieldError
-        For a change of a covariance that is singular, to 1e-12.
+        For a change of a singular covariance, with a ratio of variances up to 1e-12.
     """
     if isinstance(given, Gaussian):
         fits = given.dimension == state.dimension

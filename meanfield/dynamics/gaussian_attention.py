@@ -1,7 +1,6 @@
 """Attention of a point to a normal law: E[y | x] = m + R z for x = a + L z, z standard normal.
 
-The attention weights make x and y a pair of which both have the law N(a, L L^T), before weighing.
-With A = beta K^T Q, for each kind of weights:
+Before weighing, x and y are independent with the law N(a, L L^T). With A = beta K^T Q:
 
     Softmax    m = a + S A a                                R = S A L,        S = L L^T
     L2         m = a + 2 beta L P L^T K^T (Q - K) a         R = 2 beta L P L^T K^T Q L,
@@ -48,7 +47,7 @@ def length(array: np.ndarray) -> float:
 
 
 def lengths(array: np.ndarray) -> np.ndarray:
-    """`length` of every column."""
+    """The `length` of every column."""
     largest = np.abs(array).max(axis=0, initial=0.0)
     scale = np.where((largest > 0) & (largest < np.inf), largest, 1.0)
     shares = array / scale
@@ -57,25 +56,24 @@ def lengths(array: np.ndarray) -> np.ndarray:
 
 
 class AffineAttention(NamedTuple):
-    """Effect on a normal law of one kind of weights, under which E[y | x] is affine.
+    """Formulas for one kind of weights under which E[y | x] is affine on a normal law.
 
     Attributes
     ----------
     expected : callable
-        (y, head) -> R and m, (..., d, d + 1) like y, the root and the mean.
+        (y, head) -> R and m in one array (..., d, d + 1), like y, which has the root and the mean.
     energy : callable
-        (A, Q, K, state) -> E/c, nan where it is increased under other conditions alone.
+        (A, Q, K, state) -> E/c; nan where the conditions of its formula do not hold.
     fastest : callable
-        (head) -> the rate d/dt log of a variance, or of |a|^2, that a head may reach without a
-        blow-up; 0 where any rate may be that of one.
+        head -> a bound of d/dt log of variances, or of |a|^2, without a blow-up; 0 without a bound.
     scale : float
-        Of A = scale * beta K^T Q in the energy.
+        The factor in A = scale * beta K^T Q of the energy.
     integrable : callable
-        (y, head) -> how far weights are from having no integral over the law, 1 to 0.
+        (y, head) -> a number from 1 to 0; at 0 the weights cease to have an integral over the law.
     closed : bool
         Whether under constant parameters the covariance has a closed form, `ClosedCovariance`.
     iterates : bool
-        Whether parameters of the weights are those of an iteration, which this form has not.
+        Whether the weights have parameters of an iteration, which the formulas do not use.
     """
 
     expected: Callable[[np.ndarray, HeadMatrices], np.ndarray]
@@ -88,7 +86,7 @@ class AffineAttention(NamedTuple):
 
 
 def affine(weights: Weights) -> AffineAttention | None:
-    """The entry of these weights in AFFINE, or of the nearest base of their class; or None."""
+    """The entry in AFFINE for the class of the weights, or its nearest base class; or None."""
     return next((AFFINE[kind] for kind in type(weights).__mro__ if kind in AFFINE), None)
 
 
@@ -135,7 +133,7 @@ def _sinkhorn(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
 
 
 class SingularFunction(NamedTuple):
-    """An odd function f of singular values s, and what its derivative at a matrix needs.
+    """An odd function f of singular values s, with the coefficients of its matrix derivative.
 
     Attributes
     ----------
@@ -155,10 +153,10 @@ class SingularFunction(NamedTuple):
 def _transposed_function(
     N: Dual, function: Callable[[Array], SingularFunction], beta: Array | Dual | None = None
 ) -> Dual:
-    """W f(s) U^T of a matrix N = U s W^T with tangents.
+    """W f(s) U^T, with tangents, for a matrix N = U s W^T with tangents.
 
-    A change E = U^T dN W has a symmetric part, which changes U f(s) W^T by divided differences of
-    f, and an antisymmetric one, which changes it by those of f at s and -s.
+    The derivative of U f(s) W^T multiplies the symmetric part of E = U^T dN W by divided
+    differences of f, and the antisymmetric part by those of f between s and -s.
     """
     (rows, columns), size = N.shape, max(N.shape)
     U, least, Wt = np.linalg.svd(N.value)
@@ -173,7 +171,7 @@ def _transposed_function(
 
 
 def _l2_function(beta: Array, s: Array) -> SingularFunction:
-    """f = 2 beta s / (1 + 2 beta s^2)."""
+    """The function f = 2 beta s / (1 + 2 beta s^2)."""
     shares, products = 1 / (1 + 2 * beta * s**2), 2 * beta * np.multiply.outer(s, s)
     both = 2 * beta * np.multiply.outer(shares, shares)
     by_beta = 2 * s * shares**2
@@ -183,7 +181,7 @@ def _l2_function(beta: Array, s: Array) -> SingularFunction:
 
 
 def _sinkhorn_function(s: Array) -> SingularFunction:
-    """f = D with s = D / (1 - D^2)."""
+    """The function f = D with s = D / (1 - D^2)."""
     rest = 2 / (1 + np.hypot(1.0, 2 * s))  # 1 - D^2
     D, both = s * rest, np.multiply.outer(rest, rest)
     left = rest / (1 + D)  # 1 - D
@@ -198,14 +196,14 @@ def _linear(y: np.ndarray, head: HeadMatrices) -> np.ndarray:
 
 
 def _fastest_sinkhorn(head: HeadMatrices) -> float:
-    """D <= 1."""
+    """The bound 2 |V|, since D <= 1."""
     return 2 * float(np.linalg.norm(head.V, 2))
 
 
 def _fastest_l2(head: HeadMatrices) -> float:
-    """s L W = K^+ U s^2 where K has no kernel: 2 |V| and 2 |V| |K^+| |Q| for the root.
+    """The bound 2 |V| (1 + |K^+| (|Q| + |K|)), which does not cover the kernel of K.
 
-    Within the kernel of K growth has no bound.
+    It follows from s L W = K^+ U s^2, for K without a kernel.
     """
     V, Q, K, _ = head
     s = np.linalg.svd(K, compute_uv=False)
@@ -227,13 +225,13 @@ def _integrable_l2(y: np.ndarray, head: HeadMatrices) -> float:
 def energy(drift: Attention, state: Gaussian, t: float = 0.0) -> float:
     """E of a law at time t.
 
-    It is nan where the motion is no gradient flow of one of these, where numbers overflow, and
-    where L2 weights have no integral.
+    It is nan if the motion is not the gradient flow of one of these energies, if numbers overflow,
+    or if L2 weights have no integral.
 
     Raises
     ------
     ValueError, TypeError, MeanfieldError
-        For what a callable parameter returned, as `Attention.at`.
+        For an invalid value of a callable parameter, as `Attention.at`.
     """
     heads, weights = drift.on(t, state.dimension), affine(drift.weights)
     assert weights is not None

@@ -1,4 +1,4 @@
-"""Gram matrices: G' = A G + G A^T - (c_i + c_j) G_ij for n tokens, whatever the dimension."""
+"""Motion of Gram matrices, G' = A G + G A^T - (c_i + c_j) G_ij, for tokens of any dimension."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -31,12 +31,12 @@ class GramMotion(Motion, moves=Gram):
     model : Transformer
         A zonal drift, without noise.
     state : Gram
-        In the ensemble shape of the model, or more.
+        A state to whose ensemble shape that of the model broadcasts.
 
     Raises
     ------
     MeanfieldError
-        For a model that inner products do not determine.
+        For a model whose velocities are not determined by inner products.
 
     Notes
     -----
@@ -46,23 +46,23 @@ class GramMotion(Motion, moves=Gram):
     example = "Gram(G)"
     members_as_alone = True
     tangent_arrays = ("G",)
-    options = frozenset({"rng"})  # which is not read
+    options = frozenset({"rng"})  # accepted, but not used
     refusals: ClassVar = {
         "engine": "Gram has one way to sum over tokens; leave out engine = {value!r}."
     }
 
     def setup(self) -> None:
-        """The drift and masses of every replica."""
+        """Store the drift and the masses of every replica."""
         self._drift = self.model.zonal.broadcast(self.like.shape)
         self._masses = self.like.masses.reshape(-1, 1, len(self.like))
 
     @classmethod
     def prepared(cls, model: Transformer, state: Gram) -> Gram:
-        """The state, in the ensemble shape of the model too; ValueError for a single token."""
+        """The state, broadcast to the ensemble shape of the model; ValueError for one token."""
         return in_shape_of(model, state, least=2)
 
     def check(self) -> None:
-        """Raise MeanfieldError for a model that inner products do not determine."""
+        """Raise MeanfieldError for a model whose velocities inner products do not determine."""
         model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
         if model.noisy:
             noise = model.common or f"kappa = {shown(model.kappa)}"
@@ -120,15 +120,15 @@ class GramMotion(Motion, moves=Gram):
         return gram_direction(given, state)
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The largest error of an inner product of each replica."""
+        """The largest error of an inner product in each replica, (replicas,)."""
         return np.abs(error).max(axis=(1, 2))
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """The fastest change of an inner product of each replica."""
+        """The largest rate of change of an inner product in each replica, (replicas,)."""
         return np.abs(velocity).max(axis=(1, 2))
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The matrices with ones on their diagonals, and symmetric."""
+        """The matrices, rescaled to a diagonal of ones and made symmetric."""
         lengths = np.sqrt(np.einsum("rii->ri", y))
         y = y / (lengths[:, :, None] * lengths[:, None, :])
         return (y + np.swapaxes(y, 1, 2)) / 2
@@ -138,11 +138,11 @@ class GramMotion(Motion, moves=Gram):
         return self.model.drift.why_not_finite(1.0)
 
     def remark(self, state: Gram) -> str | None:
-        """A remark if observables of pairs are nan."""
+        """A sentence if observables of pairs of tokens are nan; else None."""
         return pairless(state)
 
     def stats(self, state: Gram, t: float) -> dict[str, Any]:
-        """The name of the sums over tokens."""
+        """The name of the engine in results."""
         return {"engine": "gram"}
 
     def energy(self, y: np.ndarray) -> np.ndarray:
@@ -150,7 +150,7 @@ class GramMotion(Motion, moves=Gram):
         return sum_of_pairs(self._drift.potential_at(y), self._masses[:, 0]) / 2
 
     def measure(self, state: Gram, t: float = 0.0) -> dict[str, Any]:
-        """Observables of Gram matrices: the same as of tokens, as far as they are known.
+        """Observables of tokens that are determined by inner products.
 
         Returns
         -------
@@ -174,12 +174,15 @@ class GramMotion(Motion, moves=Gram):
 
 
 def gram_direction(given: Any, state: Any) -> dict[str, np.ndarray]:
-    """A change of inner products, an array like G: symmetric, with zeros on the diagonal.
+    """The change {"G": array} of inner products.
+
+    `given` is an array of the shape of G, symmetric with zeros on the diagonal, or a mapping of "G"
+    to one.
 
     Raises
     ------
     TypeError, ValueError
-        For anything else.
+        If it is not.
     """
     array = np.asarray(given["G"] if isinstance(given, dict) and set(given) == {"G"} else given)
     fits = array.dtype.kind in "fiu" and array.shape == state.G.shape and np.isfinite(array).all()

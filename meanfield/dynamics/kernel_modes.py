@@ -1,12 +1,12 @@
-"""Modes of a kernel density estimate of tokens on the circle or the line: all of them.
+"""All modes of a kernel density estimate of tokens on the circle or the line.
 
-A token at the gap g from x has, on the circle and on the line,
+For a token at the gap g from x, define on the circle and on the line
 
     q = m exp(-2 beta sin^2(g/2)), s = sin g, c = cos g;    q = m exp(-beta g^2/2), s = g, c = 1
 
-and with x the sums change as q' = beta q s, s' = -c: f = sum q, f'/beta = F = sum q s,
-F' = sum q (beta s^2 - c), |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|). Within h of
-the place of the sums |s| grows by at most h, and q by at most the factor exp(beta h (|s| + h/2)).
+Their derivatives by x are q' = beta q s and s' = -c. So f = sum q, F = f'/beta = sum q s,
+F' = sum q (beta s^2 - c) and |F''| <= sum q |s| (beta^2 s^2 + 3 beta + |c'/s|). If x moves by h,
+|s| grows by at most h, and q by at most the factor exp(beta h (|s| + h/2)).
 """
 
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ from ..core.checks import fitting, positive
 from ..lowlevel.compilation import njit
 from ..states import Tokens
 
-FIRST_CELL = 0.25  # first cells, in units of the bandwidth
+FIRST_CELL = 0.25  # largest width of the first cells, in units of the bandwidth
 COARSEST_CELL = np.pi / 8
-ROUNDING_MARGIN = 1 + 1e-9  # against rounding
+ROUNDING_MARGIN = 1 + 1e-9  # factor that allows for rounding
 TRIED_DIRECTIONS, GOLDEN = 16, 0.6180339887498949
-NEGLIGIBLE_TERM = 1e-20  # of a sum
+NEGLIGIBLE_TERM = 1e-20  # relative to the sum so far
 ROUNDING_UNIT = float(np.finfo(float).eps)
-EXPONENT_ERROR = 50.0  # an exponent's error, in rounding errors of one
+EXPONENT_ERROR = 50.0  # the error of an exponent, in units of rounding
 ROOT_STEPS = 200
-FLATTEST_CELL = 1e-3  # bandwidths: where F and F' vanish to rounding, halving goes on to here
+FLATTEST_CELL = 1e-3  # width, in bandwidths, to which cells with F = F' = 0 to rounding are halved
 NO_ZERO, ONE_ZERO, HALVE, UNDECIDED = 0, 1, 2, 3
 
 
@@ -37,12 +37,12 @@ class KernelModes:
     Attributes
     ----------
     places : ndarray, (k,)
-        In rising order: angles in (-pi, pi] on the circle, points of the line.
+        The modes in increasing order: angles in (-pi, pi] on the circle, points on the line.
     heights : ndarray, (k,)
-        The estimate there, with a kernel of height 1: at most 1.
+        The estimate at the modes, with a kernel of height 1: at most 1.
     undecided : int
-        Critical points that rounding errors do not tell from two or none. At 0 the number is
-        proved: there are no other modes. Those that are undecided were counted as they look.
+        The number of regions in which rounding errors hide whether there is a mode. If it is 0, the
+        modes are proved to be all. In an undecided region a mode counts if F changes its sign.
     """
 
     places: np.ndarray
@@ -71,9 +71,9 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
     Raises
     ------
     TypeError, ValueError
-        For other states, dimensions or replicas; for beta that is not a finite number > 0, or so
-        large that numbers of the size of the places are a thousandth of a bandwidth apart or more:
-        beyond 3e23 on the circle.
+        For other states, dimensions or replicas; if beta is not a finite number > 0, or so large
+        that the spacing of floats at the tokens exceeds a thousandth of the bandwidth: beyond 3e23
+        on the circle.
 
     Notes
     -----
@@ -113,9 +113,10 @@ def kernel_modes(tokens: Tokens, beta: float) -> KernelModes:
 
 
 def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
-    """Cells, what sums need, and the place where the turn is cut.
+    """Cells, the arguments of `sums_at`, and the angle at which the circle is cut.
 
-    That is in the widest gap, or where every place is in reach, where |F| is not 0.
+    The cut is in the widest gap between tokens; if all angles are within reach of tokens, at one
+    of TRIED_DIRECTIONS angles with the largest |F|.
     """
     reach, width = (
         np.arcsin(min(1.0, 1 / np.sqrt(beta))),
@@ -135,7 +136,7 @@ def _on_circle(theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any,
 
 
 def _check_resolution(largest: float, beta: float) -> None:
-    """Refuse a bandwidth within which places of this size are not told apart."""
+    """Raise ValueError if floats of the size `largest` do not resolve the bandwidth."""
     spacing = np.spacing(largest)
     if FLATTEST_CELL / np.sqrt(beta) < spacing:
         raise ValueError(
@@ -147,7 +148,7 @@ def _check_resolution(largest: float, beta: float) -> None:
 
 
 def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tuple[Any, ...]:
-    """Angles from a cut on, between a turn before and one after; and what else sums need."""
+    """The arguments of `sums_at`: angles from `cut` on, with copies a turn before and after."""
     x = (theta - cut) % (2 * np.pi)
     order = np.argsort(x)
     x = np.concatenate([x[order] + turn for turn in (-2 * np.pi, 0, 2 * np.pi)])
@@ -155,7 +156,7 @@ def _from(cut: float, theta: np.ndarray, masses: np.ndarray, beta: float) -> tup
 
 
 def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
-    """Both ends (cells, 2) of intervals that cover all places within reach of a token."""
+    """Ends (cells, 2) of cells of at most `width` that cover all points near tokens."""
     reach *= ROUNDING_MARGIN
     apart = np.flatnonzero(np.diff(x) > 2 * reach)
     begins = np.concatenate([x[:1], x[apart + 1]]) - reach
@@ -164,7 +165,7 @@ def _cells(x: np.ndarray, reach: float, width: float) -> np.ndarray:
 
 
 def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
-    """Intervals cut into equal cells, at most so wide."""
+    """Ends (cells, 2) of equal cells of at most `width` into which intervals are divided."""
     counts = np.ceil((ends - begins) / width).astype(np.int64)
     step = np.repeat((ends - begins) / counts, counts)
     index = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -176,9 +177,9 @@ def _divided(begins: np.ndarray, ends: np.ndarray, width: float) -> np.ndarray:
 
 
 def _regions(cells: np.ndarray, data: tuple[Any, ...]) -> tuple[np.ndarray, int]:
-    """Cells (k, 2) with a zero, then undecided regions, and the number of the latter.
+    """Cells with one zero and undecided regions, (k, 2), and the number of the latter.
 
-    Cells that are next to each other and undecided make one region.
+    Adjacent undecided cells form one region.
     """
     ones, undecided = [cells[:0]], [cells[:0]]
     while len(cells):
@@ -196,14 +197,14 @@ def _regions(cells: np.ndarray, data: tuple[Any, ...]) -> tuple[np.ndarray, int]
     return np.concatenate([*ones, np.stack([begins, ends], axis=1)]), len(begins)
 
 
-# Compiled: places where the derivative falls through zero -----------------------------------
+# Compiled: zeros of the derivative at which it decreases ------------------------------------
 
 
 @njit(cache=True, nogil=True)
 def examined(
     cells: np.ndarray, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> np.ndarray:
-    """Verdicts of Taylor's formula about the middle on zeros of F in cells (k, 2)."""
+    """Verdicts on zeros of F in cells (k, 2), by Taylor's formula at their middles."""
     verdicts = np.empty(len(cells), dtype=np.int64)
     for k in range(len(cells)):
         verdicts[k] = _examined(cells[k, 0], cells[k, 1], x, masses, beta, circle)
@@ -214,7 +215,7 @@ def examined(
 def _examined(
     low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> int:
-    """The verdict of one cell."""
+    """The verdict on zeros of F in one cell: NO_ZERO, ONE_ZERO, HALVE or UNDECIDED."""
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     _, F, slope, bound, error, slope_error = sums_at(middle, half, x, masses, beta, circle)
     change = half * (abs(slope) + 0.5 * half * bound)
@@ -232,7 +233,7 @@ def _examined(
 def zero_within(
     low: float, high: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> float:
-    """The zero of F between two places, if F falls from one to the other; else nan."""
+    """The zero of F in [low, high], by Newton's method and bisection; nan unless F decreases."""
     if not sums_at(low, 0.0, x, masses, beta, circle)[1] >= 0:
         return np.nan
     if not sums_at(high, 0.0, x, masses, beta, circle)[1] < 0:
@@ -256,9 +257,9 @@ def zero_within(
 def sums_at(
     place: float, half: float, x: np.ndarray, masses: np.ndarray, beta: float, circle: bool
 ) -> tuple[float, ...]:
-    """f, F, F', a bound of |F''| within `half`, and of the rounding errors of F and F'.
+    """The sums f, F, F' at `place`, and bounds of |F''| within `half`, and of errors of F and F'.
 
-    x is in rising order; on the circle with a whole turn before and after.
+    x is in increasing order; on the circle with copies a turn before and after.
     """
     first: Any = 0
     last: Any = len(x)
@@ -270,7 +271,7 @@ def sums_at(
     steps, sides = (1, -1), (start, start - 1)
     stops, count = (last, first - 1), 0
     nearer = int(start == last or (start > first and place - x[start - 1] < x[start] - place))
-    for side in (nearer, 1 - nearer):  # the nearest first, so that others are negligible to it
+    for side in (nearer, 1 - nearer):  # nearest first, so that distant tokens become negligible
         count += _sweep(
             sides[side], stops[side], steps[side], sums, place, half, x, masses, beta, circle
         )
@@ -291,7 +292,7 @@ def _sweep(
     beta: float,
     circle: bool,
 ) -> int:
-    """Add tokens from `start` outwards until they are negligible; how many there were."""
+    """Add tokens from `start` outwards until they are negligible; returns their number."""
     count, turning = 0, 1 / beta if circle else 0.0
     for i in range(start, stop, step):
         gap = x[i] - place

@@ -1,9 +1,9 @@
-"""Linearised motions: coordinates that move, together with tangents of them.
+"""Linearised motions: the coordinates of a state together with p tangents.
 
-Coordinates of a state and its tangents are one stack Y (1 + p, ...): y, and p changes of it. Its
-velocity is (v, Dv(y) dy + dv/dparameter), so that steps of the stack by an explicit scheme are
-those of the state and, exactly, their derivatives. The motion itself computes it, with `Dual`
-arrays in place of its coordinates and parameters.
+The coordinates y and their changes dy form one stack Y (1 + p, ...), whose velocity is
+(v, Dv(y) dy + dv/dparameter). A step of the stack by an explicit scheme is then the step of the
+state and, exactly, its derivatives. The motion computes this velocity itself, with `Dual` arrays as
+coordinates and parameters.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from ..steppers import Splitting
 if TYPE_CHECKING:
     from .motion import Motion
 
-OFF_TANGENT = 1e-9  # relative: so far a direction may leave the tangent space, by rounding
+OFF_TANGENT = 1e-9  # relative rounding error up to which a direction is tangential
 
 
 class LinearisedMotion:
@@ -30,9 +30,10 @@ class LinearisedMotion:
     ----------
     motion : Motion
     names : sequence of (str or None)
-        The parameter of each tangent, which changes at the rate 1 along it; None for directions.
+        The name of the parameter of each tangent; None for a tangent in a direction.
     directions : sequence of (mapping or None)
-        Changes of the initial state as `direction` returned them; None for parameters.
+        The change of the initial state for each tangent, as `Motion.direction` returns it; None
+        for a tangent by a parameter.
     """
 
     def __init__(
@@ -64,23 +65,26 @@ class LinearisedMotion:
         return stack_of(self._moving.velocity(Dual.of_stack(Y), t), self.names)
 
     def velocity_beside(self, Y: Array, t: float, known: Array, beside: Array | None) -> Array:
-        """`velocity`, given the velocity (N,) of the state and its intermediate results."""
+        """`velocity`, where the velocity of the state, `known`, needs not be computed again.
+
+        `beside` are the intermediate results of that velocity.
+        """
         known = known.reshape(Y[0].shape)
         rates = self._moving.velocity_from(Dual.of_stack(Y), t, known, beside)
         return stack_of(rates, self.names)
 
     def changes(self, Y: Array) -> list[dict[str, Array]]:
-        """The changes of the state, by the names of its arrays, one for each tangent."""
+        """The changes of the arrays of the state, by name, for each tangent."""
         try:
             state, count = self._moving.state_of(Dual.of_stack(Y)), len(self.names)
-        except NoDerivative:  # a state of one's own, which makes plain arrays
+        except NoDerivative:  # states of a user's class have plain arrays
             return [self._change(Y[0], dy) for dy in Y[1:]]
         arrays = {name: getattr(state, name) for name in self.motion.tangent_arrays}
         rows = {n: changes_of(v, count) for n, v in arrays.items() if v is not None}
         return [{name: row[a].copy() for name, row in rows.items()} for a in range(count)]
 
     def _change(self, y: Array, dy: Array) -> dict[str, Array]:
-        """The changes of the arrays of a state with that of its coordinates, by differences."""
+        """The changes of the arrays of a state for a change dy of y, by finite differences."""
 
         def array(name: str, h: float) -> Array:
             return np.asarray(getattr(self.motion.state_of(y + h * dy), name))
@@ -89,7 +93,7 @@ class LinearisedMotion:
         return {name: derivative_at_zero(partial(array, name), name) for name in names}
 
     def merged(self, Y: Array, labels: np.ndarray) -> tuple["LinearisedMotion", Array]:
-        """The motion of fewer rows and its stack, where rows of equal labels become one."""
+        """The motion and the stack after merging the rows with equal labels."""
         state, y = self._moving.merged(Dual.of_stack(Y), labels)
         motion = self.motion.with_state(state)
         return LinearisedMotion(motion, self.names, [None] * len(self.names)), y.stack
@@ -106,7 +110,10 @@ class LinearisedMotion:
     def measured(
         self, state: Any, change: Mapping[str, Array], name: str | None, t: float
     ) -> dict[str, Any]:
-        """Derivatives of observables of a state that changes, as a parameter does where named."""
+        """Derivatives of observables along the change of a state.
+
+        `name` is the parameter that changes at the rate 1 with it, or None.
+        """
         moving = self.motion.along([name], self.motion.state_along(state, [change]))
         with np.errstate(divide="ignore", invalid="ignore"):
             observables = moving.smooth_observables(moving.like, t)
@@ -121,19 +128,22 @@ class LinearisedMotion:
         return stack_of(self._moving.step(scheme, Dual.of_stack(Y), t, dt, None), self.names)
 
     def relative_error(self, error: Array, Y: Array) -> float:
-        """0: steps are those of the run, and nothing is controlled."""
+        """0: the steps are prescribed by the run, without error control."""
         return 0.0
 
 
 def stack_of(array: Any, names: Sequence[str | None]) -> Array:
-    """The stack (1 + p, ...) of an array, which may not change along any tangent."""
+    """The stack (1 + p, ...) of a `Dual` array, or of a constant one, whose changes are 0."""
     return (array if isinstance(array, Dual) else constant(array, len(names))).stack
 
 
 def state_along(
     state: State, changes: Sequence[Mapping[str, Array] | None], names: Sequence[str]
 ) -> Any:
-    """The state with `Dual` arrays of these names: changes of each tangent, or None for none."""
+    """The state with `Dual` arrays of these names.
+
+    `changes` has, for each tangent, the changes of arrays by name, or None for no change.
+    """
     moved = object.__new__(type(state))
     moved._set(**state.__getstate__())
     for name in names:

@@ -1,4 +1,4 @@
-"""Motions of states under models: the contract, and the register by state."""
+"""The base class `Motion` of motions of states under models, and their table by class of state."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,8 +20,8 @@ from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
 from .linearised import LinearisedMotion, state_along
 
-NOISE_STEP_SHARE = 0.05  # default steps with noise, times the rate of the drift and of the noise
-SAME_JUMP = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+NOISE_STEP_SHARE = 0.05  # default length of steps with noise, times the rates of drift and noise
+SAME_JUMP = 8 * np.finfo(float).eps  # relative difference up to which two times are equal
 S = TypeVar("S", Tokens, Equiangular)
 UNUSED_RADII = (
     "These tokens have radii, which {!r} does not use: leave them out, or choose PreLN(), "
@@ -40,13 +40,13 @@ class Failure(NamedTuple):
     Attributes
     ----------
     t, elapsed : float
-        The time, and that since the start.
+        The time, and the time since the start of the run.
     y : ndarray
-        Coordinates there.
+        Coordinates at t.
     step : float
         The length of the last step.
     stalled : bool
-        Whether steps had become too short for the clock to show.
+        Whether steps had become so short that t + step is rounded to t.
     dt, rtol : float or None, float
         The options of the run; dt is None where steps adapt.
     stats : dict
@@ -54,7 +54,7 @@ class Failure(NamedTuple):
     merging : bool
         Whether tokens were merged.
     member : str
-        Which member of an ensemble it is, " of replica 3", say; empty for the whole.
+        The member of an ensemble that failed, such as " of replica 3"; empty for the whole.
     """
 
     t: float
@@ -72,62 +72,62 @@ class Failure(NamedTuple):
 class Motion(ABC):
     """The motion of one kind of state under a model, and its observables.
 
-    A class that is defined as ``class AngleMotion(Motion, moves=Angles)`` moves `Angles` and states
-    of classes derived from it. It needs `coordinates`, `state_of` and `velocity`; all else has a
-    default: errors of coordinates are absolute, nothing is projected, models are single ones
-    without noise, normalisation, reaction or feed-forward map, steps are those of `DormandPrince`.
+    A class that is defined as ``class AngleMotion(Motion, moves=Angles)`` moves states of the class
+    `Angles` and of derived classes. It must define `coordinates`, `state_of` and `velocity`. The
+    defaults of all other methods are for absolute errors of coordinates, no projection, steps of
+    `DormandPrince`, and single models without noise, normalisation, reaction or feed-forward map.
 
     Parameters
     ----------
     model : Transformer
     state : object
-        Of the class it moves; what all states of a run have in common is taken from it.
+        A state of the class `moves`. Properties that all states of a run share are taken from it.
     engine : optional
-        How sums over tokens are done, where `options` names it.
+        The engine for sums over tokens, if `options` contains "engine".
     scheme : Scheme or Splitting, optional
-        What steps will be taken with.
+        The scheme of the run.
     rtol : float
-        The accuracy that steps will be controlled to.
+        The relative tolerance of error control.
 
     Attributes
     ----------
     moves : type
         The class of the states.
     example : str
-        How a state is made, for error messages.
+        An expression that makes a state, for error messages.
     schemes : tuple
-        What steps can be taken with, the default first. A `Scheme` that is explicit always can.
+        The schemes that can be used, the default first. Every explicit `Scheme` can be used too.
     options : frozenset of str
-        Which of the options engine, merge, rng, min_degree and max_degree of `solve` apply.
+        The options among engine, merge, rng, min_degree and max_degree of `solve` that apply.
     refusals : mapping
-        Words in which an option that does not apply is refused, where the usual ones do not do.
+        Messages for options that do not apply, by option, in place of the default message.
     smallest_change : float
-        Error control gives up after a step that it rejects although nothing moves by more, as
-        `relative_error` measures it: such an error is rounding.
+        Error control gives up after it has rejected a step that changes the state by this or less,
+        as `relative_error` measures it: such an error is rounding.
     semilinear : bool
-        Whether states are expansions in modes that follow L c + N(c), see `DensityMotion`, rather
-        than coordinates that have a velocity.
+        Whether states are expansions in modes with c' = L c + N(c), see `DensityMotion`, rather
+        than coordinates with a velocity.
     random : bool
         Whether steps draw random numbers.
     draws_by_member : bool
-        Whether each member of an ensemble of states draws from a generator of its own. Steps then
-        draw by ``rng.standard_normal(shape)`` alone, the members along the first axis.
+        Whether each member of an ensemble of states draws from its own generator. Steps then draw
+        only by ``rng.standard_normal(shape)``, with the members along the first axis.
     members_as_alone : bool
-        Whether each member of an ensemble of models has the numbers that it has alone, to the last
-        bit, observables included: where it draws, with steps of a given length.
+        Whether each member of an ensemble of models has the same bits, observables included, as in
+        a run of its own. For random motions this holds with steps of a given length.
     implicit : bool
-        Whether implicit steps are taken where explicit ones are short for the sake of stability
-        alone. It is for few coordinates, and asks for velocities of stacks of them.
+        Whether implicit steps are taken where only stability limits the length of explicit ones.
+        It suits states of few coordinates; `velocity` must accept stacks of them.
     detects_blow_up : bool
-        Whether `growth` tells of a blow-up in finite time.
+        Whether `growth` can indicate a blow-up in finite time.
     not_finite : str
-        What happened where steps of a given length led to numbers that are not finite.
+        The clause of the error message for steps of a given length that led to nan or inf.
     by_place : frozenset of str
-        The parts of models that depend on places, of `Transformer.by_place`, which it can follow.
+        The position-dependent parts of models (see `Transformer.by_place`) that are supported.
     changes_coordinates : bool
-        Whether `projected` takes other coordinates of the same state, which may be far off.
+        Whether `projected` may return other, distant coordinates of the same state.
     breaks : tuple of float
-        Times, as a user gave them, that are breakpoints beside those of the model.
+        Breakpoints in time given by the user, in addition to those of the model.
     """
 
     moves: ClassVar[type[State]]
@@ -183,7 +183,10 @@ class Motion(ABC):
 
     @classmethod
     def prepared(cls, model: Transformer, state: Any) -> Any:
-        """The initial state, in the ensemble shape of the model too; ValueError if it has none."""
+        """The initial state, broadcast to the ensemble shape of the model.
+
+        Raises ValueError for an ensemble of models, if states of this class have no ensembles.
+        """
         if model.shape:
             raise ValueError(
                 f"{cls.moves.__name__} expects a single model; got an ensemble {model.shape}. "
@@ -200,6 +203,7 @@ class Motion(ABC):
             )
 
     def _check_places(self) -> None:
+        """Raise MeanfieldError for position-dependent parts of the model that are not supported."""
         for name in self.model.by_place:
             if name not in self.by_place:
                 takers = sorted(m.moves.__name__ for m in MOTIONS.values() if name in m.by_place)
@@ -210,7 +214,7 @@ class Motion(ABC):
                 )
 
     def check_dimensions(self) -> None:
-        """Raise ValueError for a part of the model that is for points of another dimension."""
+        """Raise ValueError if a part of the model is for points of another dimension."""
         d, model = self.like.dimension, self.model
         for part in (model.drift, model.noise, model.feedforward, *model.normalisation.norms):
             if (wanted := getattr(part, "dimension", None)) not in (None, d):
@@ -253,7 +257,7 @@ class Motion(ABC):
         return scheme, dt
 
     def setup(self) -> None:  # noqa: B027
-        """Compute once what velocities need."""
+        """Precompute the data that velocities need; called once, after `check`."""
 
     def with_state(self, state: Any) -> Self:
         """This motion for another state."""
@@ -262,28 +266,28 @@ class Motion(ABC):
         return other
 
     def begin(self, y: np.ndarray, t: float) -> None:  # noqa: B027
-        """Look at the first coordinates of a run; ValueError if nothing good can come of them."""
+        """Check the first coordinates of a run; ValueError if they are not resolved."""
 
     # Coordinates ---------------------------------------------------------------------------
 
     @abstractmethod
     def coordinates(self, state: Any) -> np.ndarray:
-        """The array of floats that moves."""
+        """The coordinates of a state, an array of floats."""
 
     @abstractmethod
     def state_of(self, y: np.ndarray) -> Any:
         """The state with these coordinates."""
 
     def packed(self, state: Any) -> np.ndarray:
-        """The numbers in which states of a run differ, exactly, as checkpoints keep them."""
+        """The numbers that distinguish the states of a run, without rounding, for checkpoints."""
         return self.coordinates(state)
 
     def unpacked(self, array: np.ndarray) -> Any:
-        """The state with these numbers."""
+        """The state of an array made by `packed`."""
         return self.state_of(array)
 
     def recorded(self) -> dict[str, Any]:
-        """Plain data on the initial state for the options of a result."""
+        """Data on the initial state, as JSON can write them, for the options of a result."""
         return {}
 
     # Motion --------------------------------------------------------------------------------
@@ -296,43 +300,50 @@ class Motion(ABC):
 
     @property
     def tangent_arrays(self) -> tuple[str, ...]:
-        """The names of the arrays of a state whose changes are known along tangents."""
+        """The names of the arrays of a state that can have tangents."""
         return tuple(self.like.parts) or tuple(self.like.arrays())
 
     def state_along(self, state: Any, changes: Sequence[Mapping[str, Array] | None]) -> Any:
-        """The state with `Dual` arrays: changes of each tangent by name, None for none."""
+        """The state with `Dual` arrays.
+
+        `changes` has, for each tangent, the changes of arrays by name, or None for no change.
+        """
         return state_along(state, changes, self.tangent_arrays)
 
     def linearised(
         self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
     ) -> LinearisedMotion:
-        """The motion with tangents: by parameters, by their names, and in directions.
+        """The motion with tangents, each by a parameter (its name) or in a direction of the state.
 
         Raises
         ------
         MeanfieldError
-            For a motion, or a model, whose runs are not differentiated.
+            For a motion or a model whose runs have no derivatives.
         """
         return LinearisedMotion(self, names, directions)
 
     def along(self, names: Sequence[str | None], state: Any) -> Self:
-        """This motion with `Dual` parameters of these names, for a state of `Dual` arrays."""
+        """This motion with `Dual` parameters of these names and a state of `Dual` arrays."""
         part = copy(self)
         part.model, part.like = self.model.along(names), state
         part.setup()
         return part
 
     def velocity_from(self, y: Dual, t: float, known: Array, beside: Array | None) -> Any:
-        """`velocity` of y with tangents, where its value is known, and its intermediate results."""
+        """`velocity` of y with tangents.
+
+        `known` is its value, `beside` the intermediate results of that value, which need not be
+        computed again.
+        """
         return self.velocity(y, t)
 
     def merged(self, y: Dual, labels: np.ndarray) -> tuple[Any, Dual]:
-        """The state of fewer rows, and their coordinates, where rows of equal labels become one."""
+        """The state, and its coordinates, after merging the rows of y with equal labels."""
         name = self.moves.__name__
         raise MeanfieldError(f"Derivatives of runs of {name} in which some merged are not known.")
 
     def direction(self, given: Any, state: Any) -> Mapping[str, Array]:
-        """A change of the initial state, by the names of its arrays, as `linearised` takes it."""
+        """A checked change of the initial state, arrays by name, as `linearised` takes it."""
         known = self.tangent_arrays
         if not isinstance(given, Mapping) or not set(given) <= set(known):
             raise TypeError(
@@ -348,10 +359,10 @@ class Motion(ABC):
     def tangent_space(
         self, state: Any
     ) -> tuple[int, Callable[[np.random.Generator], Mapping[str, Array]]]:
-        """The dimension of the tangent space, of each replica, and a draw of a random direction.
+        """The dimension of each replica's tangent space, and a function rng -> random direction.
 
-        Raises MeanfieldError where it is not known, or coordinates have directions that change no
-        state.
+        Raises MeanfieldError if it is not known, or if some directions of the coordinates do not
+        change the state.
         """
         raise MeanfieldError(
             f"Lyapunov exponents of runs of {self.moves.__name__} are not known. Solve for Tokens."
@@ -362,7 +373,7 @@ class Motion(ABC):
         return y.changes.reshape(1, len(y.changes), -1)
 
     def smooth_observables(self, state: Any, t: float) -> dict[str, Any]:
-        """Observables that have derivatives, of a state that may have tangents."""
+        """Differentiable observables of a state, which may have tangents."""
         return {}
 
     def step(self, scheme: Splitting, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
@@ -373,7 +384,7 @@ class Motion(ABC):
         )
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """Coordinates of a state next to y, which is off the space by the error of a step."""
+        """Coordinates of a state close to y, where y is off the space by the error of a step."""
         return y
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
@@ -385,7 +396,7 @@ class Motion(ABC):
         return float(np.abs(velocity).max(initial=0.0))
 
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
-        """The rate of growth that may be that of a blow-up; <= 0 where none is to be expected."""
+        """The rate of growth of a possible blow-up; <= 0 if none is to be expected."""
         return 0.0
 
     @property
@@ -396,105 +407,109 @@ class Motion(ABC):
 
     @property
     def members(self) -> int:
-        """The number of independent systems on the first axis of coordinates; 0 for a single one.
+        """The number of independent members on the first axis of coordinates; 0 for a single state.
 
-        They can take steps of their own, by `of_members`, `relative_errors` and `rates`.
+        With `of_members`, `relative_errors` and `rates` each member can take its own steps.
         """
         return 0
 
     @property
     def alike(self) -> bool:
-        """Whether the members of an ensemble differ in numbers alone, at all times."""
+        """Whether all members follow one equation, with different numbers, at all times."""
         return False
 
     @property
     def autonomous(self) -> bool:
-        """Whether velocities do not depend on time between two breakpoints."""
+        """Whether velocities are independent of time between two breakpoints."""
         return False
 
     def of_members(self, members: Any) -> Self:
-        """The motion of some of the systems, given by their numbers (R',): it has velocities."""
+        """The motion of the members with these indices (R',)."""
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`relative_error` of each system, (R,)."""
+        """`relative_error` of each member, (R,)."""
         return np.array([self.relative_error(error, y)])
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """`rate` of each system, (R,)."""
+        """`rate` of each member, (R,)."""
         return np.array([self.rate(y, velocity)])
 
     # Parameters that jump ------------------------------------------------------------------
 
     def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times between start and end that no step passes; one for those that are one time.
+        """Sorted times strictly between start and end at which a step must end.
 
-        There the model changes at once, as far as it knows and as a user has told.
+        These are the jumps of the model and the `breaks` given by the user; times that are equal up
+        to rounding count once.
         """
         told = [t for t in self.breaks if start < t < end]
         return distinct([*self.model.breakpoints(start, end), *told])
 
     def enter(self, start: float, end: float) -> None:
-        """Restrict times to a span between two breakpoints: others count as the nearer end."""
+        """Restrict times to a span between two breakpoints; `inside` clips other times to it."""
         self._ends = start, end
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The times between which it was told to be."""
+        """The span of times given to `enter`; (-inf, inf) before the first call."""
         return self._ends
 
     def inside(self, t: float) -> float:
-        """The time t, or one next to it that is certainly between two breakpoints."""
+        """The time t, clipped to the span given to `enter`."""
         start, end = self._ends
         return min(max(t, start), end)
 
     # Along a run ---------------------------------------------------------------------------
 
     def after_step(self, y: np.ndarray, t: float) -> None:  # noqa: B027
-        """Look at the coordinates after a step, and remember what `warning` will say."""
+        """Check the coordinates after a step, and store the reason for a later `warning`."""
 
     def snapshot(self) -> dict[str, Any]:
-        """The memory of a motion along a run, as plain data that JSON can write."""
+        """Data that the motion has collected along a run, as JSON can write them."""
         return {}
 
     def restore(self, snapshot: dict[str, Any]) -> None:  # noqa: B027
-        """Go back to a snapshot."""
+        """Restore the data of a `snapshot`."""
 
     def size(self, y: np.ndarray) -> str:
         """The resolution of the coordinates, for the progress bar."""
         return self.like.size_in_words
 
     def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Statistics of a run besides counts, from its last state, at t."""
+        """Statistics of a run other than counts, from its last state, at t."""
         return {}
 
     def warning(self, state: Any, t: float, failure: Failure) -> str | None:
-        """A warning about a run that ends with this state, at t; None if all is well."""
+        """A warning about a run that ends with this state, at t; None if there is none."""
         return None
 
     def warning_of_start(self, state: Any, rtol: float) -> str | None:
-        """A warning about a run from this state that is not resolved at the start; else None."""
+        """A warning if the initial state is not resolved; else None."""
         return None
 
     def is_wrong(
         self, state: Any, t: float, rtol: float, *, thoroughly: bool = False
     ) -> np.ndarray:
-        """A mask of the members, in C order, seen not to be resolved in this state, at t."""
+        """A mask over members, in C order: True where this state, at t, is not resolved.
+
+        `thoroughly` asks for more expensive checks too.
+        """
         return np.zeros(math.prod(state.shape), dtype=bool)
 
     def why_wrong(self, state: Any, t: float, failure: Failure) -> str:
-        """The reason why a state `is_wrong`, as a verb phrase that follows its noun."""
+        """The reason why a state `is_wrong`, as a verb phrase whose subject is the state."""
         return "is not resolved."
 
     def without_warning(self, state: Any, t: float, rtol: float) -> np.ndarray:
         """A mask over members, in C order: True where `warning` would return None for this state.
 
-        Their `stats` are empty, and there is no `remark`.
+        `stats` of these members are empty, and their `remark` is None.
         """
         return np.zeros(math.prod(state.shape), dtype=bool)
 
     def remark(self, state: Any) -> str | None:
-        """A sentence added to the message of a run that ends with this state, without a warning."""
+        """A sentence, or None, for the message of a run that ends here without a warning."""
         return None
 
     def failure(self, status: str, at: Failure) -> str:
@@ -512,19 +527,19 @@ class Motion(ABC):
         )
 
     def why_stalled(self, at: Failure) -> str:
-        """The reason why steps became shorter than the clock can show, and what helps."""
+        """The reason why steps became too short to change the time, and a remedy."""
         return f"{self.stall(at)}. {RESTART_ADVICE}"
 
     @staticmethod
     def stall(at: Failure) -> str:
-        """The state of a run whose steps are too short for the clock, in words."""
+        """A clause saying that steps are shorter than the spacing of floats at this time."""
         return (
             f"the clock stands still there, where numbers are {np.spacing(at.elapsed):.1g} apart, "
             f"while the state goes on changing in steps of {at.step:.1g}"
         )
 
     def why_not_finite(self, y: np.ndarray, t: float) -> str:
-        """The reason why velocities at these coordinates are not finite, and what helps."""
+        """The reason why velocities at these coordinates are not finite, and a remedy."""
         if not np.isfinite(y).all():
             return f"nor are the coordinates of the {self.moves.__name__} that the run begins with."
         return f"look at what {type(self).__name__}.velocity returns, where coordinates are finite."
@@ -532,32 +547,32 @@ class Motion(ABC):
     # Measured ------------------------------------------------------------------------------
 
     def attended(self, state: Any) -> Any:
-        """The output of one layer of attention, for states that `attend` takes."""
+        """The output of one layer of attention, for `attend`."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method attended(state) for the answer of attention "
             "alone, and has none. Define it."
         )
 
     def measure(self, state: Any, t: float = 0.0) -> dict[str, Any]:
-        """Observables of a state at the time t: names, and numbers or arrays.
+        """Observables of a state at the time t, numbers or arrays by name.
 
-        Figures show them in this order, and as `declare` of the module `observables` has told.
+        Figures show them in this order, with the labels and scales set by `observables.declare`.
         """
         return {}
 
     @classmethod
     def resolution(cls, state: Any) -> dict[str, Any]:
-        """Numbers, one for all members, that results keep at every time besides observables."""
+        """Further numbers that results store at every time, shared by all members."""
         return {}
 
 
 def motion_for(state: Any) -> type[Motion]:
-    """The class of motions that moves a state: that of its class, or of the nearest base of it.
+    """The class of motions for a state: the one registered for its class or nearest base class.
 
     Raises
     ------
     TypeError
-        If there is none.
+        If none is registered.
     """
     for kind in type(state).__mro__:
         if kind in MOTIONS:
@@ -570,9 +585,9 @@ def motion_for(state: Any) -> type[Motion]:
 
 
 def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
-    """The state in the ensemble shape of the model too.
+    """The state, broadcast to the ensemble shape of the model.
 
-    Raises ValueError if they do not broadcast, or for fewer than `least` tokens.
+    Raises ValueError if the shapes do not broadcast, or for fewer than `least` tokens.
     """
     if least and len(state) < least:
         raise ValueError("A single token has none to attend to; solve needs n >= 2 tokens.")
@@ -585,12 +600,14 @@ def in_shape_of(model: Transformer, state: Any, *, least: int = 0) -> Any:
 
 
 def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: float) -> float:
-    """A step that is small against the times in which drift and noise move tokens.
+    """Default length of steps with noise: 0.05 over the summed rates of drift and noise.
+
+    The rates are those at the time `start`, `dimension` is that of the points.
 
     Raises
     ------
     ValueError
-        Where these are not known beforehand.
+        If the rates are not known in advance.
     """
     known = model.noise.known_rate and model.drift.known_rate(on_sphere)
     known = known and model.normalisation.is_identity and model.steady_noise
@@ -615,7 +632,7 @@ def careful_step(model: Transformer, dimension: int, on_sphere: bool, start: flo
 
 
 def distinct(times: Iterable[float]) -> list[float]:
-    """Times in order, one for those that are equal but for rounding."""
+    """Sorted times, without repetitions up to rounding."""
     apart: list[float] = []
     for t in sorted(times):
         if not apart or t - apart[-1] > SAME_JUMP * abs(t):

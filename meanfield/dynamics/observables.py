@@ -17,7 +17,7 @@ from .motion import motion_for
 
 MOMENT_COUNT = 8
 HISTOGRAM_ROWS = 512
-LEAST_EIGENVALUE_SHARE = 1e-14  # of the sum: an eigenvalue below it is 0 to rounding
+LEAST_EIGENVALUE_SHARE = 1e-14  # eigenvalues below this share of their sum count as 0
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class ObservableStyle:
     symbol : str
         Label of its axis.
     log_from : float
-        The factor that positive values span from which on the axis is logarithmic.
+        The ratio of largest to smallest positive value from which on the axis is logarithmic.
     offset : float
         Subtracted before drawing.
     steps : bool
         Whether it is a whole number, constant between saved times.
     noise : float
-        The share of earlier values below which it is rounding; 0 for what keeps its digits.
+        Values below this share of earlier ones are rounding errors; 0 if small values are accurate.
     """
 
     symbol: str
@@ -68,7 +68,7 @@ def declare(name: str, symbol: str, *, flat: bool = False, **scale: Any) -> None
 
 
 def style_of_observable(name: str, *, flat: bool = False) -> ObservableStyle:
-    """The style of an observable, in R^d if `flat`; by its name if it was not declared."""
+    """The style of an observable, in R^d if `flat`; with its name as symbol if not declared."""
     plain = OBSERVABLE_STYLES.get((name, False), ObservableStyle(name.replace("_", " ")))
     return OBSERVABLE_STYLES.get((name, flat), plain)
 
@@ -89,8 +89,8 @@ declare("mass", r"mass drift $\int \mathrm{d}\mu_t - 1$", offset=1.0)
 def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, np.ndarray]:
     """Observables of a state under a model: see `measure` of the motion of its class.
 
-    Speeds and energies are those of a state under a model. What a state tells by itself, its
-    moments for instance, are its own methods.
+    Speeds and energies depend on the model. Observables of a state alone, such as its moments, are
+    methods of the state.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def measure(model: Transformer, state: Any = None, t: float = 0.0) -> dict[str, 
     Returns
     -------
     dict of ndarray
-        By name; of ensembles and replicas one entry each.
+        Observables by name, with an entry for each member or replica.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def measure_all(
 ) -> dict[str, np.ndarray]:
     """`measure` at every time, stacked on a first axis; lists of clusters padded with nan.
 
-    For densities also the degree of each. `tell` hears which part of them is done.
+    For densities also the degree at each time. `tell` is called with the fraction that is done.
     """
     motion, rows = motion_for(states[0])(model, states[0]), []
     with np.errstate(**NO_FLOAT_WARNINGS):
@@ -158,7 +158,7 @@ def effective_rank(tokens: Tokens) -> np.ndarray:
 
 
 def rank_of(shares: np.ndarray) -> np.ndarray:
-    """exp of the entropy of shares >= 0 (..., k) of sum 1."""
+    """The exponential of the entropy of shares (..., k) >= 0 of sum 1, (...)."""
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return np.exp(-(shares * logs).sum(axis=-1))
 
@@ -166,8 +166,8 @@ def rank_of(shares: np.ndarray) -> np.ndarray:
 def rank_change(M: np.ndarray, dM: np.ndarray) -> np.ndarray:
     """d/ds of exp(entropy of the eigenvalues of M over their sum), M (..., d, d) changing by dM.
 
-    The entropy is a symmetric function of the eigenvalues: equal ones do no harm. Those that are 0
-    to rounding count as 0, and do not change.
+    The entropy is a symmetric function of the eigenvalues, so multiple ones need no special case.
+    Eigenvalues that are 0 to rounding count as constant.
     """
     values, vectors = np.linalg.eigh(M)
     total = values.sum(axis=-1, keepdims=True)
@@ -181,14 +181,14 @@ def rank_change(M: np.ndarray, dM: np.ndarray) -> np.ndarray:
 
 
 def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.ndarray, np.ndarray]:
-    """The law of <x_i, x_j> over pairs i != j, by their masses.
+    """The histogram of <x_i, x_j> over pairs i != j, weighted by their masses.
 
     Parameters
     ----------
     state : Tokens or Gram
-        A single set; tokens of R^d by their directions, without those at 0.
+        A single set; for tokens of R^d directions are used, without tokens at 0.
     bins : int
-        Equal ones on [-1, 1].
+        The number of equal bins on [-1, 1].
 
     Returns
     -------
@@ -228,7 +228,7 @@ def inner_product_histogram(state: Tokens | Gram, bins: int = 100) -> tuple[np.n
 
 
 def mean_cosine(state: Tokens | Gram) -> np.ndarray:
-    """The mean of <x_i, x_j> over pairs i != j, by their masses, (*replicas,).
+    """The mean of <x_i, x_j> over pairs i != j, weighted by their masses, (*replicas,).
 
     Tokens at 0 in R^d have no direction and are left out. nan where no pair has a mass.
     """
@@ -239,7 +239,7 @@ def mean_cosine(state: Tokens | Gram) -> np.ndarray:
 
 
 def pairless(state: Tokens | Gram) -> str | None:
-    """A remark if no pair of tokens has a mass in some replica; else None."""
+    """A sentence if in some replica fewer than two tokens have a mass > 0; else None."""
     if (np.count_nonzero(state.masses, axis=-1) > 1).all():
         return None
     return (

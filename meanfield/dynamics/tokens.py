@@ -1,7 +1,8 @@
-"""Tokens: theta' = P u / r, r' = <theta, u>, u from attention to all tokens; with noise or not.
+"""Motion of tokens, theta' = P u / r and r' = <theta, u>, with or without noise.
 
-Coordinates are an array (replicas, n, d + more) with the points first, then the radius where the
-normalisation has one, then the logarithm of the mass where the model has a reaction.
+u is the (normalised) output of attention to all tokens. The coordinates are an array (replicas, n,
+d + 0, 1 or 2): the point, the radius if the normalisation has radii, and the logarithm of the mass
+if the model has a reaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +28,9 @@ from .observables import cluster_counts, declare, effective_rank, mean_cosine, p
 
 declare("mean_radius", "mean radius", log_from=100.0)
 
-LOST_LENGTH = 2.0  # a step that changes the length of a unit vector by this factor says nothing
-LOG_OF_NO_MASS = -1e300  # a logarithm that is finite, and of which nothing is left
-# Growth of the longest token after which tokens count as on their way to infinity.
+LOST_LENGTH = 2.0  # steps that change the length of a unit vector by this factor give nan
+LOG_OF_NO_MASS = -1e300  # the finite logarithm of a mass 0; its exponential is 0
+# Growth of the longest token, relative to its initial length, that counts as an escape to infinity.
 ESCAPE_GROWTH = 100.0
 
 
@@ -40,18 +41,19 @@ class TokenMotion(Motion, moves=Tokens):
     ----------
     model : Transformer
     state : Tokens
-        In the ensemble shape of the model, or more.
+        Tokens whose ensemble shape is that of the model, or to which that of the model broadcasts.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How sums over tokens are done for zonal drifts and attention.
     scheme : Scheme or Splitting, optional
-        `Layers` needs more than the tangential part of the output of attention.
+        The scheme of the run. `Layers` needs the whole output of attention, not only its
+        tangential part, which not every engine computes.
 
     Raises
     ------
     ValueError, MeanfieldError
         For a model that these tokens cannot follow, or an engine that does not fit.
     TypeError
-        For an engine that is none.
+        If `engine` is not an engine.
     """
 
     example = "Tokens(x)"
@@ -63,7 +65,7 @@ class TokenMotion(Motion, moves=Tokens):
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"
 
     def setup(self) -> None:
-        """The engine, and the parameters in every replica."""
+        """Choose the engine, and flatten the parameters and masses to one row for each replica."""
         model, state = self.model, self.like
         self.dimension, self.on_sphere = state.dimension, state.on_sphere
         self.has_radii = model.normalisation.has_radii
@@ -94,7 +96,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     @classmethod
     def prepared(cls, model: Transformer, state: Tokens) -> Tokens:
-        """The tokens, in the ensemble shape of the model too; ValueError for a single one."""
+        """The tokens, broadcast to the ensemble shape of the model; ValueError for one token."""
         return in_shape_of(model, state, least=2)
 
     def check(self) -> None:
@@ -146,7 +148,7 @@ class TokenMotion(Motion, moves=Tokens):
         ValueError
             If the scheme does not fit the model, or has no dt.
         MeanfieldError
-            For a flow of norms after sublayers, which have layers alone.
+            For a normalisation after sublayers, which is defined for layers but has no flow.
         """
         normalisation = self.model.normalisation
         if normalisation.why_no_flow and scheme is not Layers:
@@ -182,7 +184,7 @@ class TokenMotion(Motion, moves=Tokens):
     # Coordinates ---------------------------------------------------------------------------
 
     def coordinates(self, state: Tokens) -> np.ndarray:
-        """The array that moves."""
+        """The coordinates (replicas, n, d + 0, 1 or 2): see the docstring of this module."""
         columns = [state.x]
         if self.has_radii:
             radii = np.ones(state.masses.shape) if state.radii is None else state.radii
@@ -199,18 +201,18 @@ class TokenMotion(Motion, moves=Tokens):
         return self._tokens(y, self.masses(y))
 
     def packed(self, state: Tokens) -> np.ndarray:
-        """The coordinates, but masses in place of their logarithms, which round."""
+        """The coordinates with the masses instead of their logarithms, which would round them."""
         y = self.coordinates(state)
         if self.model.reaction:
             y[..., -1] = state.masses.reshape(y.shape[:-1])
         return y
 
     def unpacked(self, array: np.ndarray) -> Tokens:
-        """The tokens with these numbers."""
+        """The tokens of an array made by `packed`."""
         return self._tokens(array, array[..., -1])
 
     def _tokens(self, y: np.ndarray, masses: np.ndarray) -> Tokens:
-        """The tokens at these coordinates; of these masses under a reaction."""
+        """The tokens with these coordinates; `masses` (replicas, n) matter only with a reaction."""
         shape = (*self.like.shape, y.shape[1])
         x = y[..., : self.dimension].reshape(*shape, self.dimension)
         radii = y[..., self.dimension].reshape(shape) if self.has_radii else None
@@ -234,7 +236,7 @@ class TokenMotion(Motion, moves=Tokens):
 
     @property
     def beside(self) -> np.ndarray | None:
-        """Intermediate results of the last velocities, where the engine keeps them."""
+        """Intermediate results of the last call of `velocity`; None if the engine stores none."""
         return getattr(self._sums, "beside", None)
 
     def velocity(self, y: np.ndarray, t: float) -> np.ndarray:
@@ -245,7 +247,7 @@ class TokenMotion(Motion, moves=Tokens):
         return rates
 
     def attention_rates(self, y: np.ndarray, t: float) -> np.ndarray:
-        """Rates of change by attention, and by reaction."""
+        """Rates of change of the coordinates by attention and by reaction."""
         x, masses = self.points(y), self.masses(y)
         if self._exact:
             rates = self._sums.velocity(x, masses)
@@ -257,16 +259,16 @@ class TokenMotion(Motion, moves=Tokens):
         return rates
 
     def reaction_rates(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
-        """alpha (Phi - int Phi dmu), by which the logarithms of masses grow."""
+        """Growth rates alpha (Phi - int Phi dmu) of the logarithms of masses, (replicas, n)."""
         potential = self._sums.potential(x, masses, self.inside(t))
         return self._reaction * (potential - (masses * potential).sum(axis=1, keepdims=True))
 
     def feedforward_rates(self, y: np.ndarray, t: float) -> np.ndarray:
-        """Rates of change by the feed-forward map."""
+        """Rates of change of the coordinates by the feed-forward map."""
         return self._followed(y, t, self.feedforward_update(self.points(y), t))
 
     def attention_update(self, x: np.ndarray, masses: np.ndarray, t: float) -> np.ndarray:
-        """u of points (replicas, n, d), from attention."""
+        """Normalised outputs u of attention at points (replicas, n, d)."""
         seen = self.model.normalisation.before(self.inside(t), x, "attention")
         A = self._sums.attention(self.inside(t), seen, masses)
         needed = self.model.normalisation.needs_direction
@@ -274,11 +276,15 @@ class TokenMotion(Motion, moves=Tokens):
         return self._normalised(t, A, size[..., None, None])
 
     def feedforward_update(self, x: np.ndarray, t: float) -> np.ndarray:
-        """u of points (replicas, n, d), from the feed-forward map."""
+        """Normalised outputs u of the feed-forward map at points (replicas, n, d)."""
         seen = self.model.normalisation.before(self.inside(t), x, "feedforward")
         return self._normalised(t, self.model.feedforward_at(seen, self.inside(t)))
 
     def _normalised(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
+        """Outputs A of a sublayer after the normalisation; in R^d unchanged.
+
+        `size` is the scale of A that `Drift.output_size` gives.
+        """
         if not self.on_sphere:
             return A
         return self.model.normalisation.updated(self.inside(t), A, size)
@@ -288,7 +294,10 @@ class TokenMotion(Motion, moves=Tokens):
         return self.on_sphere and self.model.normalisation.grows(self.inside(t))
 
     def _followed(self, y: np.ndarray, t: float, u: np.ndarray) -> np.ndarray:
-        """theta' = P u / r and r' = <theta, u>, or P u and 0 where radii are fixed."""
+        """Rates of change of the coordinates under an update u (replicas, n, d).
+
+        theta' = P u / r and r' = <theta, u>; P u and 0 where radii are fixed; u in R^d.
+        """
         rates, x = np.zeros_like(y), y[..., : self.dimension]
         points = rates[..., : self.dimension]
         if not self.on_sphere:
@@ -331,7 +340,7 @@ class TokenMotion(Motion, moves=Tokens):
         return new
 
     def _add(self, y: np.ndarray, t: float, change: np.ndarray, sublayer: Sublayer) -> None:
-        """Add what a sublayer gives to the hidden states, in place, and normalise."""
+        """Add the update `change` of a sublayer to the hidden states, in place, and normalise."""
         x = y[..., : self.dimension]
         grows = self.grows(t)
         if grows:
@@ -365,7 +374,7 @@ class TokenMotion(Motion, moves=Tokens):
         return self.after_common_noise(y, t + dt, dt / 2, common)
 
     def after_common_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
-        """The tokens after common noise for a time dt."""
+        """The coordinates after common noise for a time dt, drawn from `rng`."""
         common = self.model.common
         if common is None:
             return y
@@ -378,7 +387,7 @@ class TokenMotion(Motion, moves=Tokens):
         return new
 
     def after_noise(self, y: np.ndarray, t: float, dt: float, rng: Any) -> np.ndarray:
-        """The tokens after independent noise for a time dt, of its strength in the middle."""
+        """The coordinates after independent noise for a time dt, with kappa at t + dt/2."""
         if not self.model.has_independent_noise:
             return y
         kappa = self.model.kappa_at(self.inside(t + dt / 2))
@@ -397,7 +406,7 @@ class TokenMotion(Motion, moves=Tokens):
     def linearised(
         self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
     ) -> LinearisedMotion:
-        """The motion with tangents; MeanfieldError with noise, which has no derivatives here."""
+        """The motion with tangents; MeanfieldError for a model with noise."""
         if self.random:
             raise MeanfieldError(
                 "Derivatives of runs of tokens are known without noise, kappa = inf and "
@@ -422,7 +431,11 @@ class TokenMotion(Motion, moves=Tokens):
         return self.velocity(y, t)
 
     def merged(self, y: Dual, labels: np.ndarray) -> tuple[Tokens, Dual]:
-        """Centres of mass, put back on the sphere, and mean radii; see `solving.merging`."""
+        """The tokens after merging those with equal labels (n,), and their coordinates.
+
+        A merged token is at the centre of mass, projected onto the sphere, and has the mean radius:
+        see `solving.merging`.
+        """
         if self.model.reaction or changes_of(self._masses, len(y.changes)).any():
             raise MeanfieldError(
                 "Derivatives of runs in which tokens merged are known where masses do not change: "
@@ -474,10 +487,11 @@ class TokenMotion(Motion, moves=Tokens):
         return float(self.relative_errors(error, y).max())
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The largest error of a token of each replica, in radians; of radius or mass, relative.
+        """The largest error of a token in each replica, (replicas,).
 
-        In R^d that of a point is relative to the longest of its replica. It is infinite where there
-        are no such tokens: beyond the largest number, or with a radius <= 0.
+        Errors of unit vectors are in radians, errors of radii and masses relative. In R^d the error
+        of a point is relative to the longest point of its replica. An error is inf if a point is
+        not finite or a radius is not > 0.
         """
         errors = lengths(error[..., : self.dimension])
         if not self.on_sphere:
@@ -496,7 +510,10 @@ class TokenMotion(Motion, moves=Tokens):
         return sizes
 
     def projected(self, y: np.ndarray) -> np.ndarray:
-        """The coordinates with unit vectors, in place; nan where a step was far too long."""
+        """The coordinates with points normalised to length 1, in place.
+
+        Points become nan where a step has changed their length by a factor of LOST_LENGTH or more.
+        """
         if self.on_sphere:
             x = y[..., : self.dimension]
             size = lengths(x)
@@ -508,9 +525,9 @@ class TokenMotion(Motion, moves=Tokens):
         return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """(int |v|^2 dmu)^(1/2) of each replica; radii do not count.
+        """The root mean square speed (int |v|^2 dmu)^(1/2) of each replica, without radii.
 
-        Under a reaction with (d log m/dt)^2 added to |v|^2.
+        Under a reaction (d log m/dt)^2 is added to |v|^2.
         """
         speeds = self._speeds(velocity)
         if self.model.reaction:
@@ -520,12 +537,12 @@ class TokenMotion(Motion, moves=Tokens):
         return self._mean_speed(y, speeds)
 
     def _speeds(self, velocity: np.ndarray) -> np.ndarray:
-        """|v| of every token (replicas, n), whose square may overflow."""
+        """|v| of every token, (replicas, n), computed without overflow of |v|^2."""
         largest = _scales(velocity)
         return largest[..., 0] * lengths(velocity[..., : self.dimension] / largest)
 
     def _mean_speed(self, y: np.ndarray, speeds: np.ndarray) -> np.ndarray:
-        """The root of the mean square of speeds, of every replica."""
+        """The root mean square of speeds (replicas, n) with the masses as weights, (replicas,)."""
         largest = _scales(speeds)
         scaled = np.sqrt(self.masses(y)) * (speeds / largest)
         return largest[..., 0] * np.linalg.norm(scaled, axis=-1)
@@ -537,7 +554,7 @@ class TokenMotion(Motion, moves=Tokens):
         return f"{y.shape[1]} tokens"
 
     def remark(self, state: Tokens) -> str | None:
-        """A remark if observables of pairs are nan."""
+        """A sentence if observables of pairs of tokens are nan; else None."""
         return pairless(state)
 
     def stats(self, state: Tokens, t: float) -> dict[str, Any]:
@@ -554,12 +571,12 @@ class TokenMotion(Motion, moves=Tokens):
 
     @property
     def _singular(self) -> list[str]:
-        """Events at which the solution ends, in words."""
+        """Phrases for the events at which the solution ends: a radius of 0, an undefined drift."""
         radius = "a radius falls to 0" if self.has_radii else ""
         return [where for where in (radius, self.model.drift.undefined) if where]
 
     def why_stalled(self, at: Failure) -> str:
-        """The reason why steps became shorter than the clock shows: collapse or singularity."""
+        """The reason why steps became too short to change t: collapse, singularity or escape."""
         longest, first = (float(np.abs(x).max()) for x in (at.y, self.like.x))
         if not self.on_sphere and not longest <= ESCAPE_GROWTH * max(first, np.finfo(float).tiny):
             return (
@@ -594,7 +611,7 @@ class TokenMotion(Motion, moves=Tokens):
     # Measured ------------------------------------------------------------------------------
 
     def attended(self, state: Tokens) -> Tokens:
-        """The outputs of attention, on a sphere with their lengths as radii."""
+        """The outputs of attention; on a sphere their directions, with their lengths as radii."""
         y = self.coordinates(state)
         A = self.attention_update(self.points(y), self.masses(y), 0.0).reshape(state.x.shape)
         if not self.on_sphere:
@@ -608,7 +625,7 @@ class TokenMotion(Motion, moves=Tokens):
         return Tokens(A / sizes[..., None], state.masses, sizes)
 
     def energy(self, y: np.ndarray) -> np.ndarray:
-        """The interaction energy of every replica; nan for drifts that increase none."""
+        """The interaction energy of every replica; nan for drifts without one."""
         return self._sums.energy(self.points(y), self.masses(y)).reshape(self.like.shape)
 
     def measure(self, state: Tokens, t: float = 0.0) -> dict[str, Any]:
@@ -662,7 +679,10 @@ class TokenMotion(Motion, moves=Tokens):
         return observables
 
     def _energy_at(self, y: Any, t: float) -> Any:
-        """`energy`; of tokens with tangents (1/2) sum_i m_i Phi(x_i), nan where no Phi is known."""
+        """`energy`, also of coordinates with tangents.
+
+        With tangents it is (1/2) sum_i m_i Phi(x_i), or nan if the drift has no potential Phi.
+        """
         if not isinstance(y, Dual):
             return self.energy(y)
         unknown = np.full(self.like.shape, np.nan)
@@ -702,9 +722,9 @@ def lengths(x: np.ndarray) -> np.ndarray:
 
 
 def _scales(values: np.ndarray) -> np.ndarray:
-    """The largest of each replica (R, 1, ...), by which it is divided before it is squared.
+    """The largest modulus in each replica, (R, 1, ...); 1 where that is 0 or inf.
 
-    1 for 0 and inf.
+    Values are divided by it before they are squared, against overflow.
     """
     largest = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0.0, keepdims=True)
     return np.where((largest > 0) & (largest < np.inf), largest, 1.0)
@@ -714,13 +734,16 @@ def _scales(values: np.ndarray) -> np.ndarray:
 
 
 def token_direction(motion: Any, state: Any, given: Any) -> dict[str, np.ndarray]:
-    """A change of initial tokens: an array of that of x, a mapping, or a function of points.
+    """A change of the initial tokens, as arrays by the names "x", "masses" and "radii".
+
+    `given` is an array (the change of x), a mapping of such names to arrays, or a function of
+    points (..., d), whose values are projected onto the tangent spaces of the sphere.
 
     Raises
     ------
     TypeError, ValueError
-        For other things, other shapes, changes of unit vectors that are not tangential, and those
-        of masses whose sum is not 0.
+        For other types or shapes, changes of unit vectors that are not tangential, and changes of
+        masses whose sum is not 0.
     """
     x = state.x
     if callable(given) and not isinstance(given, Mapping):

@@ -1,8 +1,8 @@
-"""Attention with matrices Q, K, V of several heads, which may change with time, and its hardmax.
+"""Attention with matrices Q, K, V of several heads, which may change with time, and hardmax.
 
-A number stands for that multiple of the identity. Without an axis of heads a matrix, or a number,
-serves all heads. Axes before those of heads make an ensemble: every replica of tokens, or every
-density, has matrices of its own.
+A number stands for that multiple of the identity. A matrix without an axis of heads, or a number,
+is used by all heads. Axes before that of heads make an ensemble: every replica of tokens, or every
+density, then has its own matrices.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,17 +20,17 @@ from .parameters import Bias, InverseTemperature, Matrix, Parameter, changing, i
 from .positional import PositionalEncoding
 from .weights import AttentionHead, Softmax, Weights
 
-CHUNK_ROWS = 512  # tokens whose weights are in memory at a time
+CHUNK_ROWS = 512  # number of tokens whose weights are in memory together
 EQUALITY = 1e-12
 BIASES_REFUSED = (
     "attention with biases is known for tokens only; a density has no kernels for them."
 )
 ORDER_REFUSED = "attention with positions goes by the order of the tokens, which a density has not."
-SAFE_SIZE = 1e100  # components of tokens below it do not overflow
-D_AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # which axis of the matrices is that of R^d
+SAFE_SIZE = 1e100  # components up to this size cause no overflow
+D_AXES = {"Q": -1, "K": -1, "V": -1, "output": -2}  # the axis of each matrix that belongs to R^d
 
-BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # of heads, by the matrices they go with
-# Axes of a member.
+BIASES = {"Q_bias": "Q", "K_bias": "K", "V_bias": "V"}  # the matrix to which each bias belongs
+# Number of axes of each parameter in one member, the axis of heads included.
 OWN_NDIM = dict.fromkeys(D_AXES, 3) | dict.fromkeys(BIASES, 2) | {"output_bias": 1}
 
 
@@ -52,7 +52,7 @@ class _QKV(Drift):
 
     @property
     def dimension(self) -> int | None:
-        """The d of the tokens, or None if multiples of the identity leave it open."""
+        """The dimension d of the tokens; None if all matrices are multiples of the identity."""
         return dimension(self._given)
 
     @property
@@ -83,18 +83,21 @@ class _QKV(Drift):
         return any(self._ensembles.values())
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
-        """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
+        """The drift with parameters broadcast to the ensemble shape, as a flat ensemble."""
         return self._of_each(shape, lambda full, own: full.reshape(-1, *own))
 
     def member(self, index: Any) -> Self:
-        """The drift of one member of the ensemble; itself if it is a single one.
+        """The drift of one member of the ensemble; itself if it is a single drift.
 
-        An array of numbers of members makes an ensemble of these.
+        An array of indices of members gives the ensemble of these.
         """
         return self._of_each(self.shape, lambda full, own: full[index])
 
     def _of_each(self, shape: tuple[int, ...], part: Callable[..., Any]) -> Self:
-        """The drift with parts of parameters in the ensemble shape, given their own axes too."""
+        """The drift with part(values, own) in place of the values of each ensemble parameter.
+
+        The values are broadcast to `shape`; `own` is the shape of a single member's values.
+        """
         parts: dict[str, Any] = {}
         for name, values in self._given.items():
             axes = len(_own(name, values.shape or ()))
@@ -111,8 +114,8 @@ class _QKV(Drift):
         """The matrices, and beta where there is one, as arrays at time t, for points of R^d.
 
         A number () stands for that multiple of the identity. Raises ValueError or TypeError for
-        what a callable returned, ValueError for matrices of another dimension than d, and
-        MeanfieldError for a callable that a file did not hold.
+        invalid values of a callable, ValueError for matrices of another dimension than d, and
+        MeanfieldError for a callable that was not stored in a file.
         """
         given: Any = self._given
         values = given | {name: value.at(t) for name, value in changing(given).items()}
@@ -125,14 +128,14 @@ class _QKV(Drift):
     def breakpoints(self, start: float, end: float) -> np.ndarray:
         """Times strictly between `start` and `end` at which a parameter jumps, increasing.
 
-        Those at which a maximiser changes depend on the tokens, and are not among them.
+        Times at which the maximiser of `Hardmax` changes depend on the tokens and are not included.
         """
         jumps = [value.breakpoints(start, end) for value in changing(self._given).values()]
         return np.unique(np.concatenate([np.empty(0), *jumps]))
 
 
 class HeadMatrices(NamedTuple):
-    """One head on R^d, with its values taken back to R^d: V is (output) V, (d, d)."""
+    """Matrices of one head on R^d; V is the product (output) V, (d, d)."""
 
     V: np.ndarray
     Q: np.ndarray
@@ -255,13 +258,13 @@ class Attention(_QKV):
 
     @property
     def why_no_law(self) -> str:
-        """The reason why laws cannot follow the heads, whatever is masked; empty if they can."""
+        """The reason, masks aside, why heads move no densities or Gaussians; empty if they do."""
         return (
             BIASES_REFUSED if self.biased else ORDER_REFUSED if self.positions is not None else ""
         )
 
     def on(self, t: float, d: int) -> list[HeadMatrices]:
-        """The heads at time t on R^d, where numbers are taken for multiples of the identity.
+        """The heads at time t as matrices on R^d, also where parameters are numbers.
 
         Raises what `at` raises, and MeanfieldError for heads with biases or positions.
         """
@@ -276,12 +279,12 @@ class Attention(_QKV):
         return on_space
 
     def attend(self, head: AttentionHead) -> np.ndarray:
-        """sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
+        """The output sum_j m_j k_ij v_j / Z_i of one head, an `engines.attention.Head`."""
         return self.weights.attend(head)
 
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
-        return super()._ensembles | {"beta": self.beta.shape or ()}  # None of a function not known
+        return super()._ensembles | {"beta": self.beta.shape or ()}  # a function has None at first
 
     @property
     def _has_members(self) -> bool:
@@ -293,7 +296,7 @@ class Attention(_QKV):
 
     @property
     def parts_tokens(self) -> bool:  # type: ignore[override]
-        """Whether tokens at the same point may part, as those with different places do."""
+        """Whether tokens at the same point may separate, as their positions differ."""
         return self.causal or self.positions is not None
 
     def rate(self, t: float = 0.0) -> np.ndarray:
@@ -319,9 +322,9 @@ class Attention(_QKV):
         return size if added is None else size + _length("output_bias", added)
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """E = (1/2) sum_i m_i Phi(x_i), where it is increased: see `interaction_potential`.
+        """E = (1/2) sum_i m_i Phi(x_i), (...); nan if there is no `interaction_potential` Phi.
 
-        Then dE/dt = int |v|^2 dmu, on the sphere and in R^d. Elsewhere nan.
+        It satisfies dE/dt = int |v|^2 dmu, on the sphere and in R^d.
         """
         if self._has_members:
             return self._by_member(x, masses, lambda one: one.interaction_energy)
@@ -332,10 +335,10 @@ class Attention(_QKV):
     def interaction_potential(
         self, x: np.ndarray, masses: np.ndarray, t: float = 0.0
     ) -> np.ndarray:
-        """Phi(x_i) = c sum_j m_j W(<Qx_i, Kx_j>), of which v is the gradient; W of the weights.
+        """Phi(x_i) = c sum_j m_j W(<Qx_i, Kx_j>), (..., n), whose gradient is v.
 
-        That is under weights with a `potential`, W = exp(beta t)/beta of Unnormalised(), of one
-        head with a symmetric A = K^T Q, and V = c A; elsewhere MeanfieldError.
+        W is the `potential` of the weights, such as exp(beta t)/beta of Unnormalised(). Phi exists
+        for one head with a symmetric A = K^T Q and V = c A; otherwise raises MeanfieldError.
         """
         if self._has_members:
             return self._by_member(x, masses, lambda one: partial(one.interaction_potential, t=t))
@@ -353,7 +356,7 @@ class Attention(_QKV):
         return potential
 
     def _by_member(self, x: np.ndarray, masses: np.ndarray, of: Callable[..., Any]) -> np.ndarray:
-        """Results of a function of each member on its tokens, of x (..., n, d)."""
+        """Results of of(member)(x, masses) for the tokens of each member, x (..., n, d)."""
         shape, flat = x.shape[:-2], self.broadcast(x.shape[:-2])
         results = [
             of(flat.member(number))(x[place], masses[place])
@@ -376,9 +379,9 @@ class Attention(_QKV):
         )
 
     def gradient_at(self, t: float, d: int) -> Any:
-        """c, A and beta for which v is the gradient of c W(<Ax, y>); None if it is of none.
+        """The c, A and beta such that v is the gradient of c int W(<Ax, y>) dmu; or None.
 
-        Of an ensemble in which matrices differ ask the members.
+        For an ensemble of matrices it has to be called for each member.
         """
         if not self.weights.has_potential or self.causal or self.why_no_law:
             return None
@@ -418,7 +421,7 @@ class Attention(_QKV):
 
 
 def gradient_factor(V: np.ndarray, A: np.ndarray) -> float | None:
-    """c, if A is symmetric and V = c A: what attention follows is then a gradient; else None."""
+    """The c with V = c A, if A is symmetric, so that velocities are gradients; else None."""
     c = (V * A).sum() / ((A * A).sum() or 1.0)
     return c if alike(A, A.T) and alike(V, c * A) else None
 
@@ -543,20 +546,20 @@ def rescaled(x: Any, V: Any, t: float) -> np.ndarray:
 
 
 def dimension(matrices: Mapping[str, Any]) -> int | None:
-    """The d of tokens that matrices by name act on; None where numbers leave it open.
+    """The dimension d on which matrices, by name, act; None if all are numbers.
 
-    Raises ValueError where they differ.
+    Raises ValueError if their dimensions differ.
     """
     shapes = _shapes(matrices)
     sizes = {n: shapes[n][D_AXES[n]] for n in D_AXES if shapes.get(n)}
-    for name, shape in _bias_shapes(matrices).items():  # beside a number k is d
+    for name, shape in _bias_shapes(matrices).items():  # if the matrix is a number, k is d
         if name == "output_bias" or shapes[BIASES[name]] == ():
             sizes[name] = shape[-1]
     return _check_one("dimensions d", sizes)
 
 
 def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-    """The matrices of each head in turn, (..., rows, columns), or a number ()."""
+    """Yield the matrices of each head, by name: arrays (..., rows, columns), or numbers ()."""
     count = max(_counts({name: m.shape for name, m in matrices.items()}).values(), default=1)
     for h in range(count):
         yield {
@@ -566,19 +569,19 @@ def heads(matrices: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]
 
 
 def _counts(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The numbers of heads of parameters that have an axis of them."""
+    """The numbers of heads, by name, of parameters that have an axis of heads."""
     own = {name: OWN_NDIM[name] for name, shape in shapes.items() if shape and OWN_NDIM[name] > 1}
     return {name: shapes[name][-k] for name, k in own.items() if len(shapes[name]) >= k}
 
 
 def _bias_shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes of biases that are known."""
+    """The shapes of biases, by name, as far as they are known."""
     names = [name for name in (*BIASES, "output_bias") if name in matrices]
     return {name: matrices[name].shape for name in names if matrices[name].shape}
 
 
 def _shapes(matrices: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Their shapes: () of a number, None where it is not known yet."""
+    """The shapes of matrices, by name: () for a number, None if not known yet."""
     return {name: matrices[name].shape for name in D_AXES if name in matrices}
 
 
@@ -593,13 +596,13 @@ def ensemble(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _length(name: str, bias: np.ndarray) -> np.ndarray:
-    """The length of a bias, that of all heads added."""
+    """The length of a bias, summed over heads."""
     lengths = np.linalg.norm(bias, axis=-1)
     return lengths.sum(axis=-1) if lengths.ndim and OWN_NDIM[name] > 1 else lengths
 
 
 def _norm(matrix: np.ndarray) -> np.ndarray:
-    """The largest singular value, that of all heads added; of a number its modulus."""
+    """The largest singular value, summed over heads; the modulus of a number."""
     if matrix.ndim == 0:
         return np.abs(matrix)
     largest = np.linalg.svd(matrix, compute_uv=False)[..., 0]
@@ -612,7 +615,7 @@ def _entries(matrix: np.ndarray) -> np.ndarray:
 
 
 def _check_shapes(matrices: Mapping[str, Any]) -> None:
-    """Raise ValueError unless these matrices make attention on one R^d."""
+    """Raise ValueError unless the shapes of the matrices and biases fit together."""
     shapes = _shapes(matrices)
     q, k, v, output = (shapes.get(name) for name in D_AXES)
     if q and k and q[-3:] != k[-3:]:

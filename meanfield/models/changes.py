@@ -1,4 +1,4 @@
-"""Derivatives of what a drift computes, such as its multipliers, by one of its parameters."""
+"""Derivatives by a parameter of quantities computed from a drift, such as multipliers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,19 +13,19 @@ STEP_AGREEMENT, DERIVATIVE_ROUNDING = 1e-8, 1e-13
 
 
 def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """The derivative of what is computed from a drift, by one of its parameters.
+    """The derivative by a parameter of a quantity computed from a single drift.
 
-    By central differences of order 10, with shorter and shorter steps until two that follow each
-    other agree to rounding: to about 1e-13 for a function that is smooth at the scale of the
+    Central differences of order 10 are computed with decreasing steps until two successive ones
+    agree to rounding. The error is about 1e-13 for a function that is smooth at the scale of the
     parameter or of 1.
 
     Parameters
     ----------
     drift : Drift
-        A single one.
+        A single drift.
     name : str
     compute : callable
-        What is differentiated, of an ensemble of drifts, (members, ...).
+        Ensemble of drifts -> the quantity for each, (members, ...).
 
     Raises
     ------
@@ -35,7 +35,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
     value = float(drift.parameters[name])
     units = dict.fromkeys(
         (min(1.0, abs(value)) or 1.0, 1.0)
-    )  # of 1e-9 rounding is all that is left
+    )  # for a value of 1e-9 its own scale gives only rounding
     best, error = np.zeros(0), np.inf
     for unit in units:
         if error > STEP_AGREEMENT:
@@ -52,12 +52,12 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
 def _best(
     drift: Drift, name: str, value: float, unit: float, compute: Callable[[Any], np.ndarray]
 ) -> tuple[np.ndarray, float]:
-    """The derivative by steps in this unit, and by how much two that follow each other differ."""
+    """The best derivative with steps in this unit, and its difference from the next."""
     last, best, error = None, np.zeros(0), np.inf
     for step in unit * np.array(REACHES):
         try:
             slope = np.tensordot(WEIGHTS / step, _at(drift, name, value + step * NODES, compute), 1)
-        except ValueError:  # no drift as far away as that
+        except ValueError:  # the drift is not defined at this distance
             last = None
             continue
         size = max(1.0, float(np.abs(slope).max(initial=0.0)))

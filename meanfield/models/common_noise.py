@@ -12,7 +12,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import PositiveNumbers
 from ..core.kinds import Kind
 
-LONGEST_NOISE_STEP = 100.0  # step: far beyond any accuracy, and e^710 overflows
+LONGEST_NOISE_STEP = 100.0  # angle or boost beyond any accuracy; e^710 overflows
 
 
 class CommonNoise(Kind, family=True):
@@ -87,9 +87,10 @@ class CommonNoise(Kind, family=True):
         increments: np.ndarray,
         attention: Any = None,
     ) -> np.ndarray:
-        """Coefficients (members, modes) of densities after a step; `attention` at the grid.
+        """Coefficients (members, modes) of densities after a step.
 
-        The nodes of the quadrature carry their masses along. The mass is kept to rounding.
+        `attention` is its output at the grid. The nodes of the quadrature move with their masses,
+        so that the mass is constant to rounding.
         """
         masses = space.weights * space.to_values(coefficients)
         points = np.broadcast_to(space.points, (*masses.shape, space.dimension))
@@ -276,7 +277,7 @@ def _antisymmetric(d: int, above: np.ndarray) -> np.ndarray:
 
 
 def exponentials(generators: np.ndarray) -> np.ndarray:
-    """exp of each matrix (R, k, k): Taylor's series of degree 16 of a part of it, squared."""
+    """The exponential of each matrix (R, k, k), by scaling, Taylor's series and squaring."""
     size = np.abs(generators).sum(axis=2).max(axis=1, initial=0.0)
     halvings = np.ceil(np.log2(np.maximum(2 * size, 1.0))).astype(int)  # each by its own size
     part = generators / 2.0 ** halvings[:, None, None]

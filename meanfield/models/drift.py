@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from .sums import Sum
     from .zonal import ZonalDrift
 
-ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # what a parameter of the annotation float may be
+ENSEMBLE = Either((NUMBERS, KindOf(GivenNumber)))  # for parameters annotated float
 Ensemble = Annotated[Any, ENSEMBLE]
 
 
 class Drift(Kind, family=True):
     """A velocity field v[mu] that a measure exerts on its points.
 
-    In a drift a parameter of the annotation ``float`` is a number, or an array of them, which makes
-    an ensemble. Drifts add up, with factors: ``SA(4.0) - 0.5 * Kuramoto()`` is a `Sum`.
+    A parameter of a drift with the annotation ``float`` is a number, or an array, which makes an
+    ensemble. Drifts can be added, and multiplied by numbers: ``SA(4.0) - 0.5 * Kuramoto()`` is a
+    `Sum`.
 
     Attributes
     ----------
@@ -37,19 +38,19 @@ class Drift(Kind, family=True):
     on_sphere_only : bool
         Whether the drift is defined on the unit sphere, and not in R^d.
     parts_tokens : bool
-        Whether tokens at the same place may part.
+        Whether tokens at the same point may separate.
     constant : bool
         Whether no parameter depends on time.
     is_zonal : bool
         Whether it depends on inner products alone, see `as_zonal`.
     normalised : bool
-        Whether v[c mu] = v[mu] for all c > 0, as where sums are divided by that of the weights.
+        Whether v[c mu] = v[mu] for all c > 0, as if sums are divided by the sum of the weights.
     interacts : bool
         Whether v[mu] depends on the measure mu.
     why_no_density : str
-        Why densities cannot follow it, in words; empty if they can.
+        The reason why densities cannot follow the drift; empty if they can.
     why_not_causal : str
-        Why tokens under it cannot see only what comes before, in words; empty if they can.
+        The reason why attention cannot be restricted to preceding tokens; empty if it can.
     """
 
     annotation_forms: ClassVar[dict[Any, Form]] = {float: ENSEMBLE}
@@ -83,7 +84,7 @@ class Drift(Kind, family=True):
         return _sum((1.0, self), (1.0, _added(other)))
 
     def __radd__(self, other: Any) -> "Drift":
-        """Python's `sum` of drifts begins with 0."""
+        """The drift itself for 0, the start value of Python's `sum`; else the sum."""
         return self if type(other) is int and other == 0 else _added(other) + self
 
     def __sub__(self, other: "Drift") -> "Sum":
@@ -99,17 +100,17 @@ class Drift(Kind, family=True):
 
     @property
     def terms(self) -> tuple[tuple[Any, Any], ...]:
-        """The parts of which the drift is the sum, each with its factor: itself, unless a `Sum`."""
+        """Pairs of factor and drift whose sum this drift is: (1, itself), unless a `Sum`."""
         return ((1.0, self),)
 
     @property
     def dimension(self) -> int | None:
-        """The d of the points, or None where the drift leaves it open."""
+        """The dimension d of the points; None if the drift is for any dimension."""
         return None
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """The numbers that may differ between the members of an ensemble, by name."""
+        """Numerical parameters, by name, which may differ between members of an ensemble."""
         return {
             name: getattr(self, name)
             for name, parameter in parameters_of(type(self)).items()
@@ -117,7 +118,10 @@ class Drift(Kind, family=True):
         }
 
     def place_of(self, name: str) -> tuple[int, str | None]:
-        """The number in `terms` of the part with a parameter, and its name there; or None."""
+        """The index in `terms` of the part with a parameter, and the parameter's name in it.
+
+        The name is None for the factor of the part.
+        """
         return 0, name
 
     @property
@@ -130,16 +134,16 @@ class Drift(Kind, family=True):
         self.shape  # noqa: B018  (raises if the parameters do not broadcast)
 
     def broadcast(self, shape: tuple[int, ...]) -> Self:
-        """The drift with an ensemble of parameters flattened, one for each entry of `shape`."""
+        """The drift with parameters broadcast to the ensemble shape, as a flat ensemble."""
         if not self.shape:
             return self
         values = self.parameters.items()
         return self._with({n: np.broadcast_to(v, shape).ravel() for n, v in values if v.ndim})
 
     def member(self, index: Any) -> Self:
-        """The drift of one member of the ensemble; itself if it is a single one.
+        """The drift of one member of the ensemble; itself if it is a single drift.
 
-        An array of numbers of members makes an ensemble of these.
+        An array of indices of members gives the ensemble of these.
         """
         if not self.shape:
             return self
@@ -147,13 +151,13 @@ class Drift(Kind, family=True):
         return self._with({n: np.broadcast_to(v, self.shape)[index] for n, v in values})
 
     def along(self, rates: Mapping[str, Array]) -> Self:
-        """The drift with `Dual` parameters of these names, which change at the rates (p,)."""
+        """The drift with `Dual` parameters, which change at the rates (p,) along p tangents."""
         values = self.parameters
         fitting("tangents", [*rates], f"parameters among {[*values]}", {*rates} <= {*values})
         return self._with({name: rising(values[name], by) for name, by in rates.items()})
 
     def _with(self, parameters: Mapping[str, Any]) -> Self:
-        """The drift with other values of some parameters, which are not checked if `Dual`."""
+        """The drift with new values of some parameters, not checked if one is `Dual`."""
         if not any(isinstance(value, Dual) for value in parameters.values()):
             return self.replace(**parameters)
         moved = copy(self)
@@ -162,11 +166,11 @@ class Drift(Kind, family=True):
 
     @abstractmethod
     def rate(self, t: float = 0.0) -> np.ndarray:
-        """About the largest rate at which tokens attract each other, for the choice of steps."""
+        """The approximate largest rate of attraction between tokens, of each member."""
 
     @property
     def autonomous(self) -> bool:
-        """Whether it does not depend on time between two breakpoints."""
+        """Whether the drift is independent of time between two breakpoints."""
         return self.constant
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
@@ -174,30 +178,30 @@ class Drift(Kind, family=True):
         return np.empty(0)
 
     def known_rate(self, on_sphere: bool) -> bool:
-        """Whether `rate` bounds how fast tokens move, at all times: steps may be chosen by it."""
+        """Whether `rate` bounds the speed of tokens at all times, so that it can set steps."""
         return True
 
     def output_size(self, t: float) -> np.ndarray:
-        """About the length of the output of attention where nothing cancels, of each member."""
+        """The approximate length of the output of attention without cancellation, by member."""
         return np.asarray(self.rate(t))
 
     def interaction_energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """E of tokens (..., n, d) with masses (..., n), (...); nan where the drift has none."""
+        """The energy E (...) of tokens (..., n, d) with masses (..., n); nan without one."""
         return np.full(x.shape[:-2], np.nan)
 
     def is_gradient(self, d: int, t: float = 0.0) -> bool:
-        """Whether v on R^d is the gradient of a potential Phi at the time t, E half its mean."""
+        """Whether v at time t is the gradient of a potential Phi, with E = (1/2) int Phi dmu."""
         return self.gradient_flow
 
     def check_potential(self, d: int, t: float = 0.0) -> None:
-        """Raise MeanfieldError, with the reason, unless a model may have a reaction on R^d."""
+        """Raise MeanfieldError, with the reason, if there is no potential Phi for a reaction."""
         if missing := self.why_no_potential(d, t):
             raise MeanfieldError(
                 f"reaction needs a potential: {missing}. Use such a drift, or reaction=0."
             )
 
     def why_no_potential(self, d: int, t: float = 0.0) -> str:
-        """The reason why a model on R^d can have no reaction, which needs Phi; empty if it can."""
+        """The reason why there is no potential Phi in dimension d; empty if there is one."""
         return (
             "Phi = W * mu of a zonal drift, or of Attention that follows its gradient; "
             f"{type(self).__name__} has none"
@@ -205,11 +209,11 @@ class Drift(Kind, family=True):
 
     @property
     def undefined(self) -> str:
-        """The tokens at which velocities are not defined, in words; empty if there are none."""
+        """A clause for the states where velocities are not defined; empty if there are none."""
         return ""
 
     def why_not_finite(self, largest: float) -> str:
-        """The reason why velocities of tokens with components up to `largest` overflow."""
+        """The reason why velocities of tokens with components up to `largest` are not finite."""
         return (
             "numbers such as beta <Qx, Ky> and V x exceed 1.8e308, the largest there is; "
             f"components of the tokens are up to {largest:.3g}. Rescale the tokens, or the "
@@ -217,7 +221,7 @@ class Drift(Kind, family=True):
         )
 
     def as_zonal(self) -> "ZonalDrift":
-        """The drift, if it depends on inner products alone; raises MeanfieldError if not."""
+        """The drift as a `ZonalDrift`; MeanfieldError unless it depends only on inner products."""
         from .zonal import ZonalDrift
 
         raise MeanfieldError(
@@ -230,18 +234,18 @@ class Drift(Kind, family=True):
 
 
 def unit_rates(names: Sequence[str | None]) -> dict[str, Array]:
-    """The rates (p,) of parameters along tangents of these names: 1 where it is the parameter."""
+    """Rates (p,) of each named parameter along p tangents: 1 along its own, else 0."""
     return {name: np.array([float(name == n) for n in names]) for name in names if name is not None}
 
 
 def rising(value: np.ndarray, rates: Array) -> Dual:
-    """A parameter all entries of which change at the rates (p,) along p tangents."""
+    """The parameter as a `Dual`, all entries of which change at the rates (p,)."""
     by = np.reshape(rates, (-1, *(1,) * value.ndim))
     return Dual(value, np.broadcast_to(by, (rates.size, *value.shape)))
 
 
 def _added(other: Any) -> Drift:
-    """The drift to be added; raises TypeError for anything else."""
+    """The argument of an addition; raises TypeError if it is not a drift."""
     advice = "A function of points is Field(f), a multiple of a drift is number * drift."
     is_drift = isinstance(other, Drift)
     return fitting("What is added to a drift", other, "a drift", is_drift, TypeError, advice)

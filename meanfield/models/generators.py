@@ -1,9 +1,9 @@
 """Generators of noise on densities: their matrices in harmonics, and their eigenvectors.
 
-Noise moves a density by d mu/dt = L* mu = div(pi A grad(mu/pi)), pi its stationary density: it is
-symmetric in L2(1/pi). On the harmonics kept L* is M = -S W^-1 with symmetric matrices S >= 0 and
-W > 0, so that its eigenvalues are real and <= 0, and its eigenvectors as well-conditioned as the
-root of W. The mass is kept exactly: no row of S has the constant.
+Noise moves a density by d mu/dt = L* mu = div(pi A grad(mu/pi)) with the stationary density pi; L*
+is symmetric in L2(1/pi). On finitely many harmonics L* is M = -S W^-1 with symmetric matrices
+S >= 0 and W > 0, so that its eigenvalues are real and <= 0, and its eigenvectors are as
+well-conditioned as the root of W. The mass is constant, as S has no row of the constant.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from ..spaces import Space
 from ..spaces.validity import tail_start
 from ..steppers.eigenbasis import Eigenbasis
 
-FUNCTIONS_AT_A_TIME = 64  # functions that are transformed together
+FUNCTIONS_AT_A_TIME = 64  # number of functions transformed in one batch
 ENTRY_ROUNDING = 4e-15  # entries below it, relative to the largest, are 0
 
 
@@ -38,7 +38,7 @@ class Generator:
     stationary : ndarray, (n - 1,)
         The stationary density of mass 1, in the same harmonics.
     strength : float
-        A factor of the whole, so that S is of the size of the Laplacian.
+        A factor of M, so that S is of the size of the Laplacian.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Generator:
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """M on real and imaginary parts of the coefficients in turn, (2 modes, 2 modes)."""
+        """M on alternating real and imaginary parts of coefficients, (2 modes, 2 modes)."""
         size, live = 2 * self._space.degrees.size, self._live
         check_memory(f"the matrix of a noise on {self._space!r}", (3, size, size), "degree")
         inner = np.zeros((live.size, live.size))
@@ -66,7 +66,7 @@ class Generator:
     def eigenbasis(self) -> tuple[np.ndarray, Eigenbasis]:
         """The eigenvalues of M, (2 modes,), and its eigenvectors.
 
-        An eigenvalue has the number of a coefficient, in whose degrees they are ordered.
+        Eigenvalues have the indices of coefficients, in the order of their degrees.
         """
         rates, blocks = np.zeros(2 * self._space.degrees.size), []
         with one_blas_thread():  # the same bits on any number of cores
@@ -80,7 +80,7 @@ class Generator:
         return rates, Eigenbasis.of(blocks)
 
     def _components(self) -> Iterator[np.ndarray]:
-        """Harmonics that M couples with no others, by degree; 0 is the constant."""
+        """Yield the connected components of M: indices of harmonics by degree, 0 the constant."""
         column = sparse.csr_array(self._stationary[:, None])
         coupled = sparse.block_array(
             [[sparse.csr_array((1, 1)), None], [column, abs(self._stiffness) + abs(self._weight)]]
@@ -95,7 +95,7 @@ class Generator:
             yield order[labels[order] == label]
 
     def _block(self, mine: np.ndarray) -> tuple[Any, ...]:
-        """Coordinates, rates, E^-1 and E of a component."""
+        """The coordinates, rates, E^-1 and E of the component with these harmonics."""
         coordinates = self._live[mine]
         first, inner = int(mine[0] == 0), mine[mine > 0] - 1  # the constant comes first
         rates, forth, back = np.zeros(mine.size), np.eye(mine.size), np.eye(mine.size)
@@ -111,7 +111,7 @@ class Generator:
 
 
 def _eigenvectors(stiffness: np.ndarray, weight: np.ndarray) -> tuple[Any, ...]:
-    """rates, E^-1 and E with -S W^-1 = E diag(rates) E^-1, the slowest first."""
+    """The rates, E^-1 and E with -S W^-1 = E diag(rates) E^-1, the slowest rate first."""
     root = cholesky(weight, lower=True)
     half = solve_triangular(root, stiffness, lower=True)
     symmetric = solve_triangular(root, half.T, lower=True)
@@ -174,10 +174,10 @@ def multiplicative(space: Space, scale: np.ndarray, power: int) -> Generator:
 
 
 def resolves(space: Space, scale: Callable[..., Any], power: int, tolerance: float) -> bool:
-    """Whether harmonics resolve what the matrices of `multiplicative` depend on.
+    """Whether harmonics resolve the powers of `scale` in the matrices of `multiplicative`.
 
-    By coefficients up to four times the degree, as many as 256 degrees have: a function that has
-    some beyond the degree alone looks smooth on the grid of the space.
+    Coefficients are computed up to four times the degree of the space, at most 256 degrees, since
+    the grid of the space does not resolve higher ones.
     """
     degree = space.degree
     fine = space.with_degree(max(degree, min(max(4 * degree, 64), 256)))
@@ -194,7 +194,7 @@ def resolves(space: Space, scale: Callable[..., Any], power: int, tolerance: flo
 
 
 def orthonormal(space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """The real and imaginary parts of coefficients that are not always 0, and factors of all."""
+    """Indices of real and imaginary parts that are not always 0, and scale factors of all."""
     factors = np.repeat(np.sqrt(space.parseval), 2)
     live = np.ones(factors.size, dtype=bool)
     live[1::2] = space.parseval != 1  # a coefficient without its conjugate is real
@@ -210,7 +210,7 @@ def _laplacian(space: Space) -> np.ndarray:
 
 
 def _products(space: Space, values: np.ndarray) -> Any:
-    """The integrals of f Y_j Y_k, from the values of f at `space.points`."""
+    """The matrix of the integrals of f Y_j Y_k, from the values of f at `space.points`."""
     live, factors = orthonormal(space)
     check_memory(
         f"integrals of products of three harmonics on {space!r}",
@@ -273,7 +273,7 @@ def _coordinates(space: Space) -> list[Any]:
 
 
 def _cleaned(matrix: Any) -> Any:
-    """The matrix without entries that are rounding."""
+    """The matrix without entries that are rounding errors."""
     matrix = sparse.csr_array(matrix)
     matrix.data[np.abs(matrix.data) <= ENTRY_ROUNDING * np.abs(matrix.data).max(initial=0.0)] = 0
     matrix.eliminate_zeros()

@@ -1,7 +1,7 @@
-"""Influence of tokens or densities on others by their positions in a sequence: masks and weights.
+"""Influence of tokens or densities on others by positions in a sequence: masks and weights.
 
-Without any of this every token sees all tokens. The place of token i is the mass up to and with it,
-m_1 + ... + m_i, which is i/n where masses are equal; that of an `Indexed` density is its index s.
+By default every token is influenced by all tokens. The position of token i is the mass up to and
+including it, m_1 + ... + m_i, or i/n for equal masses; that of an `Indexed` density is its index s.
 """
 
 from collections.abc import Callable
@@ -73,27 +73,27 @@ class Causal(Kind, family=True):
 
     @property
     def plain(self) -> bool:
-        """Whether all that came before has the same weight, and all positions the same beta."""
+        """Whether all preceding positions have the same weight, and all positions the same beta."""
         return self.window is None and self.decay is None and self.beta is None
 
     def weights(self, differences: np.ndarray) -> np.ndarray:
-        """w at differences s - tau >= 0, checked."""
+        """The checked weights w at differences s - tau >= 0."""
         if self.decay is None:
             return np.ones_like(differences)
         return _checked("decay", self.decay(differences.copy()), differences.shape, 0.0)
 
     def betas(self, positions: np.ndarray) -> np.ndarray | None:
-        """beta at positions, checked; None where all have that of the drift."""
+        """The checked beta at positions; None if all have the beta of the drift."""
         if self.beta is None:
             return None
         return _checked("beta", self.beta(positions.copy()), positions.shape)
 
     def is_mean(self, drift: Any) -> bool:
-        """Whether sums are divided by the mass that is seen, under a drift."""
+        """Whether, under a drift, sums are divided by the mass of the positions that are summed."""
         return drift.normalised or self.divide == "mean"
 
     def check_drift(self, drift: Any) -> None:
-        """Raise ValueError for a drift that cannot be causal, or where "mean" or "sum" is open."""
+        """Raise ValueError if a drift cannot be causal, or needs a choice of "mean" or "sum"."""
         for _, part in drift.terms:
             if part.why_not_causal:
                 raise ValueError(f"causal does not go with {part!r}: {part.why_not_causal}")
@@ -191,7 +191,7 @@ FrequencyOfIndex = Annotated[Any, FREQUENCY]
 
 
 def frequencies_at(frequency: Any, index: np.ndarray) -> np.ndarray:
-    """Angular velocities at values of the index (P,); 0 where there are none.
+    """Angular velocities at values of the index (P,); 0 if `frequency` is None.
 
     Raises MeanfieldError for a law of frequencies, which is for a density without index.
     """

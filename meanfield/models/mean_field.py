@@ -1,4 +1,4 @@
-"""The field of densities that were solved before: tokens that follow it do not see each other."""
+"""The velocity field of a computed run of densities, in which tokens move independently."""
 
 from typing import Any
 

@@ -1,8 +1,7 @@
-"""Noise: diffusions of tokens on the sphere, in steps that are exact there and of weak order 2.
+"""Noise: diffusions of tokens, by steps of weak order 2 that keep them on the sphere.
 
-A `Noise` draws the random numbers of a step and moves tokens by them, each by its own;
-`common_noise` has what moves all of them together. What is compiled is imported
-when the first step is taken, so that models are made quickly.
+A `Noise` moves tokens independently of each other; `common_noise` moves all of them together.
+Compiled code is imported at the first step, so that models are created quickly.
 """
 
 import warnings
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from ..spaces import Space
     from .generators import Generator
 
-SINGULAR_NOISE = 1e-10  # a ratio of variances, or of values of a scale, that densities cannot have
-SCALE_TAIL = 1e-8  # of the coefficients of a scale, relative
+SINGULAR_NOISE = 1e-10  # least ratio of variances, or of values of a scale, for densities
+SCALE_TAIL = 1e-8  # last coefficients of a scale, relative to the largest
 SCALE_DIFFERENCE = 6e-6  # of central differences: (rounding)^(1/3), where their two errors balance
 
 
@@ -87,9 +86,9 @@ class Noise(Kind, family=True):
         Returns
         -------
         array, shape (2 modes, 2 modes)
-            It acts on real and imaginary parts of coefficients in turn, coefficients.view(float).
-            Its first row is 0: the mass is kept. So are rows and columns of imaginary parts that
-            are always 0.
+            It acts on coefficients.view(float), alternating real and imaginary parts. Its first row
+            is 0, so that the mass is constant. Rows and columns of imaginary parts that are always
+            0 are 0 too.
 
         Raises
         ------
@@ -115,7 +114,7 @@ class Noise(Kind, family=True):
         return operator.matrix
 
     def on_densities(self, space: "Space") -> "Generator | None":
-        """L* as a matrix and by its eigenvectors, as `generator`; the last one is remembered."""
+        """The generator L* on a space, None for the Laplacian; the last one is cached."""
         if self.laplacian:
             return None
         self.check_densities(space)
@@ -126,7 +125,7 @@ class Noise(Kind, family=True):
         return operator
 
     def check_densities(self, space: "Space") -> None:
-        """Raise MeanfieldError, with the reason, where densities on a space cannot have it."""
+        """Raise MeanfieldError, with the reason, if densities on a space cannot have this noise."""
         if self.laplacian:
             return
         name = type(self).__name__
@@ -142,15 +141,15 @@ class Noise(Kind, family=True):
             )
 
     def resolved(self, space: "Space", tolerance: float) -> bool:
-        """Whether harmonics of a space resolve what L depends on: always, for a polynomial.
+        """Whether harmonics of a space resolve the coefficients of L; True for polynomials.
 
-        Coefficients in the last eighth of the degrees are then below the tolerance, relative to
-        the largest one.
+        Otherwise the last eighth of their own expansion has to be below the tolerance, relative to
+        the largest coefficient.
         """
         return True
 
     def least_degree(self, space: "Space", tolerance: float, most: int) -> int:
-        """A degree, `most` or less, whose harmonics resolve L; raises MeanfieldError if none do."""
+        """A degree, at most `most`, whose harmonics resolve L; MeanfieldError if there is none."""
         for degree in (*(2**k for k in range(most.bit_length() - 1)), most):
             if self.resolved(space.with_degree(degree), tolerance):
                 return degree
@@ -165,7 +164,7 @@ class Noise(Kind, family=True):
         return {}
 
     def generator_on(self, space: "Space") -> "Generator":
-        """L* as a matrix and by its eigenvectors, where densities can have the noise."""
+        """The generator L* on a space, computed anew; for noises that can move densities."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method generator_on(space) for densities, and has none."
         )
@@ -363,7 +362,7 @@ class Anisotropic(Noise):
 
     @cached_property
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Standard deviations along the principal axes, and these, (d, d)."""
+        """Standard deviations (d,) along the principal axes, and the axes as columns, (d, d)."""
         variances, axes = np.linalg.eigh(self.sigma)
         return np.sqrt(np.maximum(variances, 0)), axes  # -1e-17 is an eigenvalue 0
 
@@ -411,7 +410,7 @@ class Anisotropic(Noise):
 
 
 class _Multiplicative(Noise):
-    """Noise whose strength is a function of the place.
+    """Noise whose strength is a function of the point.
 
     Parameters
     ----------
@@ -464,7 +463,7 @@ class _Multiplicative(Noise):
         return x
 
     def _travel(self, x: np.ndarray, axis: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """tau at `time` of tau' = scale(x(tau)), tau = 0 at 0, by one step of Runge-Kutta."""
+        """The solution at `time` of tau' = scale(x(tau)), tau(0) = 0, by one Runge-Kutta step."""
 
         def rate(tau: np.ndarray, _t: float) -> np.ndarray:
             return self.values(_towards(x, axis, tau) if tau.any() else x)
@@ -472,7 +471,7 @@ class _Multiplicative(Noise):
         return kutta_step(rate, np.zeros_like(time), 0.0, time)  # type: ignore[arg-type]
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """scale(x) for unit vectors (..., d), checked."""
+        """The checked values scale(x), (...), at unit vectors (..., d)."""
         values = _checked("scale", self.scale(x), x.shape[:-1])
         if (values < 0).any():
             raise ValueError(
@@ -575,6 +574,7 @@ class MultiplicativeIto(_Multiplicative):
         return unit(x + _bounded(time * self._descent(middle)))
 
     def _descent(self, x: np.ndarray) -> np.ndarray:
+        """The tangential vector field -scale grad scale at points x."""
         gradient = self._gradient(x)
         tangential = gradient - (gradient * x).sum(axis=-1, keepdims=True) * x
         return -self.values(x)[..., None] * tangential
@@ -605,13 +605,13 @@ def _towards(x: np.ndarray, axis: np.ndarray, tau: np.ndarray) -> np.ndarray:
 
 
 def _bounded(moves: np.ndarray) -> np.ndarray:
-    """The moves of tokens, if they are short enough to mean anything."""
+    """The moves of tokens, unchanged; MeanfieldError if one is too long."""
     _check_length("that moves tokens, in radians, by", np.abs(moves).max(initial=0.0))
     return moves
 
 
 def _checked(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """A user's values, as floats of this shape."""
+    """Values of a user's function as floats; ValueError unless finite and of this shape."""
     values = real_array(f"Values of {what}", values)
     if values.shape != shape:
         raise ValueError(

@@ -17,7 +17,7 @@ CHI_SQUARE_NODES = 128  # of the chi-square law; exact to rounding for every D >
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def turn(x: np.ndarray, deviation: np.ndarray, normals: np.ndarray, result: np.ndarray) -> None:
-    """The step of every token on the circle, counterclockwise; deviation (R,)."""
+    """Turn every token on the circle by deviation (R,) times a normal number; into `result`."""
     replicas, n, _ = x.shape
     for r in range(replicas):
         for i in range(n):
@@ -33,7 +33,7 @@ def turn(x: np.ndarray, deviation: np.ndarray, normals: np.ndarray, result: np.n
 def step(
     x: np.ndarray, a: np.ndarray, b: np.ndarray, normals: np.ndarray, result: np.ndarray
 ) -> None:
-    """The step of every token for d >= 3; a and b (R,)."""
+    """The step of isotropic noise for d >= 3, see `Isotropic`; a and b (R,); into `result`."""
     replicas, n, d = x.shape
     for r in range(replicas):
         for i in range(n):
@@ -144,7 +144,7 @@ def _newton(d: int, s: float, A: float, B: float) -> tuple[float, float]:
         by_B = [weights @ (slope * rise) / first, weights @ (2 * u * slope * rise) / second]
         log_A, increase = np.linalg.solve(np.array([by_log_A, by_B]).T, 1 - moments)
         A, B = A * np.exp(log_A), B + increase
-        if B > 0 and abs(log_A) + abs(increase) < 1e-10:  # the next: D times its square
+        if B > 0 and abs(log_A) + abs(increase) < 1e-10:  # the next error is D times its square
             return A, B
     raise MeanfieldError(
         f"No law of the angle was found for d = {d} and s = dt/kappa = {s}; use a shorter dt."

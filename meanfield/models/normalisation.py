@@ -1,7 +1,7 @@
-"""Layer normalisation: where in a layer the hidden state is put back on the sphere.
+"""Layer normalisation: schemes that project hidden states onto the sphere.
 
-A hidden state is h = r x, |x| = 1. Attention sees the directions x and answers A;
-each scheme turns it into an update u of the hidden state, whose length either grows or is fixed:
+A hidden state is h = r x, |x| = 1. The output of attention A depends on the directions x; each
+scheme turns it into an update u of the hidden state, whose length is either variable or fixed:
 
     grows    x' = P u / r,    r' = <x, u>         a layer: h <- h + step u
     fixed    x' = P u,        r' = 0              a layer: x <- N(x + step u)
@@ -34,7 +34,7 @@ class Normalisation(Kind, family=True):
     Attributes
     ----------
     needs_direction : bool
-        Whether only the direction of A counts, which A = 0 has not.
+        Whether u depends only on the direction of A, which must then not be 0.
     is_identity : bool
         Whether the update is A itself, and lengths are fixed.
     constant : bool
@@ -43,7 +43,7 @@ class Normalisation(Kind, family=True):
     has_radii : bool
         Whether lengths of hidden states matter at some time. A class with `grows` has to say so.
     why_no_flow : str
-        Why there are layers of it and no flow, in words; empty if there is one.
+        The reason why the scheme has layers but no flow; empty if it has one.
 
     References
     ----------
@@ -70,14 +70,14 @@ class Normalisation(Kind, family=True):
 
     @property
     def autonomous(self) -> bool:
-        """Whether it does not depend on time between two breakpoints."""
+        """Whether the scheme is independent of time between two breakpoints."""
         return self.constant
 
     def update(self, t: float, A: np.ndarray, size: Any = 0.0) -> np.ndarray:
         """u for the output A of attention, (..., n, d): A itself, unless a scheme changes it.
 
-        What is summed up to A has about the length `size`, a number or an array (..., 1, 1); of A
-        that is less than 1e-14 of it only rounding errors are left, which have no direction.
+        `size`, a number or an array (..., 1, 1), is the approximate length of the summands of A: an
+        A below 1e-14 of it consists of rounding errors and has no direction.
         """
         return A
 
@@ -106,11 +106,11 @@ class Normalisation(Kind, family=True):
         return []
 
     def before(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        """The input of a sublayer for hidden states x (..., d): these, unless there is a norm."""
+        """The input of a sublayer for hidden states x (..., d): x, unless there is a norm."""
         return x
 
     def after(self, t: float, x: np.ndarray, sublayer: Sublayer) -> np.ndarray:
-        """Hidden states after a sublayer whose output was added: these, unless there is a norm."""
+        """Hidden states after the output of a sublayer was added: x, unless there is a norm."""
         return x
 
 

@@ -1,7 +1,7 @@
-"""Parameters of attention: numbers for all times, layers, functions of time, or what gives them.
+"""Parameters of attention: constant numbers, layers, functions of time, or placeholders.
 
-What cannot be known before the state is, such as a random matrix of its dimension, is a kind of
-`Given`: it stays as it was written until `resolve` puts an array in its place.
+A value that depends on the state, such as a random matrix of its dimension, is a kind of `Given`,
+a placeholder that `resolve` replaces by an array.
 """
 
 from abc import abstractmethod
@@ -32,7 +32,7 @@ from ..core.kinds import Kind
 
 
 class StateSizes(NamedTuple):
-    """Sizes of the state that a model is to move, which values of `Given` depend on.
+    """Sizes of the state of a run, on which values of `Given` depend.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class StateSizes(NamedTuple):
     n : float, array or None
         Number of tokens; None where there are none.
     shape : tuple of int
-        Of the replicas, or of the ensemble of densities.
+        Shape of the replicas, or of the ensemble of densities.
     """
 
     d: int | None
@@ -54,11 +54,11 @@ class Given(Kind, family=True):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Shape of the value at each time; None while it is not known."""
+        """Shape of the value at each time; None if it is not known yet."""
         return None
 
     def at(self, t: float) -> np.ndarray:
-        """The value at time t; raises MeanfieldError while it is not known."""
+        """The value at time t; raises MeanfieldError if it is not known yet."""
         raise MeanfieldError(f"{self!r} is known once the state is: use model.resolve(sizes).")
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
@@ -67,7 +67,7 @@ class Given(Kind, family=True):
 
     @abstractmethod
     def resolve(self, sizes: StateSizes) -> Any:
-        """The numbers; raises ValueError or StorageError where there are none."""
+        """The array for a state of these sizes; ValueError or StorageError if there is none."""
 
 
 class MatrixInTime(Given):
@@ -120,7 +120,7 @@ def _layers(name: str, value: Any) -> np.ndarray:
 
 
 class _Layers(Leaf):
-    """Form of a list with one entry for each layer: numbers of one shape, or tables among them."""
+    """Form of a list with one entry for each layer: numbers of one shape, or tables."""
 
     def read(self, data: Any, at: str, reading: Reading) -> Any:
         if isinstance(data, list | tuple) and any(isinstance(e, Mapping | Given) for e in data):
@@ -160,7 +160,7 @@ class PerLayer(MatrixInTime, BetaInTime):
 
     @property
     def known(self) -> bool:
-        """Whether all layers hold numbers, and no table stands for one."""
+        """Whether the values of all layers are numbers, without placeholders."""
         return isinstance(self.values, np.ndarray)
 
     def resolve(self, sizes: StateSizes) -> "PerLayer":
@@ -181,7 +181,7 @@ class PerLayer(MatrixInTime, BetaInTime):
 
     @property
     def jumps(self) -> np.ndarray:
-        """Times at which a layer follows another, shape (layers - 1,)."""
+        """Times at which a layer begins, without the first, shape (layers - 1,)."""
         return np.arange(1, len(self.values)) * self.duration
 
     def at(self, t: float) -> np.ndarray:
@@ -194,14 +194,14 @@ class PerLayer(MatrixInTime, BetaInTime):
 
 
 class FunctionOfTime:
-    """A parameter that a function of t gives; its shape is that of the first value it gave.
+    """A parameter given by a function of t; its shape is that of the first value.
 
     Parameters
     ----------
     check : callable
-        (name, value) -> array: what the function returns, or ValueError or TypeError.
+        (name, value) -> the checked array; raises ValueError or TypeError.
     name : str
-        Of the parameter.
+        The name of the parameter.
     function : callable
         t -> array.
     """
@@ -214,18 +214,18 @@ class FunctionOfTime:
         self.__qualname__ = getattr(function, "__qualname__", type(function).__qualname__)
 
     def identity(self) -> Any:
-        """The function, which `digest` reads."""
+        """The function, for `digest`."""
         return self.function
 
     def __call__(self, t: float) -> np.ndarray:
         return self.at(t)
 
     def breakpoints(self, start: float, end: float) -> np.ndarray:
-        """None that are known."""
+        """An empty array: jumps of a function are not known."""
         return np.empty(0)
 
     def at(self, t: float) -> np.ndarray:
-        """The value at time t, checked; raises ValueError if its shape is another than before."""
+        """The checked value at time t; raises ValueError if its shape has changed."""
         returned, call = self.function(t), f"{self.__qualname__}(t = {t!r})"
         try:
             value = self._check(self._name, returned)
@@ -246,7 +246,7 @@ Parameter = np.ndarray | PerLayer | FunctionOfTime | Given
 
 
 def in_every_layer(value: Any, change: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """A parameter of numbers after a change of them; a `PerLayer` after one in every layer."""
+    """The parameter with `change` applied to its array, or in every layer of a `PerLayer`."""
     if isinstance(value, PerLayer):
         return value.replace(values=np.stack([change(layer) for layer in value.values]))
     return change(value)
@@ -258,7 +258,7 @@ def at(value: Any, t: float) -> np.ndarray:
 
 
 def changing(given: Mapping[str, Parameter]) -> dict[str, Any]:
-    """The parameters that are no arrays, and have a value `at` each time."""
+    """The parameters that are not arrays: their values depend on time, or are not known yet."""
     arrays = np.ndarray | Dual
     return {name: value for name, value in given.items() if not isinstance(value, arrays)}
 
@@ -300,7 +300,7 @@ def _matrix_of_time(name: str, value: Any) -> np.ndarray:
 
 
 def _single(form: Leaf, plural: str) -> Callable[[str, Any], np.ndarray]:
-    """The check of a parameter that is one number at each time."""
+    """The check of a parameter that must be a single number at each time."""
 
     def check(name: str, value: Any) -> np.ndarray:
         array = form.check(name, value)
@@ -321,7 +321,10 @@ def _in_time(
     value: Any,
     layered: Any = None,
 ) -> Parameter:
-    """A parameter; its values are checked by `changing` if it depends on time, or by `layered`."""
+    """The checked parameter: by `constant`, by `changing` if it depends on time.
+
+    Values of a `PerLayer` are checked by `layered`, if given.
+    """
     if isinstance(value, PerLayer) and value.known:
         for layer in value.values:
             (layered or changing)(name, layer)

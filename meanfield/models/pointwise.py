@@ -81,11 +81,11 @@ class Pointwise(Drift):
         return self
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        """f at points x (..., d), checked: TypeError or ValueError unless it is as x is."""
+        """The checked values f(x), (..., d); TypeError or ValueError if they are not valid."""
         return values_at(type(self).__name__, self, x)
 
     def rate(self, t: float = 0.0) -> np.ndarray:
-        """0: it does not attract tokens to each other."""
+        """0: the drift does not attract tokens to each other."""
         return np.zeros(())
 
     def known_rate(self, on_sphere: bool) -> bool:
@@ -214,13 +214,13 @@ class FeedForward(Pointwise):
 
     @property
     def _given(self) -> dict[str, Any]:
-        """The numbers that it has, by name."""
+        """Matrices and biases that are given, by name."""
         names = *FEEDFORWARD_MATRICES, "bias", "outer_bias", "gate_bias"
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     @property
     def dimension(self) -> int | None:
-        """d; None where numbers fit any, or matrices are not known yet."""
+        """The dimension d; None if numbers fit any, or matrices are not known yet."""
         shapes = {name: value.shape for name, value in self._given.items()}
         if None in shapes.values():
             return None
@@ -263,7 +263,7 @@ class FeedForward(Pointwise):
         return result if self.outer_bias is None else result + self.outer_bias
 
     def _opened(self, x: np.ndarray) -> np.ndarray:
-        """gate x + gate_bias."""
+        """The argument of the activation with a gate, gate x + gate_bias."""
         opened = _times(self.gate, x)
         return opened if self.gate_bias is None else opened + self.gate_bias
 

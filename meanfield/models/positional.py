@@ -1,4 +1,4 @@
-"""Positions of tokens in attention: what the place of a token does to queries, keys and logits.
+"""Positions of tokens in attention: their effects on queries, keys and logits.
 
 Tokens have the positions i = 0, ..., n - 1 in their order, those without mass included. A density
 has no order, so that attention with positions moves tokens only.
@@ -30,15 +30,15 @@ class PositionalEncoding(Kind, family=True):
 
     @property
     def heads(self) -> int | None:
-        """The number of heads it is for; None where all heads have the same."""
+        """The required number of heads; None if the encoding is the same for all heads."""
         return None
 
     def turned(self, rows: np.ndarray) -> np.ndarray:
-        """Queries or keys (..., n, k) of n tokens with their positions; linear in these."""
+        """Queries or keys (..., n, k) of n tokens, changed by their positions; linear in `rows`."""
         return rows
 
     def terms(self, i: np.ndarray, j: np.ndarray, head: int) -> np.ndarray:
-        """Terms added to the logits l_ij of a head, of queries i and keys j that broadcast."""
+        """Terms added to the logits of a head; positions i of queries and j of keys broadcast."""
         return np.zeros(np.broadcast_shapes(i.shape, j.shape))
 
     def of_head(self, head: int) -> Callable[[slice, slice], np.ndarray] | None:

@@ -1,4 +1,4 @@
-"""Zonal drifts by their potential W: those of attention, and any other.
+"""Zonal drifts given by a potential W: of attention, and any other.
 
     USA            W = exp(beta t) / beta               Z = 1
     SA             W = exp(beta t) / beta               Z = exp(beta t)
@@ -30,7 +30,7 @@ from .drift import Ensemble
 from .zonal import ROUNDED_COEFFICIENT, ZonalDrift, remembered, slope_of
 
 FILE_DEGREE = 4096  # degree of the series that files hold
-SMALL_LOGARITHM = -40.0  # log x where 1 - e^-x is x to rounding
+SMALL_LOGARITHM = -40.0  # log x below which 1 - e^-x is x to rounding
 
 
 class _Exponential(ZonalDrift):
@@ -43,7 +43,7 @@ class _Exponential(ZonalDrift):
         return self.beta
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """e^(beta gap) - 1."""
+        """Sign, and logarithm of the modulus, of e^(beta gap) - 1."""
         beta = self.beta
         with np.errstate(divide="ignore"):
             log_size = log_gap + np.log(np.abs(beta))
@@ -69,9 +69,10 @@ class _Exponential(ZonalDrift):
             return exponential_multipliers(self.beta, degree, dimension) * scale
 
     def _over_beta(self, multipliers: np.ndarray, dimension: int) -> np.ndarray:
-        """multipliers / beta in degrees >= 1, and at beta = 0 the limit 1/d in degree 1.
+        """The multipliers divided by beta in degrees >= 1, with 0 in degree 0.
 
-        It is taken below 1e-300 too, where multipliers have lost their digits.
+        For |beta| < 1e-300, where multipliers have lost their digits, the limit at beta = 0 is
+        used: 1/d in degree 1.
         """
         beta = np.where(np.abs(self.beta) < 1e-300, 0.0, self.beta)[..., None]
         beta = np.broadcast_to(beta, multipliers.shape)
@@ -207,7 +208,7 @@ class Kuramoto(ZonalDrift):
 
 
 class _OfPotential(ZonalDrift):
-    """v = grad (W * mu) for a W that is given, and W' too if it is the `derivative`."""
+    """The drift v = grad (W * mu) for a given W; `derivative`, if given, is W'."""
 
     derivative: ClassVar[Callable[..., Any] | None] = None
 
@@ -222,7 +223,7 @@ class _OfPotential(ZonalDrift):
         return partial(values_at, "derivative", self.derivative)
 
     def slope(self, t: np.ndarray) -> np.ndarray:
-        """W' at inner products; those beyond +-1 by rounding are taken for +-1."""
+        """W' at inner products, clipped to [-1, 1] against rounding."""
         return self._slope(np.minimum(np.maximum(t, -1.0), 1.0))
 
     def why_not_finite(self, largest: float) -> str:
@@ -234,14 +235,14 @@ class _OfPotential(ZonalDrift):
         )
 
     def identity(self) -> Any:
-        return self.described  # the functions say it themselves, also one that a file did not hold
+        return self.described  # the functions identify the drift
 
 
 def _check_argument(name: str, function: Any) -> None:
     """Raise TypeError for a function that cannot be called with t alone."""
     try:
         signature = None if function is None else inspect.signature(function)
-    except ValueError:  # a function of C, which does not say
+    except ValueError:  # a function in C without a signature
         return
     try:
         if signature is not None:
@@ -302,7 +303,7 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
         return CosineSeries(coefficients, name)
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
-        """W; inner products beyond +-1 by rounding are taken for +-1."""
+        """W at inner products, clipped to [-1, 1] against rounding."""
         return values_at("potential", self.potential, np.minimum(np.maximum(t, -1.0), 1.0))
 
     @remembered
@@ -312,7 +313,7 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
     interaction = attraction
 
     def in_file(self) -> ZonalDrift:
-        """The series of cosines that stands for it; a derivative of its own is lost."""
+        """The `CosineSeries` of the potential, for files, which do not store `derivative`."""
         multipliers = quadrature_multipliers(
             self.potential, FILE_DEGREE, 2, tolerance=self.tolerance
         )

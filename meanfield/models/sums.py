@@ -101,7 +101,7 @@ class Sum(Drift):
         return self._of_each(of_part, lambda c: np.broadcast_to(c, shape)[index])
 
     def _of_each(self, of_part: Callable[..., Any], of_factor: Callable[..., Any]) -> Any:
-        """The sum with parts in place of those parts and factors that have an ensemble shape."""
+        """The sum with of_part(part), of_factor(factor) for ensemble parts and factors."""
         if not self.shape:
             return self
         drifts = [of_part(drift) if drift.shape else drift for drift in self.drifts]
@@ -158,7 +158,7 @@ class Sum(Drift):
 
     @property
     def _apart(self) -> tuple[Any, Any] | None:
-        """Two zonal parts, one divided by Z * mu and another not by the same; else None."""
+        """A zonal part divided by Z * mu, and another part that differs from it; else None."""
         parts = [drift.as_zonal() for drift in self.drifts]
         divided = next((part for part in parts if part.normalised), None)
         others = (part for part in parts if divided is not None and part != divided)
@@ -218,7 +218,7 @@ class Sum(Drift):
     # Inner products alone ------------------------------------------------------------------
 
     def as_zonal(self) -> ZonalDrift:
-        """The zonal drift that the sum is; raises MeanfieldError if it is none."""
+        """The sum as a zonal drift; raises MeanfieldError if it is not zonal."""
         if self._apart is not None:
             divided, other = self._apart
             raise MeanfieldError(
@@ -249,7 +249,7 @@ class Sum(Drift):
 
 
 def _flat(factor: Any, drift: Drift) -> Sequence[tuple[Any, Drift]]:
-    """The terms of a factor times a drift; itself where a factor of a sum is not known yet."""
+    """The terms of factor * drift; a single term if the factors of a sum are not known yet."""
     factors = [own for own, _ in drift.terms]
     if len(factors) == 1 and drift.terms[0][1] is drift:
         return [(factor, drift)]
@@ -265,7 +265,7 @@ def _flat(factor: Any, drift: Drift) -> Sequence[tuple[Any, Drift]]:
 
 
 class _ZonalSum(Sum, ZonalDrift):
-    """A sum of zonal drifts that is zonal: W = sum_k c_k W_k, and Z = 1 or that of the one part."""
+    """A zonal sum of zonal drifts: W = sum_k c_k W_k, and Z = 1, or the Z of its only part."""
 
     on_sphere_only = is_zonal = True
 
@@ -279,11 +279,11 @@ class _ZonalSum(Sum, ZonalDrift):
         return self.described
 
     def _total(self, name: str, t: np.ndarray) -> np.ndarray:
-        """sum_k c_k f_k at inner products t (*shape, ...), f_k a method of the parts."""
+        """The sum of c_k f_k(t), t (*shape, ...), where f_k is the method `name` of part k."""
         return np.asarray(sum(c * getattr(part, name)(t) for c, part in self._spread(t)))
 
     def _spread(self, t: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
-        """The factors, with trailing axes, and parts, in the ensemble shape of the sum."""
+        """Yield factors and parts in the ensemble shape; factors have the trailing axes of t."""
         shape = self.shape
         for factor, part in self.terms:
             if part.shape:
@@ -325,7 +325,7 @@ class _ZonalSum(Sum, ZonalDrift):
         return self._added("interaction", degree, dimension)
 
     def _added(self, name: str, *of: int) -> np.ndarray:
-        """Sums of those of the parts, infinite or nan where they overflow."""
+        """The sum of c_k times the multipliers `name` of part k; inf or nan on overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(sum(c[..., None] * getattr(p, name)(*of) for c, p in self.terms))
 
@@ -336,7 +336,7 @@ class _ZonalSum(Sum, ZonalDrift):
         return np.broadcast_to(multipliers, (*self.shape, degree + 1)).copy()
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """sum_k c_k W_k'(1 - gap) (contrast of W_k) / sum_k c_k W_k'(1 - gap)."""
+        """The mean of the contrasts of the parts, with weights c_k W_k'(1 - gap)."""
         parts = list(self._spread(log_gap))
         there = [c * part.slope(1 - np.exp(log_gap)) for c, part in parts]
         contrasts = [part.contrast(log_gap) for _, part in parts]

@@ -1,4 +1,4 @@
-"""The model: a drift, the strength of the noise, and what else a layer of a Transformer does."""
+"""The model: a drift, the strength of the noise, and the other parts of a Transformer layer."""
 
 import copy
 import math
@@ -135,9 +135,9 @@ class Transformer(Kind, Shown, family=True):
         )
 
     def member(self, index: Any) -> Self:
-        """The model of one member of the ensemble; itself if it is a single one.
+        """The model of one member of the ensemble; itself if it is a single model.
 
-        An array of numbers of members makes an ensemble of these.
+        An array of indices of members gives the ensemble of these.
         """
         shape = self.shape
         if not shape:
@@ -162,8 +162,8 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def has_independent_noise(self) -> bool:
-        """Whether there is noise in some member, at some time, that each token has for itself."""
-        values = getattr(self.kappa, "values", self.kappa)  # those of all layers
+        """Whether some member has, at some time, noise that is independent for each token."""
+        values = getattr(self.kappa, "values", self.kappa)  # the values of all layers
         return not isinstance(values, np.ndarray) or bool(np.isfinite(values).any())
 
     @property
@@ -173,13 +173,13 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def smooth_noise(self) -> bool:
-        """Whether kappa changes otherwise than by jumps."""
+        """Whether kappa is a function of time that is not piecewise constant."""
         return not self.steady_noise and not self.kappa.piecewise_constant
 
     def members(self, shape: tuple[int, ...], numbers: Any) -> Self:
-        """Members of an ensemble of this shape, to which its own broadcasts.
+        """Members of the model, broadcast to an ensemble shape, by their indices in C order.
 
-        By their numbers in C order: a single model, or an ensemble of some (n,).
+        A single index gives a single model, an array (n,) an ensemble.
         """
         drift, common = self.drift.broadcast(shape), self.common
         parts: dict[str, Any] = {}
@@ -199,7 +199,7 @@ class Transformer(Kind, Shown, family=True):
         return at(self.kappa, t)
 
     def breakpoints(self, start: float, end: float) -> list[float]:
-        """Times strictly between `start` and `end` at which something jumps."""
+        """Times strictly between `start` and `end` at which a part of the model jumps."""
         times = [t for t in self.normalisation.breakpoints() if start < t < end]
         times += self.drift.breakpoints(start, end).tolist()
         if self._pointwise is not None:
@@ -207,7 +207,7 @@ class Transformer(Kind, Shown, family=True):
         return times if self.steady_noise else times + self.kappa.breakpoints(start, end).tolist()
 
     def along(self, names: Sequence[str | None]) -> Self:
-        """The model with `Dual` parameters: that of each tangent changes at the rate 1 along it."""
+        """The model with `Dual` parameters; names[i] changes at the rate 1 along tangent i."""
         moved, own = copy.copy(self), unit_rates(names)
         reaction = own.pop("reaction", None)
         if reaction is not None:
@@ -217,7 +217,7 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def zonal(self) -> ZonalDrift:
-        """The drift, where the model has a zonal drift and noise alone.
+        """The drift, if the model has only a zonal drift and noise.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def extras(self) -> list[str]:
-        """The parts of the model besides its drift and noise, and noise that moves no densities."""
+        """Names of the parts other than drift and noise; "noise" if it moves no densities."""
         parts = {
             "normalisation": not self.normalisation.is_identity,
             "noise": not self.noise.moves_densities,
@@ -246,40 +246,40 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def by_place(self) -> list[str]:
-        """The parts of the model that depend on the places of tokens, or on an index."""
+        """Names of the parts that depend on positions of tokens, or on an index."""
         names = "causal", "coupling", "frequency"
         return [name for name in names if getattr(self, name) is not None]
 
     @property
     def parts_tokens(self) -> bool:
-        """Whether tokens at the same point may part, as those with different pasts do."""
+        """Whether tokens at the same point may separate, as their positions differ."""
         return self.drift.parts_tokens or self.causal is not None
 
     @property
     def at_each_place(self) -> Self:
-        """The model without the parts that depend on places."""
+        """The model without the parts of `by_place`."""
         if not self.by_place:
             return self
         return self.replace(causal=None, coupling=None, frequency=None)
 
     @property
     def keeps_axes(self) -> bool:
-        """Whether a law that is symmetric about an axis stays so, whatever the noise does."""
+        """Whether the flow without noise keeps laws that are symmetric about an axis symmetric."""
         plain = self.feedforward is None and self.normalisation.is_identity
         return plain and self.drift.is_zonal
 
     @property
     def is_zonal(self) -> bool:
-        """Whether the model has a zonal drift and noise alone: see `zonal`."""
+        """Whether the model has only a zonal drift and noise: see `zonal`."""
         return self.drift.is_zonal and not self.extras
 
     @property
     def _pointwise(self) -> Pointwise | None:
-        """The feed-forward map, if it is one that may change with time: a function does not."""
+        """The feed-forward map, if it is a `Pointwise`, which may change with time; else None."""
         return self.feedforward if isinstance(self.feedforward, Pointwise) else None
 
     def feedforward_in(self, t: float) -> Callable[..., Any]:
-        """The feed-forward map at the time t, where there is one."""
+        """The feed-forward map at the time t; the model must have one."""
         assert self.feedforward is not None
         return self.feedforward if self._pointwise is None else self._pointwise.at(t)
 
@@ -289,23 +289,20 @@ class Transformer(Kind, Shown, family=True):
 
     @property
     def why_on_tokens_only(self) -> str:
-        """The reason why no law follows the normalisation or feed-forward map; empty if one can."""
+        """The reason why normalisation or feed-forward map move tokens only; empty if none."""
         if self.normalisation.norms:
             return f"{self.normalisation!r} acts on hidden states of tokens in R^d."
         return "" if self._pointwise is None else self._pointwise.why_no_density
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
-        """beta, where the drift has one, and kappa, if it does not depend on time.
-
-        That of common noise is `common_kappa`.
-        """
+        """Numerical parameters by name: of the drift, kappa if constant, and `common_kappa`."""
         kappa = {"kappa": self.kappa} if self.steady_noise else {}
         common = {} if self.common is None else {"common_kappa": self.common.kappa}
         return {**self.drift.parameters, **kappa, **common}
 
     def card(self) -> tuple[str, Rows, Callable[[], Any]]:
-        """The parts, and the velocity that one token gives to another at each angle."""
+        """The title, the parts and a figure: the velocity between two tokens by their angle."""
         parts = {name: getattr(self, name) for name in PARTS}
         rows = [(name, f"{part}") for name, part in parts.items() if part is not None]
         title = type(self.drift).__doc__ or type(self).__name__

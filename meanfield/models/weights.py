@@ -32,11 +32,11 @@ class Weights(Kind, family=True):
     normalised : bool
         Whether they are divided by Z(x) = sum_j m_j k(x, x_j).
     bounded : bool
-        Whether on the sphere they do not overflow, whatever beta is.
+        Whether on the sphere the weights cannot overflow, for any beta.
     not_causal : str
-        Why these weights cannot be restricted to the tokens j <= i; empty if they can.
+        The reason why the weights cannot be restricted to tokens j <= i; empty if they can.
     no_terms : str
-        Why terms cannot be added to their logits, as by `ALiBi`; empty if they can.
+        The reason why terms, as of `ALiBi`, cannot be added to the logits; empty if they can.
     has_potential : bool
         Whether Z = 1 and `potential` is known: attention may then increase an energy.
 
@@ -59,7 +59,7 @@ class Weights(Kind, family=True):
 
     @abstractmethod
     def of_logits(self, logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """k(x_i, x_j) of a block of pairs.
+        """The weights k(x_i, x_j) of a block of pairs.
 
         Parameters
         ----------
@@ -76,18 +76,17 @@ class Weights(Kind, family=True):
         """
 
     def potential(self, products: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """W at <Qx, Ky>, of which k is the derivative."""
+        """The potential W at inner products <Qx, Ky>; k is its derivative."""
         raise MeanfieldError(
             f"{type(self).__name__} needs a method potential(products, beta) for the energy of "
             "these weights, and has none. Define it."
         )
 
     def attend(self, head: AttentionHead) -> np.ndarray:
-        """sum_j m_j k_ij v_j, divided by Z_i where `normalised`, shape (R, n, k).
+        """The output sum_j m_j k_ij v_j, divided by Z_i if `normalised`, shape (R, n, k).
 
-        A kind overrides this if its weights have faster or more accurate sums than those of
-        `of_logits`: `head` is an `engines.attention.Head`, which has the sums that there are, or
-        one with the same methods, which sums over densities or has tangents.
+        A kind overrides this for faster or more accurate sums than those of `of_logits`. `head` is
+        an `engines.attention.Head`, or an object with the same methods for densities or tangents.
         """
 
         def weights(logits: np.ndarray, squares: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -18,16 +18,16 @@ from ..spaces.kernels import Primitive, quadrature_multipliers, values_at
 from .changes import derivative_by
 from .drift import Drift
 
-# At which a drift shows what it computes.
+# Inner products at which values of a drift identify it.
 FINGERPRINT_NODES = np.cos(np.pi * (np.arange(64) + 0.5) / 64)
 SLOPE_SEARCH_NODES = np.linspace(-1, 1, 515)[
     1:-1
 ]  # for the largest slope, which may be infinite at +-1
-CLOSE_SLOPES = 1e-3  # gaps below which differences of slopes cancel
+CLOSE_SLOPES = 1e-3  # gaps below which differences of slopes suffer from cancellation
 GAUSS_NODES, GAUSS_WEIGHTS = (np.polynomial.legendre.leggauss(40) + np.array([[1.0], [0.0]])) / 2
 INTERPOLANT_SIZES = (16, 32, 64, 128, 256, 512, 1024)  # of Chebyshev interpolants
-SLOPE_ACCURACY = 1e-12  # of their derivatives
-ROUNDED_COEFFICIENT = 1e-15  # times the largest are coefficients that may be rounding
+SLOPE_ACCURACY = 1e-12  # relative accuracy of the derivatives of interpolants
+ROUNDED_COEFFICIENT = 1e-15  # coefficients below this share of the largest may be rounding errors
 NEGLIGIBLE_DEGREE = 1e-17
 CLOSED_FORMS = (
     "exponent",
@@ -39,12 +39,12 @@ CLOSED_FORMS = (
     "normaliser",
     "interaction",
     "contrast",
-)  # which belong to one slope and weight
+)  # valid only for the slope and weight of the same class
 KERNEL_DEGREES = (64, 256, 1024, 4096)
 
 
 def remembered(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """Multipliers that are computed once for a degree and a dimension: a kink takes longer."""
+    """Decorator that caches multipliers by degree and dimension, as quadrature may be slow."""
 
     @functools.wraps(compute)
     def multipliers(self: Any, degree: int, dimension: int) -> np.ndarray | None:
@@ -124,8 +124,8 @@ class ZonalDrift(Drift):
     def slope(self, t: np.ndarray) -> np.ndarray:
         """W' at inner products t (*shape, ...).
 
-        Sums over tokens are finite though it is not at t = 1, as long as no two tokens meet. It may
-        have a factor in common with `weight`, if `attraction` and `normaliser` are given.
+        It may be infinite at t = 1 as long as no two tokens meet. It may have a common factor with
+        `weight`, if `attraction` and `normaliser` are overridden.
         """
 
     @property
@@ -141,8 +141,8 @@ class ZonalDrift(Drift):
     def potential(self, t: np.ndarray) -> np.ndarray:
         """W at inner products t (*shape, ...): the integral of `slope` from 0, unless overridden.
 
-        By Chebyshev series on intervals of the angle, which follow kinks and jumps; they are made
-        once. With nan, and a warning, where the slope cannot be integrated to 1e-12.
+        The integral is computed once, by Chebyshev series on intervals of the angle that are
+        adapted to kinks and jumps. It is nan, with a warning, if its error exceeds 1e-12.
         """
         values = np.empty(t.shape)
         for index, integral in zip(np.ndindex(*self.shape), self._integrals, strict=True):
@@ -152,12 +152,12 @@ class ZonalDrift(Drift):
 
     @cached_property
     def _multipliers(self) -> dict[tuple[str, int, int], np.ndarray | None]:
-        """Multipliers that `remembered` has computed."""
+        """The cache of `remembered`, by method, degree and dimension."""
         return {}
 
     @cached_property
     def _integrals(self) -> list[Primitive | str]:
-        """The integral of the slope of each member, or why there is none."""
+        """The integral of the slope of each member, or the reason why it cannot be computed."""
         integrals: list[Primitive | str] = []
         for index in np.ndindex(*self.shape):
             member = self.member(index)
@@ -175,7 +175,7 @@ class ZonalDrift(Drift):
         return integrals
 
     def potential_at(self, t: np.ndarray) -> np.ndarray:
-        """`potential`; inner products beyond +-1 by rounding are taken for +-1."""
+        """The `potential` at inner products, clipped to [-1, 1] against rounding."""
         return self.potential(np.minimum(np.maximum(t, -1.0), 1.0))
 
     @property
@@ -198,7 +198,7 @@ class ZonalDrift(Drift):
         return self
 
     def rate(self, t: float = 0.0) -> np.ndarray:
-        """The largest |W'|, over the least Z."""
+        """The largest |W'| divided by the least Z, of each member."""
         nodes = np.broadcast_to(SLOPE_SEARCH_NODES, (*self.shape, SLOPE_SEARCH_NODES.size))
         return np.abs(self.slope(nodes)).max(axis=-1) / self.weight(nodes).min(axis=-1)
 
@@ -206,7 +206,8 @@ class ZonalDrift(Drift):
     def attraction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W, shape (*shape, degree + 1); entry 0 has no effect on v, and is 0.
 
-        From those of W' by quadrature, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2). W' may jump.
+        W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2), with multipliers of W' by quadrature; W' may
+        have jumps.
         """
         slopes = self._of_members(lambda drift: drift.slope, degree + 1, dimension, False)
         l = np.arange(1, degree + 1)
@@ -224,7 +225,7 @@ class ZonalDrift(Drift):
     def interaction(self, degree: int, dimension: int) -> np.ndarray:
         """Multipliers of W in the interaction energy, its additive constant included.
 
-        That is nan where no potential is known.
+        The constant (entry 0) is nan if the potential is not known.
         """
         multipliers = self.attraction(degree, dimension)
         missing = self.why_no_potential(dimension)
@@ -249,10 +250,10 @@ class ZonalDrift(Drift):
         return multipliers
 
     def contrast(self, log_gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """W'(1)/W'(1 - gap) - 1 as its sign and its logarithm, both (*shape, ...).
+        """Sign, and logarithm of the modulus, of W'(1)/W'(1 - gap) - 1, both (*shape, ...).
 
-        The gap > 0 is given by its logarithm: it may be below the least number of the machine.
-        Where it is small, by the mean of W'' between the two.
+        The gap > 0 is given by its logarithm, as it may be below the least float. For small gaps
+        the difference is computed from the mean of W'' on [1 - gap, 1].
         """
         gap = np.exp(log_gap)
         there = self.slope(1 - gap)
@@ -269,7 +270,7 @@ class ZonalDrift(Drift):
 
     @cached_property
     def _curvature(self) -> Callable[[np.ndarray], np.ndarray]:
-        """W''."""
+        """The function W'' of a single drift."""
         try:
             return slope_of(self.slope)
         except MeanfieldError as error:
@@ -295,7 +296,7 @@ SCALAR_ONLY_ERROR = re.compile(r"only \S+ arrays can be converted|truth value of
 
 
 def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method on a drift whose parameters broadcast with inner products t, checked."""
+    """Wrap a method of t: parameters get the trailing axes of t, and values are checked."""
 
     @functools.wraps(method)
     def evaluate(self: Any, t: Any) -> Any:
@@ -316,10 +317,10 @@ def _with_trailing_axes(method: Callable[..., Any]) -> Callable[..., Any]:
 def _with_tangents(
     method: Callable[..., Any], evaluate: Callable[..., Any], drift: ZonalDrift, t: Any, name: str
 ) -> Any:
-    """The method where inner products or parameters have tangents.
+    """The method for inner products or parameters with tangents.
 
-    Methods that calculate with functions without a rule are interpolated in the inner product, and
-    differentiated by differences in the parameters.
+    If it uses functions without a rule for `Dual` arrays, its derivative by t is that of an
+    interpolant, and its derivatives by parameters are finite differences.
     """
     try:
         values = method(_expanded(drift, t.ndim) if drift.shape else drift, t)
@@ -345,7 +346,7 @@ def _with_tangents(
 
 
 def _refuse_one_number(name: str, shape: tuple[int, ...], error: Exception) -> None:
-    """Raise if NumPy's error is that of a function of one number."""
+    """Raise TypeError if NumPy's error comes from a function for a single number."""
     if SCALAR_ONLY_ERROR.search(str(error)):
         raise TypeError(
             f"{name} gets an array of inner products, here of shape {shape}: write np.exp, not "
@@ -369,8 +370,8 @@ def _expanded(drift: ZonalDrift, ndim: int) -> ZonalDrift:
 def slope_of(potential: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     """W' as a function of an array of inner products, for a potential W.
 
-    The derivative of a Chebyshev series. Other potentials are interpolated by such series, of up
-    to 1024 terms.
+    It is the derivative of a Chebyshev series: of W itself, or of an interpolant of W of up to 1024
+    terms.
 
     Raises
     ------
@@ -413,11 +414,11 @@ def _interpolant(
 
 
 def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGIBLE_DEGREE) -> int:
-    """The highest degree that contributes to a velocity; to rounding, by default.
+    """The highest degree that contributes to a velocity, by default to rounding.
 
-    At most the degree l contributes W_l dim H_l l (l + d - 2)/(d - 1) to the numerator of the
-    velocity and Z_l dim H_l to its denominator, both at a Dirac; what is `negligible` is relative
-    to the largest contribution. Of an ensemble, the highest.
+    Degree l contributes at most W_l dim H_l l (l + d - 2)/(d - 1) to the numerator of the velocity
+    and Z_l dim H_l to its denominator, both attained at a Dirac. Contributions below `negligible`
+    times the largest are ignored. For an ensemble it is the maximum over the members.
 
     Raises
     ------
@@ -440,7 +441,7 @@ def kernel_degree(drift: ZonalDrift, dimension: int, negligible: float = NEGLIGI
 
 
 def _last(log_sizes: np.ndarray, negligible: float) -> int:
-    """The last degree that counts in some member; beyond all where sizes are not numbers."""
+    """The last degree with a contribution in some member; above KERNEL_DEGREES if not finite."""
     largest = log_sizes.max(axis=-1, keepdims=True)
     if not (largest < np.inf).all():
         return KERNEL_DEGREES[-1] + 1
@@ -449,7 +450,7 @@ def _last(log_sizes: np.ndarray, negligible: float) -> int:
 
 
 def _log_sizes(drift: ZonalDrift, degree: int, d: int) -> Iterator[np.ndarray]:
-    """Logarithms of what each degree contributes to the velocity, (*shape, degree + 1)."""
+    """Yield logarithms of the contributions of degrees to numerator and denominator of v."""
     from scipy.special import gammaln
 
     l = np.arange(1, degree + 1)
@@ -457,7 +458,7 @@ def _log_sizes(drift: ZonalDrift, degree: int, d: int) -> Iterator[np.ndarray]:
     harmonics = np.concatenate([[0.0], harmonics])
 
     def log_sizes(multipliers: np.ndarray) -> np.ndarray:
-        """log(|lambda_l| dim H_l), -inf where lambda_l may be rounding."""
+        """The logarithms log(|lambda_l| dim H_l); -inf if lambda_l may be a rounding error."""
         size = np.abs(multipliers)
         error = drift.multiplier_error * size.max(axis=-1, keepdims=True) * np.exp(-harmonics / 2)
         with np.errstate(divide="ignore"):
