@@ -21,7 +21,7 @@ def transforms(transport: SphereTransport, evaluations: int) -> Callable[[], Non
     """A run of the transforms of so many evaluations, in a compiled loop."""
     latitudes, n = transport.latitudes, transport.length
     record = transport._record
-    degree, band, fields = record.degree, record.band, record.fields
+    degree, band, fields = latitudes.degree, record.band, len(record.spectra)
     pairs, rows = latitudes.pairs(0), aligned(8, latitudes.x.size)
     folded, found = aligned(4, pairs), aligned(pairs, 8)
     factors = radices(n)
