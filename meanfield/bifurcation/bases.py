@@ -1,20 +1,19 @@
-"""Functions on S^(d-1) with one behaviour under the symmetries of a state, on a quadrature.
+"""Bases of harmonics on S^(d-1), sorted by their behaviour under the symmetries of a state.
 
-`Harmonics` are those of one order about an axis. A function of order m is f(x) Y(xi), x = <point,
-axis>, with Y a harmonic of degree m of the directions xi in S^(d-2). The f of order m have the
-orthonormal basis p_l, l = m, m + 1, ..., which is (1 - x^2)^(m/2) times a polynomial, and
+`AxialHarmonics` are the harmonics of one order about an axis. A function of order m is f(x) Y(xi),
+x = <point, axis>, with Y a harmonic of degree m of the directions xi in S^(d-2). The f of order m
+have the orthonormal basis p_l, l = m, m + 1, ..., which is (1 - x^2)^(m/2) times a polynomial, and
 
     x p_l = e_{l+1} p_{l+1} + e_l p_{l-1},
     (1 - x^2) p_l' = (l + d - 2) e_l p_{l-1} - l e_{l+1} p_{l+1}.
 
-Axisymmetric functions have order 0. On the circle, d = 2, those are sqrt(2) cos(k theta), and those
-of order 1 are sqrt(2) sin(k theta).
+Axisymmetric functions have order 0. On the circle, d = 2, functions of order 0 are sqrt(2)
+cos(k theta), and functions of order 1 are sqrt(2) sin(k theta).
 
 `Polyhedral` are functions on S^2 with the symmetries of a tetrahedron, an octahedron or an
 icosahedron. All three groups contain the half turns about the axes, under which harmonics of even
-order m with cos(m phi) (degree l even) or sin(m phi) (l odd) are invariant: the class A. Among
-them, a function is invariant under the whole group if and only if it is under the generators, that
-is if
+order m with cos(m phi) (degree l even) or sin(m phi) (l odd) are invariant: the class A. A function
+in A is invariant under the whole group if and only if it is under the generators, that is if
 
     <f, mean over the generators g of f(g x)> = <f, f>,
 
@@ -22,13 +21,15 @@ an eigenvalue problem in every degree. By Molien, sum_l (number of degree l) t^l
 (1 - t^b)) with (a, b) = (3, 4), (4, 6), (6, 10). Perturbations are of order
 
     0   invariant,
-    1   in A, but with no invariant part,
-    2   even in a half turn about z, odd in those about x and y: rotations about z are among them.
-        There are two more copies, about x and y, with the same eigenvalues.
+    1   in A, orthogonal to the invariants,
+    2   even under the half turn about z, odd under those about x and y; this order contains the
+        infinitesimal rotation about z. Two equivalent classes, for the axes x and y, have the same
+        eigenvalues and are left out.
 
-Generators come with their images under the half turns, so that the mean is in A, and integrals are
-sums over a quarter of the sphere. Perturbations take half the degree of their state: the error of
-an eigenvalue is the product of those of its eigenfunction and of the adjoint one.
+The list of generators contains their conjugates by the half turns, so that the mean maps A into A.
+Integrals are sums over a quarter of the sphere. Perturbations are truncated at half the degree of
+the state, because the error of an eigenvalue is the product of the errors of its eigenfunction and
+of the adjoint one.
 """
 
 from abc import ABC, abstractmethod
@@ -53,47 +54,48 @@ from ..spaces.sphere_points import harmonics_at
 Array = NDArray[np.float64]
 AXISYMMETRIC = "axisymmetric"
 ISOTROPIC = Isotropic()
-SYMMETRY_ROUNDING = 1e-8  # smaller moments count as zero where the symmetry of a state is asked for
-NO_MOMENT = 1e-12  # smaller moments of a density have no direction
-UNIFORM_MOMENT = 1e-8  # moments of a state that no rotation changes
-VISIBLE_MOMENT = 1e-6  # of the largest moment: what is smaller may be the noise of a run
+SYMMETRY_ROUNDING = 1e-8  # smaller moments count as zero when the symmetry of a state is determined
+NO_MOMENT = 1e-12  # a smaller first moment of a density defines no axis
+UNIFORM_MOMENT = 1e-8  # largest moment of a state that counts as uniform
+VISIBLE_MOMENT = 1e-6  # relative to the largest moment: smaller ones may be noise of a simulation
 
 
 class Basis(ReadOnlyArrays, ABC):
-    """Orthonormal harmonics p_i with one behaviour under the symmetries of a state.
+    """Orthonormal harmonics p_i of one order: one behaviour under the symmetries of a state.
 
-    Stationary states are sought among functions of order 0; their perturbations are sorted by
-    order. A subclass says for which symmetries it is, by name, and on which kind of space.
+    Stationary states are expanded in functions of order 0; perturbations of different orders do not
+    couple. A subclass is registered by the names of its symmetries and by its class of spaces.
 
     Attributes
     ----------
     symmetric : bool
-        Whether they are for models that no rotation changes, under which the uniform density rests.
+        Whether the basis is for rotation-invariant models, whose uniform density is stationary.
     noise : Noise
     kept : tuple of int
-        The reflections that states keep, for other models.
+        Reflections under which states are invariant, for other models: see `reflections`.
     axis
-        Where the axis of a state lies if nothing else is known.
+        Default axis of a state.
     dimension, order, degree : int
     orders : int
-        How many orders there are.
+        Number of orders.
     turning : int
-        The order to which the rotations of a state belong.
+        Order of the infinitesimal rotations of a state; -1 if these are determined otherwise.
     least, most : int
-        The degree at which Newton's method begins, and the highest one on branches.
+        Degree of truncation at which Newton's method begins, and the highest one on branches.
     dense : bool
-        Whether matrices are made; else equations are solved by iterations.
+        Whether Jacobians are dense matrices; else linear systems are solved by GMRES.
     unresolved : float
-        Last moments on branches, from which on they need more functions.
+        Size of the last moments above which a point of a branch needs a higher degree.
     degrees : ndarray of int, (N,)
-        The degree of each p_i, not decreasing; the constant is left out. A basis of a higher degree
-        begins with the functions of this one.
+        Degree of each p_i, in nondecreasing order, without the constant. A basis of a higher degree
+        begins with the same functions.
     weights : ndarray, (M,)
-        Of the nodes, of sum 1; exact for products of two of the p_i, and beyond.
+        Weights of the quadrature, of sum 1; exact at least for products of two of the p_i.
     values : ndarray, (N, M)
+        p_i at the nodes.
     gradients : ndarray, (C, N, M)
-        Components of grad p_i in an orthonormal frame of the tangent space. Those of order 0 have
-        as many as they need, the others may have more.
+        Components of grad p_i in an orthonormal frame of the tangent space. C may be smaller for
+        order 0, where other components vanish.
     """
 
     kinds: ClassVar[dict[tuple[str, type[Space]], type["Basis"]]] = {}
@@ -131,7 +133,7 @@ class Basis(ReadOnlyArrays, ABC):
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """l (l + d - 2) of each, (N,)."""
+        """l (l + d - 2) of each p_i, (N,): eigenvalues of minus the Laplacian."""
         return self.degrees * (self.degrees + self.dimension - 2.0)
 
     @cached_property
@@ -149,7 +151,7 @@ class Basis(ReadOnlyArrays, ABC):
         return m @ self.legendre
 
     def analysed(self, masses: np.ndarray) -> np.ndarray:
-        """The sums of P_i, (N,), over masses (M,) at the nodes."""
+        """sum_n P_i(x_n) masses_n, (N,), over the nodes x_n; `masses` (M,)."""
         return self.legendre @ masses
 
     def gradient_of(self, c: np.ndarray) -> np.ndarray:
@@ -158,52 +160,52 @@ class Basis(ReadOnlyArrays, ABC):
 
     @property
     def even(self) -> Any:
-        """The functions of order 0: these."""
+        """The functions of order 0: this basis."""
         return self
 
     @property
     def members(self) -> np.ndarray:
-        """The numbers of these functions among those in which states have their moments."""
+        """Indices of the functions in the moments of a state, (N,)."""
         return np.arange(len(self.degrees))
 
     @cached_property
     def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
-        """L* on the functions (N, N), and on the uniform density, (N,)."""
+        """Adjoint generator L* of the noise, on the p_i (N, N) and the uniform density (N,)."""
         return np.diag(-self.eigenvalues), np.zeros(len(self.degrees))
 
     @property
     def single(self) -> list[int]:
-        """Degrees with one function, of which the normal form is known here."""
+        """Degrees with one function, up to half the degree of truncation, as normal forms need."""
         degrees, counts = np.unique(self.degrees, return_counts=True)
         return [int(l) for l in degrees[(counts == 1) & (2 * degrees <= self.degree)]]
 
     def tangents(self, m: np.ndarray) -> np.ndarray:
-        """Orthonormal directions (r, N) in which rotations turn a state that keep its symmetry."""
+        """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
         return np.zeros((0, len(m)))
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
-        """Numbers that rotations which keep the symmetry do not change: here the state itself."""
+        """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""
         return self.sizes * m
 
     def tail(self, m: np.ndarray) -> float:
-        """The largest of the last eighth of the Legendre moments: how well a state is resolved."""
+        """Largest moment among the last eighth of the degrees: a measure of truncation."""
         last = self.degrees > self.degree - max(self.degree // 8, 2)
         return float(np.abs(m[last]).max(initial=0.0))
 
     @property
     def finest(self) -> int:
-        """The highest degree for a single state, unless another one is asked for."""
+        """Default of the highest degree of truncation for a single state."""
         return 2 * self.most
 
     @property
     def next_degree(self) -> int:
-        """The degree to take where this one does not resolve a state."""
+        """Next degree of truncation, for a state that this one does not resolve."""
         return 2 * self.degree
 
     def damped_from(self, degree: int) -> int:
-        """The order from which on diffusion damps perturbations of ever higher orders.
+        """Order from which diffusion damps perturbations more and more as the order grows.
 
-        For a drift that attracts a degree most.
+        `degree` is the degree that the drift attracts most.
         """
         return degree
 
@@ -212,35 +214,35 @@ class Basis(ReadOnlyArrays, ABC):
         return int(np.flatnonzero(self.degrees == degree)[0])
 
     def padded(self, m: np.ndarray) -> np.ndarray:
-        """Moments in this basis of a state in fewer functions: those it lacks are 0."""
+        """Moments (n,) of a coarser basis as moments (N,) of this one, padded with zeros."""
         return np.pad(m, (0, len(self.degrees) - len(m)))
 
     def fitted(self, m: np.ndarray) -> tuple["Basis", np.ndarray]:
-        """The functions with the symmetries of a state, and its moments in them."""
+        """The basis with the symmetries of a state, and the moments of the state in it."""
         return self, m
 
     def rotations(self, m: np.ndarray) -> int:
-        """The number of perturbations of this order that turn a state with the moments m."""
+        """Number of infinitesimal rotations of a state with moments m that have this order."""
         return int(self.order == self.turning and np.abs(m).max() >= UNIFORM_MOMENT)
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
-        """The signs (N,) by which the moments of a state differ from those of each mirror image."""
+        """Signs (N,) that turn the moments of a state into those of each mirror image."""
         return [image(self, m)]
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
-        """The moments of a state without those that the symmetries of another state exclude."""
+        """Moments m with zeros where the symmetries of the state `like` require them."""
         return symmetric_part(self, like, m)
 
     def joined(self, signs: np.ndarray) -> "Basis":
-        """The functions for states that are their image by these signs too, of `images`."""
+        """The basis of states that equal their mirror image with these signs, of `images`."""
         return self
 
     def symmetrised(self, m: np.ndarray) -> np.ndarray:
-        """A state near that from which a branch with these moments came: the uniform one."""
+        """Estimate of the state from which a branch at m bifurcates: here the uniform one."""
         return np.zeros_like(m)
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
-        """Moments of exp(p_i)/const and exp(-p_i)/const for the first functions."""
+        """Moments of exp(p_i)/const and exp(-p_i)/const for the first `count` functions."""
         for function in self.values[:count]:
             for exponent in (function, -function):
                 law = self.weights * np.exp(exponent - exponent.max())
@@ -248,42 +250,43 @@ class Basis(ReadOnlyArrays, ABC):
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:
-        """Whether it is a group, by its name or by generators."""
+        """Whether `symmetry` is the name or the generators of a group that this class can treat."""
         return False
 
     @classmethod
     @abstractmethod
     def on(cls, space: Any, name: Any) -> "Basis":
-        """The functions of order 0 up to the degree at which states are sought on a space."""
+        """The basis of order 0 with the degree at which the search for states on a space begins."""
 
     @abstractmethod
     def of_order(self, order: int) -> "Basis":
-        """The functions of another order, on the same nodes."""
+        """The basis of another order, at the same nodes."""
 
     @abstractmethod
     def finer(self, degree: int) -> "Basis":
-        """The functions of the same order up to another degree."""
+        """The basis of the same order up to another degree."""
 
     @abstractmethod
     def moments(self, density: Density) -> tuple[np.ndarray, Any]:
-        """Legendre moments (N,) of a density, and its axis; for order 0."""
+        """Legendre moments (N,) of a density, and its axis or None; for order 0."""
 
     @abstractmethod
     def density(self, m: np.ndarray, axis: Any) -> Density:
-        """The density with these moments, of the degree of the basis; for order 0."""
+        """The density with these moments and axis, of the degree of the basis; for order 0."""
 
 
 def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
-    """The functions with a symmetry among which states on a space are sought first.
+    """The basis with a symmetry in which the search for states on a space begins.
 
-    A symmetry without a name of its own is one for the kind of basis that takes groups.
+    `name` is a registered symmetry, or a group, by name or generators, on spaces whose basis takes
+    groups.
 
     Raises
     ------
     TypeError
-        For spaces on which stationary states are not known.
+        For spaces without a basis for stationary states.
     ValueError
-        For symmetries that the space lacks.
+        For symmetries that are not available on the space.
     """
     kinds_here: dict[str, type[Basis]] = {}
     others: type[Basis] | None = None
@@ -308,7 +311,7 @@ def basis_on(space: Any, name: Any = AXISYMMETRIC) -> Basis:
 def latitudinal(
     x: np.ndarray, dimension: int, order: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p_l and sqrt(1 - x^2) p_l' for l = order, ..., degree: (degree + 1 - order, M) each."""
+    """p_l and sqrt(1 - x^2) p_l' at x, l = order, ..., degree: (degree + 1 - order, M) each."""
     m, d = order, dimension
     e = recurrence(degree + 2, m, d)
     mean = lgamma(d / 2) + lgamma(m + (d - 1) / 2) - lgamma((d - 1) / 2) - lgamma(m + d / 2)
@@ -326,7 +329,7 @@ def latitudinal(
 def _at_gauss_nodes(
     nodes: int, dimension: int, order: int, degree: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`latitudinal` at so many Gauss nodes, read-only: the last few are kept."""
+    """`latitudinal` at Gauss nodes, as read-only arrays; the last 16 results are cached."""
     tables = latitudinal(gauss(nodes, dimension)[0], dimension, order, degree)
     for array in tables:
         array.setflags(write=False)
@@ -334,20 +337,20 @@ def _at_gauss_nodes(
 
 
 class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
-    """The harmonics of one order about an axis up to a degree, at Gauss nodes.
+    """Harmonics of one order about an axis up to a degree, at Gauss nodes.
 
-    States are about the axis of the first moment of a density that does not vanish; that of `Zonal`
-    is given already.
+    The axis of a density is that of its first nonzero moment; on `Zonal` it is fixed.
 
     Parameters
     ----------
     dimension, order, degree : int
     nodes : int, optional
-        By default twice the degree and a few.
+        Number of nodes, 2 degree + 8 by default.
 
     Attributes
     ----------
     x : ndarray, (M,)
+        Nodes: the component of a point along the axis.
     """
 
     turning = 1
@@ -382,7 +385,7 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
         return self.padded(m[: len(self.degrees)]), axis
 
     def _about_axis(self, density: Density) -> tuple[np.ndarray, Any]:
-        """All Legendre moments about the axis, and the axis."""
+        """Legendre moments of degrees 1, 2, ... about the axis of a density, and the axis."""
         l, d = range(1, density.space.degree + 1), density.space.dimension
         return density.coefficients[1:] / np.sqrt([dimension_of_harmonics(k, d) for k in l]), None
 
@@ -392,7 +395,7 @@ class AxialHarmonics(Basis, names=(AXISYMMETRIC,), space=Zonal):
 
 
 class OnCircle(AxialHarmonics, names=(AXISYMMETRIC,), space=Circle):
-    """Even states on the circle: int cos(k (theta - axis)) dmu, about an angle."""
+    """Even states on the circle, moments int cos(k (theta - axis)) dmu; the axis is an angle."""
 
     axis = 0.0
 
@@ -409,7 +412,10 @@ class OnCircle(AxialHarmonics, names=(AXISYMMETRIC,), space=Circle):
 
 
 class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
-    """States on S^2 about a unit vector: the first moment, or a principal axis of the second."""
+    """Axisymmetric states on S^2; the axis is a unit vector.
+
+    It is the direction of the first moment or, if that vanishes, a principal axis of the second.
+    """
 
     axis = np.array([0.0, 0.0, 1.0])
 
@@ -435,23 +441,24 @@ class OnSphere(AxialHarmonics, names=(AXISYMMETRIC,), space=Sphere):
 
 
 def fold_of(basis: Basis, m: np.ndarray) -> int:
-    """k of a k-fold state on the circle; 1 in other spaces and for the uniform state."""
+    """The k of a state on the circle with period 2 pi/k; 1 on other spaces, and if m = 0."""
     present = basis.degrees[: len(m)][np.abs(m) > SYMMETRY_ROUNDING]
     return int(np.gcd.reduce(present)) if basis.dimension == 2 and present.size else 1
 
 
 def image(basis: Basis, m: np.ndarray) -> np.ndarray:
-    """The signs (N,) by which the moments of a state and of its mirror image differ.
+    """Signs (N,) that turn the moments of a state into those of its mirror image.
 
-    The mirror image is that by x -> -x on S^(d-1); on the circle a k-fold state is turned by pi/k.
+    The mirror image is by x -> -x on S^(d-1), and by a rotation by pi/k of a k-fold state on the
+    circle.
     """
     return np.where(basis.degrees // fold_of(basis, m) % 2, -1.0, 1.0)
 
 
 def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
-    """The moments of a state without those that the symmetries of another state exclude.
+    """Moments m with zeros where the symmetries of the state `like` require them.
 
-    Where branches cross, Newton's method determines these moments badly, although they vanish.
+    Near a crossing of branches Newton's method is ill-conditioned for these moments, which vanish.
     """
     kept = basis.degrees % fold_of(basis, like) == 0
     if np.abs(like[basis.degrees % 2 == 1]).max(initial=0.0) < SYMMETRY_ROUNDING:
@@ -462,24 +469,24 @@ def symmetric_part(basis: Basis, like: np.ndarray, m: np.ndarray) -> np.ndarray:
 # Polyhedra ----------------------------------------------------------------------------------
 
 GOLDEN = (1 + np.sqrt(5)) / 2
-INVARIANT = 1e-8
-TIE = 1e-6
-FEWEST_DEGREES = 12  # of perturbations, and at which states of other groups are sought
+INVARIANT = 1e-8  # tolerance on the eigenvalue 1 of invariant functions
+TIE = 1e-6  # sizes that differ by less count as equal
+FEWEST_DEGREES = 12  # least degree of perturbations, and first one for states of other groups
 
 
 def fifth_of_a_turn() -> np.ndarray:
-    """The fifth of a turn about a vertex of the icosahedron."""
+    """Matrix (3, 3) of the rotation by 2 pi/5 about a vertex of the icosahedron."""
     from scipy.spatial.transform import Rotation
 
     axis = np.array([0, 1, GOLDEN])
     return Rotation.from_rotvec(2 * np.pi / 5 * axis / np.linalg.norm(axis)).as_matrix()
 
 
-CYCLE = np.eye(3)[[1, 2, 0]]  # the third of a turn about (1, 1, 1)
+CYCLE = np.eye(3)[[1, 2, 0]]  # rotation by 2 pi/3 about (1, 1, 1)
 MIRROR = np.eye(3)[[1, 0, 2]]
 INVERSION = -np.eye(3)
 HALF_TURNS = [np.diag(signs) for signs in ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))]
-GROUPS = {  # generators, beside the half turns h about the axes, and h^-1 g h
+GROUPS = {  # generators besides the half turns h about the axes, with their conjugates h^-1 g h
     "tetrahedral": lambda: [CYCLE, MIRROR],
     "octahedral": lambda: [CYCLE, MIRROR, INVERSION],
     "icosahedral": lambda: [CYCLE, INVERSION, *(h @ fifth_of_a_turn() @ h for h in HALF_TURNS)],
@@ -487,7 +494,7 @@ GROUPS = {  # generators, beside the half turns h about the axes, and h^-1 g h
 
 
 class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
-    """The basis of one order of perturbations of states with a polyhedral symmetry.
+    """Basis of one order for states with a polyhedral symmetry on S^2.
 
     Parameters
     ----------
@@ -496,7 +503,7 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
         "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), with reflections.
     order, degree : int
     exact : int, optional
-        Degree up to which the nodes are exact; by default 2.5 times that of the functions.
+        Degree up to which the quadrature is exact, 2.5 times `degree` by default.
     """
 
     dimension, orders, turning = 3, 3, 2
@@ -550,13 +557,13 @@ class Polyhedral(Basis, names=tuple(GROUPS), space=Sphere):
 
 @lru_cache(maxsize=4)
 def polyhedral(group: str, order: int, degree: int, exact: int | None = None) -> Polyhedral:
-    """The basis; the last few are kept."""
+    """A `Polyhedral` basis; the last four are cached."""
     return Polyhedral(group, order, degree, exact)
 
 
 def _quarter(exact: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """z, phi and weights of a rule for means over the sphere of functions in A up to a degree."""
-    x, rule = gauss(2 * (exact // 4 + 2), 3)  # an even number, so that none is 0
+    """Quadrature (z, phi, weights) on a quarter of S^2, exact for functions in A up to a degree."""
+    x, rule = gauss(2 * (exact // 4 + 2), 3)  # an even number of nodes, so that z = 0 is not one
     count = exact // 2 + 2
     phi = np.pi * (np.arange(count) + 0.5) / count
     half = x > 0
@@ -565,13 +572,14 @@ def _quarter(exact: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: int = 3) -> Any:
-    """Degrees (N,), and values and two components of gradients (parts, N, M), of A or its sibling.
+    """Degrees (N,), and values and two components of gradients (parts, N, M), at points (z, phi).
 
-    By degree, then by order about z.
+    Functions of the class A if `even`, else those even under the half turn about z and odd under
+    the others. In the order of their degree, then of their order about z. parts = 1: values only.
     """
     rows = [(l, m) for l in range(1, degree + 1) for m in range(0, l + 1, 2)]
     l, m = np.array([(l, m) for l, m in rows if m > 0 or (l % 2 == 0) == even]).T
-    upright = ((l % 2 == 0) == even)[:, None]  # cosines
+    upright = ((l % 2 == 0) == even)[:, None]  # functions with cos(m phi)
     functions = np.empty((parts, len(l), z.size))
     sines = np.sqrt((1 - z) * (1 + z))
     heights, row = np.unique(z, return_inverse=True)
@@ -589,7 +597,7 @@ def _of_class(even: bool, degree: int, z: np.ndarray, phi: np.ndarray, parts: in
 
 @lru_cache(maxsize=16)
 def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Matrices (N, class A) that sort it into invariants and the rest, with degrees (N,)."""
+    """Matrices (N, n) from the class A to invariants and to the rest, and their degrees (N,)."""
     z, phi, weights = _quarter(2 * degree)
     sines = np.sqrt((1 - z) * (1 + z))
     points = np.stack([sines * np.cos(phi), sines * np.sin(phi), z], axis=1)
@@ -615,9 +623,9 @@ def _sorted(group: str, degree: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def canonical(vectors: np.ndarray) -> np.ndarray:
-    """An orthonormal basis (count, n) of their span that does not depend on rounding.
+    """Orthonormal basis (count, n) of the span of columns (n, count), insensitive to rounding.
 
-    From the projections of unit vectors, the largest first, the first of equals.
+    Gram-Schmidt of the projections of unit vectors: the largest first, among equals the first.
     """
     rest, rows = vectors @ vectors.T, []
     for _ in range(vectors.shape[1]):
@@ -630,7 +638,7 @@ def canonical(vectors: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def spectrum(group: str, degree: int) -> np.ndarray:
-    """Coefficients of the invariants as `Sphere` has them, (N, modes)."""
+    """Coefficients on `Sphere` of the invariants of a group, (N, modes)."""
     space = Sphere(degree)
     values = Polyhedral(group, 0, degree).at(space.points)
     return space.to_coefficients(values)

@@ -13,54 +13,65 @@ from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
 from .normal_forms import VANISHES, Onset, Ray, all_rays
 
-AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # of new branches, in L^2
-AMPLITUDE_PART = 3  # of the amplitude at which something is expected on a branch: where it begins
-CLEARANCE_PART = 5  # the same of a branch that leaves one near the uniform state
-FIRST_STEP_PART = 0.6  # the first step, in parts of such an amplitude
-NEAR_UNIFORM = 0.05  # in L^2: of the first point of a branch that begins at the uniform state
-FEWEST_POINTS = 5  # points after which a curve may have come back
-RANGE_EDGE = 1e-6  # of a range: how near its end a curve comes if there is no drift beyond it
+AMPLITUDE, LEAST_AMPLITUDE = 0.02, 2e-4  # largest and least amplitude in L^2 of first points
+AMPLITUDE_PART = 3  # a branch starts at a third of the amplitude of its first fold or bifurcation
+CLEARANCE_PART = 5  # a branch starts at a fifth of the distance to the next special point
+FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first point
+NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state
+FEWEST_POINTS = 5  # with fewer points, a curve is not tested for closure
+RANGE_EDGE = 1e-6  # of a range: a curve that stops so near an end has reached it
 SHORTEST_STEP_PART = (
-    1e-3  # of the longest step: where a step that may have jumped is not tried again
+    1e-3  # of the longest step: steps that may have jumped are retried only if they are longer
 )
-SMALL_MOMENT = 0.02  # moments near the uniform state
-REACH_ABOVE_ONSET = 1.5  # times an onset above the range: how far its branch may rise
-ENDS_OUTSIDE = ("range", "uniform", "closed", "bifurcation")  # ends of branches that do not come in
-ENDS_CUT_SHORT = ("unresolved", "not continued", "max_points")  # ends of branches that may come in
+SMALL_MOMENT = 0.02  # largest moment of a state near the uniform one
+REACH_ABOVE_ONSET = 1.5  # times an onset above the range: where its branch is given up
+ENDS_OUTSIDE = (
+    "range",
+    "uniform",
+    "closed",
+    "bifurcation",
+)  # of branches that stay above the range
+ENDS_CUT_SHORT = (
+    "unresolved",
+    "not continued",
+    "max_points",
+)  # of branches that may enter the range
 ABOVE_RANGE, COARSER = (
     1.1,
     4,
-)  # above 1.1 times the range no more than a fourth of the moments are taken
+)  # above 1.1 times the range, at most a fourth of the highest degree
 CROSSING_SINGULAR_VALUE = 1e-6
 NEARBY_MOMENTS, EQUAL_MOMENTS = (
     0.1,
     1e-6,
-)  # moments of states between two points, and of the same state
+)  # tolerances on moments: before Newton's method, and of equal states
 COINCIDENT_VALUE, COINCIDENT_MOMENTS = (
     1e-5,
     1e-2,
-)  # of the parameter, relative, and of moments, which differ more
+)  # tolerances on the parameter (relative) and moments of equal points
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
 
 @dataclass(eq=False)
 class Branch:
-    """Points of one curve, and the special points on it.
+    """Points of one branch in order, and the special points on it.
 
     Attributes
     ----------
     curve : StationaryCurve
     parent, degree : int
-        The branch that it left (-1 for the uniform one), and the degree of the harmonic.
-    points : list of Point
-        With their growth rates, if they were asked for.
+        Index of the branch from which it bifurcates (-1: the uniform state), and the degree of the
+        harmonic with which it begins.
+    points : list of CurvePoint
+        With growth rates, if these are computed.
     specials : list of Special
     end : str
         Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
-        it is its own mirror image), "closed", "max_points", "unresolved" or "not continued".
+        it continues as its own mirror image), "closed", "max_points", "unresolved" or "not
+        continued".
     origin : Special or None
-        The point of the other branch that it left.
+        Special point of the parent branch from which it bifurcates.
     """
 
     curve: StationaryCurve
@@ -72,7 +83,10 @@ class Branch:
     origin: Special | None = None
 
     def cut(self, high: float) -> bool:
-        """Keep what is between points below a value, and one beyond; whether anything is left."""
+        """Drop the ends of the branch above a value.
+
+        One point above `high` remains on each side. Returns whether anything is left.
+        """
         inside = [i for i, point in enumerate(self.points) if point.value <= high]
         if not inside:
             return False
@@ -85,39 +99,39 @@ class Branch:
 
 
 def _jumps(special: Special) -> bool:
-    """Whether the step led to another curve: a determinant changes its sign without a zero."""
+    """Whether a step may have jumped to another curve: a sign change without a zero."""
     return special.kind == "bifurcation" and special.status == "not located"
 
 
 @dataclass(eq=False)
 class BranchSearch:
-    """All branches of a range.
+    """Search for all branches in a range of the parameter.
 
     Parameters
     ----------
     curve : StationaryCurve
-        In as many functions as branches begin with.
+        Curve with the basis in which branches begin.
     span : (float, float)
-        Of the parameter: where branches are followed.
+        Range of the parameter in which branches are followed.
     most : int
-        Points of one branch.
+        Largest number of points of one branch.
     orders : int
-        Of perturbations that are looked at.
+        Number of orders of perturbations for which growth rates are computed.
     top : float
-        BranchSearch rates are not computed above it.
+        Growth rates are not computed above this value of the parameter.
     stopped : callable
-        () -> bool: whether to give up.
+        () -> bool: whether to stop.
 
     Attributes
     ----------
     first : int
-        The number of the first of these branches: 0 is the uniform state.
+        Number of the first of these branches in a diagram, where 0 is the uniform state.
     branches : list of Branch
-        Those that were begun, in order.
+        Branches in the order in which they were begun.
     missing : list of str
         Sentences that say what is missing.
     lower : list of float
-        Free energies of states at the first onset that are on no branch.
+        Free energies of states at the first onset that lie on no branch.
     """
 
     first: ClassVar[int] = 1
@@ -133,9 +147,9 @@ class BranchSearch:
     lower: list[float] = field(default_factory=list)
 
     def from_uniform(self, onset: Onset) -> Iterator[Branch]:
-        """The branches of one onset, each yielded after every new point.
+        """Follow the branches of one onset; yields the current one after every new point.
 
-        On both sides of the uniform state, unless one is the mirror image of the other.
+        Both signs of the amplitude, unless one branch is the mirror image of the other.
         """
         form, curve, basis = onset.form, self.curve, self.curve.basis
         for degree, distance in form.close.items():
@@ -156,7 +170,7 @@ class BranchSearch:
                     yield from self.followed(start, curve, -1, form.degree, amplitude)
 
     def from_above(self, onset: Onset) -> Iterator[Branch]:
-        """The branches of an onset above the range, from where they come down into it."""
+        """Follow branches of an onset above the range, from where they enter the range."""
         high, span = self.span[1], (self.span[0], REACH_ABOVE_ONSET * onset.value)
         outside = BranchSearch(self.curve, span, self.most)
         for branch in outside.from_uniform(onset):
@@ -165,7 +179,7 @@ class BranchSearch:
                 self.missing.append(INTERRUPTED.format(what=what))
                 return
             values = [branch.points[-1].value, *(s.point.value for s in branch.specials[-1:])]
-            if min(values) <= high:  # in its last step
+            if min(values) <= high:  # the branch entered the range in its last step
                 branch.end = "inside"
         self.missing += outside.missing
         for branch in outside.branches:
@@ -183,14 +197,14 @@ class BranchSearch:
     def from_edge(
         self, curve: StationaryCurve, z: np.ndarray, edge: float, degree: int
     ) -> Iterator[Branch]:
-        """The branch through a state at an end of the range, inwards, unless it is known."""
+        """Follow the branch of a state at an end of the range inwards, unless it was followed."""
         if not self.knows(curve, z):
             inwards = np.append(np.zeros(len(z) - 1), 1.0 if edge == self.span[0] else -1.0)
             start = curve.point(z, inwards)._replace(value=edge)
             yield from self.followed(start, curve, -1, degree)
 
     def through(self, curve: StationaryCurve, z: np.ndarray, degree: int) -> Iterator[Branch]:
-        """The branch through a state, from its upper end."""
+        """Follow the branch through a state in both directions: upwards, then back from there."""
         upwards = np.append(np.zeros(len(z) - 1), 1.0)
         half = BranchSearch(self.curve, self.span, self.most, stopped=self.stopped)
         for branch in half.followed(curve.point(z, upwards), curve, -1, degree):
@@ -203,9 +217,9 @@ class BranchSearch:
         yield from self.followed(back, way.curve, -1, degree)
 
     def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
-        """The branches that leave others at bifurcations, and those that leave these.
+        """Follow branches that bifurcate from branches number `done`, ..., `most` - 1.
 
-        Of branches number `done`, ..., `most` - 1.
+        New branches are appended, so that those that bifurcate from them follow if `most` permits.
         """
         while done < min(len(self.branches), most):
             for special in list(self.branches[done].specials):
@@ -216,7 +230,7 @@ class BranchSearch:
             done += 1
 
     def cut(self, high: float) -> None:
-        """Keep what is in a range up to `high`, and what connects it."""
+        """Drop branches, or their ends, above `high`; adds warnings."""
         for branch in self.branches:
             last = branch.points[-1]
             if branch.end in ENDS_CUT_SHORT and last.value > high and last.tangent[-1] < 0:
@@ -228,7 +242,7 @@ class BranchSearch:
         self.branches = [branch for branch in self.branches if branch.cut(high)]
 
     def unify(self) -> None:
-        """Give special points of branches the place of those of more symmetric ones that they are.
+        """Replace special points by the equal ones of branches with more symmetry.
 
         Where two branches cross, the special point is taken from the branch with more symmetry, on
         which Newton's method is well conditioned. On the circle a k-fold state may lose its
@@ -250,9 +264,10 @@ class BranchSearch:
         self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
         near: float = AMPLITUDE,
     ) -> Iterator[Branch]:  # fmt: skip
-        """A branch to its end, with more moments where they are needed; after every new point.
+        """Follow a branch to its end; yields it after every new point.
 
-        The first step is shorter where the amplitude `near` with which it begins is small.
+        The degree of truncation is raised by a half where a point is not resolved. The first step
+        is shorter if the amplitude `near` of the first point is small.
         """
         branch = Branch(curve, parent, degree)
         self.branches.append(branch)
@@ -284,9 +299,9 @@ class BranchSearch:
             branch.curve, start, step = curve, curve.point(begun, row), curve.max_step / 4
 
     def _traced(self, branch: Branch, start: CurvePoint, step: float) -> Iterator[None]:
-        """Follow a branch from a point, stopping after every new one, until it ends.
+        """Add points to a branch from `start` until it ends; yields after every new one.
 
-        BranchSearch rates are computed up to the value `top`, and once beyond it.
+        Growth rates are computed up to the parameter value `top`, and at one point beyond it.
         """
         curve, tests = branch.curve, TestFunctions(branch.curve, self.orders)
         low, high = self.span
@@ -317,7 +332,7 @@ class BranchSearch:
             yield
 
     def _end(self, branch: Branch, new: CurvePoint) -> str:
-        """The reason for which the branch ends with a new point; empty if it goes on."""
+        """Reason why a branch ends with a new point; empty if it continues."""
         start, number = branch.points[0], len(branch.points) + 1
         if not self.span[0] <= new.value <= self.span[1]:
             return "range"
@@ -337,10 +352,10 @@ class BranchSearch:
     def _crossed(
         self, curve: StationaryCurve, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
-        """The curves that cross at a special point: curve, state and direction.
+        """Curves that cross a branch at a special point, as (curve, z, direction).
 
-        On the circle there are two axes about which a k-fold state with even k is even: perturbed
-        states may be even about one of them or the other.
+        On the circle a k-fold state with even k is even about two inequivalent axes. Perturbed
+        states may be even about either; for the second axis, the mirror image of the state is used.
         """
         point, basis = special.point, curve.basis
         z, tangent = curve.padded(point.z), curve.padded(point.tangent)
@@ -356,7 +371,7 @@ class BranchSearch:
     def _leaving(
         self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
     ) -> Iterator[Branch]:
-        """The branches that cross another one at a bifurcation, if they are new."""
+        """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
         scale = np.append(curve.basis.sizes, 1.0)
         near = self._clearance(parent, curve, place)
         change = near / np.linalg.norm(scale * direction) * direction
@@ -372,7 +387,7 @@ class BranchSearch:
                 yield from self.followed(start, curve, parent, degree, near)
 
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
-        """The amplitude with which a branch begins: small where others begin close by."""
+        """Amplitude of the first point of a branch, at most a fifth of the distance to others."""
         scale = np.append(curve.basis.sizes, 1.0)
         points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
@@ -384,10 +399,11 @@ class BranchSearch:
         )
 
     def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
-        """The degree by which a branch is known that leaves another one."""
+        """Degree of a branch that bifurcates from `parent`: that of the parent."""
         return self.branches[parent].degree
 
     def _miss(self, where: str, value: float) -> None:
+        """Add a sentence about a bifurcating branch that was not found."""
         sentence = (
             f"a branch that leaves {where}, {self.curve.parameter} = {value:.6g}, was not found: "
             "look for states beyond it with stationary_states."
@@ -396,6 +412,7 @@ class BranchSearch:
             self.missing.append(sentence)
 
     def _blur(self, degree: int, other: int, distance: float) -> None:
+        """Add a sentence about two onsets so close that they are treated as one."""
         first, second = sorted((degree, other))
         sentence = (
             f"the onsets of degrees {first} and {second} differ by {distance:.1e} of "
@@ -406,9 +423,9 @@ class BranchSearch:
             self.missing.append(sentence)
 
     def knows(self, curve: StationaryCurve, z: np.ndarray, near: float = AMPLITUDE) -> bool:
-        """Whether a state, or its mirror image, lies on a branch that was followed.
+        """Whether a state, or a mirror image, lies on a branch followed so far.
 
-        To half the amplitude `near` of what is looked for.
+        The distance from the polygon through the points must be less than `near` / 2.
         """
         curves = [curve, *(branch.curve for branch in self.branches)]
         finest = max(curves, key=lambda curve: len(curve.basis.degrees))
@@ -416,7 +433,7 @@ class BranchSearch:
         mirrored = [np.append(signs, 1.0) * state for signs in basis.images(state[:-1])]
 
         def seen(z: np.ndarray) -> np.ndarray:
-            """A point but for rotations of the state, where the basis does not exclude them."""
+            """L^2 coefficients, or the rotation-invariant fingerprint, and p, for distances."""
             m = basis.sizes * z[:-1] if basis.symmetric else basis.fingerprint(z[:-1])
             return np.append(m, z[-1])
 
@@ -427,9 +444,9 @@ class BranchSearch:
         return False
 
     def passes(self, curve: StationaryCurve, z: np.ndarray) -> bool:
-        """Whether a branch that was followed has a state, or its mirror image, at its parameter.
+        """Whether a branch followed so far passes through a state or one of its mirror images.
 
-        By Newton's method from the points beside it, as steps are long for sharp states.
+        Newton's method is started by interpolation between two points, as steps can be long.
         """
         for branch in self.branches:
             finest = max(curve, branch.curve, key=lambda curve: len(curve.basis.degrees))
@@ -452,13 +469,13 @@ class BranchSearch:
 
 
 def _sized(z: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """A point in as many functions as another one."""
+    """A point (m, p) padded with zeros, or cut, to the number of moments of another one."""
     m = np.pad(z[:-1], (0, max(len(other) - len(z), 0)))
     return np.append(m[: len(other) - 1], z[-1])
 
 
 def _rays(curve: StationaryCurve, onset: Onset) -> list[Ray]:
-    """The directions in which branches leave an onset that are not those of a lower degree too."""
+    """Directions in which branches leave an onset, without those counted for a lower degree."""
     form, (equation, _) = onset.form, curve.at(onset.coordinate)
     rays = all_rays(equation, form)
     if form.pure and form.close and min(form.close) < form.degree:
@@ -468,14 +485,14 @@ def _rays(curve: StationaryCurve, onset: Onset) -> list[Ray]:
 
 
 def _mirrored(basis: Basis, direction: np.ndarray) -> bool:
-    """Whether the opposite of small amplitudes is a mirror image of them."""
+    """Whether the states with the opposite small amplitude are mirror images."""
     degrees = basis.degrees[direction != 0]
     turned = int(np.gcd.reduce(degrees)) if basis.dimension == 2 else 1
     return bool((degrees // turned % 2 == 1).all())
 
 
 def _at(branch: Branch, value: float) -> np.ndarray | None:
-    """The state at a value in the last step of a branch, None if Newton's method fails."""
+    """The point z at a value within the last step of a branch; None if Newton's method fails."""
     last, new = branch.points[-2:]
     part = (last.value - value) / (last.value - new.value) if new.value < value else 0.0
     first, second = (branch.curve.padded(point.z) for point in (last, new))
@@ -492,7 +509,7 @@ def _distance(points: np.ndarray, z: np.ndarray) -> float:
 
 
 def _coincide(one: Special, other: Special) -> bool:
-    """Whether two special points are the same, but for the sign of moments."""
+    """Whether two special points are equal up to signs of their moments."""
     here, there = one.point, other.point
     size = min(len(here.m), len(there.m))
     apart = np.abs(np.abs(here.m[:size]) - np.abs(there.m[:size])).max()

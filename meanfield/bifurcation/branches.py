@@ -1,9 +1,9 @@
 """Continuation of stationary states in kappa or in a parameter of the drift.
 
 `branches` follows all branches that are connected with the uniform state. In kappa they are
-followed down to where they turn back, and up to twice the range; what lies above it without coming
-back is cut off. The range of another parameter is entered at both ends, by the states that diagrams
-in kappa have there. `follow` follows the branch of one state.
+followed below the range until they turn back, and up to twice its upper end; parts above the range
+that do not return are dropped. In another parameter, branches also start at both ends of its range,
+from the states of a diagram in kappa computed there. `follow` follows the branch of one state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,10 +38,10 @@ from .stationary import StationaryState, check_model, state_at, stationary
 if TYPE_CHECKING:
     import xarray as xr
 
-EDGE_DIAGRAM_REACH = 1.5  # how far diagrams in kappa reach beyond the kappa that is asked for
-LARGEST_ONSET_DEGREE = 12  # degree that is followed without being asked for
-HIGHEST_ONSET = 1000.0  # times the range: how high onsets are looked for
-LEAST_ORDERS = 4  # in which stability is looked at, at least; on the circle there are two
+EDGE_DIAGRAM_REACH = 1.5  # factor by which diagrams in kappa reach beyond a given kappa
+LARGEST_ONSET_DEGREE = 12  # highest degree followed by default
+HIGHEST_ONSET = 1000.0  # in units of the upper end of the reach: onsets above are not computed
+LEAST_ORDERS = 4  # least number of orders of perturbations; the circle has two
 UNIFORM_POINTS = 60
 CLUSTERED_APART = (
     "at the onset, kappa = {onset:.6g}, a state that harmonics of degree {degree} lead to lies on "
@@ -80,92 +80,93 @@ def branches(
     Parameters
     ----------
     drift : Drift, Transformer, type or callable
-        A single drift, or a whole model with fields, matrices, a reaction or another noise; `USA`
-        or `SA` itself, to follow beta; or a function s -> `Transformer`, for any path of models.
+        A single drift, or a model with fields, matrices, a reaction or another noise; the class
+        `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
     space : Circle, Sphere or Zonal; or Density
-        A density on such a space adds the branch of the state near it, at the value that the
-        parameter has in the model, or at the first of the range.
+        A density on such a space adds the branch of the state that Newton's method reaches from it,
+        at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
-        0 < first < last: the range, below which branches are followed until they turn back, and
-        above it up to twice its end, if they come back; or one value, to follow another parameter,
-        by default that of the model. Of a function the range of s.
+        0 < first < last: the range. Branches are followed below it until they turn back, and above
+        it up to 2 last; parts above the range that do not return are dropped. One value, by default
+        that of the model, if another parameter is followed. The range of s for a function of s.
     beta : (float, float), optional
         0 < first < last: the range of beta of `USA` or `SA`, for one kappa.
     vary : mapping of str to (float, float), optional
-        The name of one parameter of the drift, and its range, first < last, for one kappa:
-        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``. Of a model also those of
-        parts of a sum, "factors[1]" and "drifts[0].beta", of its noise and frequencies,
-        "frequency.width", "reaction" and "kappa".
+        Name of one parameter of the drift, and its range, first < last, for one kappa:
+        ``branches(X(b=1.0), circle, kappa=2.5, vary={"b": (-1, 3)})``. For a model also parameters
+        of terms of a sum, "factors[1]" or "drifts[0].beta", of its noise and its frequencies,
+        "frequency.width", and "reaction" and "kappa".
     noise : Noise
-        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes.
+        Isotropic by default; anisotropic or multiplicative noise on the circle and S^2: see Notes.
     symmetry : str or array, (k, 3, 3)
-        Of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral" or
-        "icosahedral", or any finite group, as for `stationary`. At an onset of degree l, where
-        2l + 1 harmonics become neutral at once, the branch of a group is found if it leaves one of
-        them alone, or those about its main axis; other branches leave these.
+        Symmetry of the states: "axisymmetric", about an axis, or on S^2 "tetrahedral", "octahedral"
+        or "icosahedral", or any finite group, as for `stationary`. At an onset of degree l, 2l + 1
+        harmonics become neutral at once. The branch with the symmetry of a group is found if just
+        one of them is invariant, or one of the invariant ones is symmetric about the main axis;
+        other branches bifurcate from these.
     degrees : sequence of int, optional
-        Which l are followed, of those whose onset is in the range or, in kappa, below; by default
-        all up to 12, those above the range too if their branches come down into it. They need a
-        single function of the symmetry.
+        Degrees l whose branches are followed; their onsets must be in the range or, in kappa, below
+        it. By default all up to 12, and those with onsets above the range whose branches come down
+        into it. Only degrees with a single function of the symmetry.
     secondary : bool
-        Whether branches that leave a branch, at bifurcations and with states even about an axis,
-        are followed too. On the circle some leave a k-fold branch across its other axis: these need
-        `stability`.
+        Whether branches that bifurcate from other branches are followed too, with states even about
+        an axis. On the circle, some that leave a k-fold branch are even about its other axis; they
+        are found only with `stability`.
     stability : bool
-        Whether growth rates are computed at every point, and losses of symmetry located: for
-        perturbations of orders 0 to 3, and up to the degree that the drift attracts most.
+        Whether growth rates are computed at every point and losses of symmetry located, for
+        perturbations of orders 0 to 3, and of higher orders up to the degree that the drift
+        attracts most.
     save_at : sequence of float
-        Values of the parameter at which the states of every branch are kept, in `saved`.
+        Values of the parameter at which `Diagram.saved` has the states of every branch.
     observables : mapping of str to callable, optional
-        density -> number, at every point.
+        Functions density -> number, evaluated at every point.
     max_step : float
         Longest step: the Euclidean norm of the changes of sqrt(2) times the Legendre moments and
         of log kappa, or of the parameter.
     max_points : int
-        Of one branch.
+        Largest number of points of one branch.
     checkpoint : path, optional
-        Where to keep what was found, rewritten every `checkpoint_every` seconds of wall time, and
-        at the end, after Ctrl-C too.
+        File of intermediate results, rewritten every `checkpoint_every` seconds of wall time and at
+        the end, after Ctrl-C too.
     resume : bool
-        Continue from the checkpoint if it exists: the result is that of an unbroken call, to the
-        last bit. `max_points` may differ.
+        Continue from the checkpoint if it exists: the result equals that of an uninterrupted call
+        to the last bit. `max_points` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     Diagram
-        Where Newton's method finds no further point a branch ends, with that as its `end`; after
-        Ctrl-C the last one ends as "interrupted". `warnings` says what is missing.
+        A branch on which Newton's method finds no further point has the end "not continued"; after
+        Ctrl-C the last one has the end "interrupted". `warnings` lists what is missing.
 
     Raises
     ------
     TypeError, ValueError
         For arguments out of their range.
     MeanfieldError
-        For models that move no densities, or change with time, with the reason.
+        For models that move no densities, or change with time.
     CheckpointError
         If the checkpoint is damaged or belongs to another diagram.
 
     Notes
     -----
-    Under other noise than isotropic noise, fields and matrices the state without order is not
-    uniform: it is branch 0, followed from strong noise on. `degrees` and stability=False are
-    refused, as onsets are found by growth rates, in all directions. Where a perturbation becomes
-    neutral that a reflection turns into its opposite, a pair of branches leaves it, of which one is
-    followed: one for each axis for an even scale or a Sigma. Reflections that the model does not
-    have leave no onset but branches
-    that lie apart, which are sought at the upper end of the range. Stability is looked at in all
-    orders. There is no free energy, and there are no transitions.
+    Under non-isotropic noise, and with fields or matrices, the disordered state is not uniform: it
+    is branch 0, followed from strong noise on. `degrees` and stability=False are refused, because
+    onsets are located by growth rates, in all directions. At a neutral perturbation whose sign a
+    reflection of the state changes, a pair of branches bifurcates, of which one is followed: one
+    pair for each axis for an even scale or a Sigma. If the model lacks a reflection, the
+    corresponding onset is replaced by a disconnected branch, which is sought at the upper end of
+    the range. Stability is computed for all orders. There is no free energy and no transition.
 
-    Where a rotation keeps the model but no reflection does, as with a phase lag, waves that turn
-    are followed from the Hopf points at which they begin: see `StationaryState.speed`.
+    If the model is invariant under rotations but under no reflection, as with a phase lag, rotating
+    waves are followed from the Hopf points at which they begin: see `StationaryState.speed`.
 
-    Branches begin at small amplitudes where onsets are close together. At the first onset states
-    are sought from densities that cluster; one that lies on no branch is followed too.
+    Branches begin at smaller amplitudes where onsets are close together. At the first onset, states
+    are computed from clustered densities; one that lies on no branch is followed too.
 
-    A point costs about 0.5 ms for 32 moments, its growth rates as much for each order; those of
-    polyhedra, which have two dimensions, 20 ms and more.
+    A point costs about 0.5 ms for 32 moments, and its growth rates as much for each order; points
+    with polyhedral symmetry, whose quadrature is two-dimensional, cost 20 ms and more.
 
     References
     ----------
@@ -213,7 +214,7 @@ def branches(
 
 
 def _in_degree(curve: StationaryCurve, degree: int | None = None) -> StationaryCurve:
-    """The curve itself, or in functions up to another degree."""
+    """The curve, truncated at `degree` unless that is None."""
     return curve if degree is None else curve.finer(degree)
 
 
@@ -233,24 +234,27 @@ def follow(
     Parameters
     ----------
     state : StationaryState
-        A converged one.
+        A converged state.
     kappa, beta : (float, float)
-        The range of one of them, which changes; the other one stays. beta needs a drift with one.
+        Range of the parameter to follow; give one of the two, the other keeps its value. beta needs
+        a drift with this parameter.
     vary : mapping of str to (float, float)
-        Instead of these, the name of one parameter of the drift, and its range.
+        Name and range of another parameter of the drift, instead of kappa and beta.
     decreasing : bool
-        Whether the parameter falls at first.
+        Whether the parameter decreases at first.
     max_step : float
         Longest step: the Euclidean norm of the changes of sqrt(2) times the Legendre moments and
         of log kappa, or of the parameter.
     max_points : int
+        Largest number of states.
 
     Returns
     -------
     iterator of StationaryState
-        One after the other, `state` first; the last one may lie just outside the range. The end
-        of the branch, its return to the uniform state or to its start ends the iteration. From an
-        exact bifurcation the uniform state itself is followed; `branches` takes the others.
+        States along the branch, `state` first; the last one may lie just outside the range. The
+        iteration ends at the end of the range, or where the branch ends, returns to the uniform
+        state or to its start. From an exact bifurcation the uniform state is followed; `branches`
+        follows the bifurcating ones.
 
     Raises
     ------
@@ -276,7 +280,7 @@ def follow(
 
 
 def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[StationaryState]:
-    """Each point as a state; BLAS has its threads back while the caller has the turn."""
+    """Points of a branch as states; BLAS has one thread only while points are computed."""
     while True:
         with one_blas_thread():
             branch = next(branches, None)
@@ -288,7 +292,7 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
 def _asked_range(
     drift: Any, kappa: Any, beta: Any, vary: Any
 ) -> tuple[str, tuple[float, float], float | None]:
-    """The parameter and its range, and kappa if that is not the parameter."""
+    """Name and range of the parameter, and kappa, or None if kappa is not one constant."""
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
     if not kind and not family and not isinstance(drift, Drift | Transformer):
@@ -322,7 +326,10 @@ def _asked_range(
 
 
 def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
-    """The parameter of a drift, kind of drift or model that varies, and its range, checked."""
+    """Name and range of the one parameter in `vary`, after checks.
+
+    `drift` is a drift, a class of drifts or a model.
+    """
     one_range = isinstance(vary, Mapping) and len(vary) == 1
     fitting("vary", vary, 'one parameter and its range, {"b": (-1, 3)}', one_range, TypeError)
     ((name, span),) = vary.items()
@@ -351,6 +358,7 @@ def varied(drift: Any, vary: Any) -> tuple[str, tuple[float, float]]:
 
 
 def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
+    """`save_at` as a real array; raises ValueError for values outside `span`."""
     array = real_array("save_at", save_at)
     inside = array.ndim == 1 and bool(((span[0] <= array) & (array <= span[1])).all())
     wanted = f"a sequence of numbers from {span[0]:g} to {span[1]:g}"
@@ -361,6 +369,7 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
 def _checked_observables(
     observables: Any, space: Space, parameter: str
 ) -> dict[str, Callable[..., Any]]:
+    """`observables` as a dict, after checks of names and of values on the uniform density."""
     own = {} if observables is None else observables
     functions = isinstance(own, Mapping) and all(map(callable, own.values()))
     fitting("observables", own, "names with functions of a density", functions, TypeError)
@@ -377,7 +386,7 @@ def _checked_observables(
 
 
 class Search(NamedTuple):
-    """A search for all branches of a diagram: arguments of `branches`."""
+    """Search for all branches of a diagram; the fields are arguments of `branches`."""
 
     space: Space
     symmetry: str | np.ndarray
@@ -391,7 +400,7 @@ class Search(NamedTuple):
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
     ) -> Diagram:
-        """All branches of a range that are met until the user stops."""
+        """The diagram of all branches of a curve; what was followed so far after Ctrl-C."""
         if not curve.basis.symmetric:
             return self._from_base(curve, observables)
         curve, onsets, left_out = chosen_onsets(curve, self.degrees)
@@ -427,7 +436,7 @@ class Search(NamedTuple):
     def _from_base(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
     ) -> Diagram:
-        """All branches of a range where the uniform density does not rest."""
+        """The diagram of a model under which the uniform density is not stationary."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
                                    curve.span[1], lambda: self.following.stopped)  # fmt: skip
         for branch in growth.all(self.secondary, self._started(curve)):
@@ -453,7 +462,7 @@ class Search(NamedTuple):
         missing: list[str],
         observables: Mapping[str, Any],
     ) -> "xr.Dataset":
-        """The points of all branches, and what is said about them."""
+        """The points of branches as a Dataset; `attrs` describe the model and what is missing."""
         data, drift = _table(shown, observables), curve.drift
         named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
@@ -482,7 +491,7 @@ class Search(NamedTuple):
             yield from self._apart(growth)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
-        """The state near the density from which a branch is asked for, and its curve."""
+        """Curve and z = (m, p) of the state reached from the density `start`, if there is one."""
         if self.start is None:
             return
         low, high = curve.span
@@ -501,7 +510,7 @@ class Search(NamedTuple):
         yield one.among(fitted), np.append(m, curve.coordinate(value))
 
     def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
-        """The branches of clustered states at the first onset that none of those found has."""
+        """Branches of clustered states at the first onset that lie on no branch so far."""
         curve = growth.curve
         equation, _ = curve.at(0.0)
         if not equation.real_spectrum:
@@ -523,7 +532,7 @@ class Search(NamedTuple):
             yield from growth.from_branches(done)
 
     def _from_edge(self, growth: BranchSearch, value: float) -> Iterator[Branch]:
-        """The branches that come into the range of a parameter at one of its ends."""
+        """Branches that start at one end of a range, from the states of a diagram in kappa."""
         equation, kappa = growth.curve.at(value)
         basis, span = (
             basis_on(self.space, self.symmetry),
@@ -544,7 +553,7 @@ class Search(NamedTuple):
 def _special_points(
     curve: StationaryCurve, onsets: list[Onset], branches: list[Branch]
 ) -> list[SpecialPoint]:
-    """Special points of the uniform state, and of every branch."""
+    """Special points: onsets of the uniform state, then those of every branch."""
     name, specials = curve.parameter, []
     for value, form, *_ in onsets:
         begun = any(b.parent < 0 and b.degree == form.degree for b in branches)
@@ -562,7 +571,7 @@ def _special_points(
 
 
 def _uniform(curve: StationaryCurve) -> Branch:
-    """The uniform state in the range, with its growth rates."""
+    """Branch of the uniform state over the range, with its growth rates by order."""
     low, high = map(curve.coordinate, curve.span)
     equation, _ = curve.at(low)
     highest = curve.basis.damped_from(equation.most_attracted)
@@ -580,7 +589,7 @@ def _uniform(curve: StationaryCurve) -> Branch:
 
 
 def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]) -> "xr.Dataset":
-    """The points of all branches, the uniform one first."""
+    """Dataset of the points of all branches, in order, with the values of observables."""
     import xarray as xr
 
     rows = [(i, b.curve, point) for i, b in enumerate(branches) for point in b.points]
@@ -608,6 +617,8 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
 
 
 def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
+    """f(density) of the state with the moments m; looked up in the journal, if there is one."""
+
     def find() -> float:
         basis = curve.basis
         return float(f(basis.density(basis.padded(m), basis.axis)))
@@ -616,7 +627,7 @@ def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.nd
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:
-    """Whether a branch begins at an onset."""
+    """Whether a branch starts near the uniform state with the degree of an onset."""
     first, sizes = branch.points[0].m, branch.curve.basis.sizes
     near = np.abs(first * sizes[: len(first)]).max() < NEAR_UNIFORM
     return branch.parent < 0 and branch.degree == onset.form.degree and bool(near)
@@ -625,10 +636,11 @@ def _begins(branch: Branch, onset: Onset) -> bool:
 def chosen_onsets(
     curve: StationaryCurve, asked: Any
 ) -> tuple[StationaryCurve, list[Onset], list[str]]:
-    """Onsets of degrees that have one function, by their parameter; and what is left out, in words.
+    """Curve, onsets in the order of the parameter, and sentences about degrees left out.
 
-    All that the curve reaches for the range; those that are asked for must be in it, or below. And
-    the curve in twice as high a degree, which their normal forms need.
+    Only degrees with a single function of the symmetry. By default all onsets within the reach of
+    the curve, up to degree 12; degrees in `asked` must have an onset below the end of the range.
+    For these, the curve is truncated at no less than twice the highest, as normal forms need.
     """
     (low, high), left_out = curve.reach, []
     if asked is not None:
@@ -655,13 +667,13 @@ def chosen_onsets(
 
 
 def onsets_above(curve: StationaryCurve) -> list[Onset]:
-    """Onsets above where branches are followed, whose branches may come down."""
+    """Onsets above the reach of the curve, from which branches may come down into the range."""
     place = curve.reach[1], HIGHEST_ONSET * curve.reach[1]
     return curve.onsets([l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:
-    """Sorted; raises TypeError or ValueError for other than different whole numbers <= `most`."""
+    """The degrees in order; raises unless they are different whole numbers from 1 to `most`."""
     wanted = sorted(Many(NATURAL).check("degrees", asked))
     fits = bool(wanted) and wanted[-1] <= most and len(set(wanted)) == len(wanted)
     fitting("degrees", asked, f"different whole numbers from 1 to {most}, one at least", fits)
@@ -669,16 +681,16 @@ def asked_degrees(asked: Any, most: int) -> list[int]:
 
 
 class Following(Progress):
-    """Within the block, `at` is told of every new point; the bar goes to and fro with the curve.
+    """Progress bar of continuation that shows the parameter value of the last point.
 
-    Ctrl-C is a request to stop.
+    A context manager; within it, Ctrl-C sets `stopped` instead of raising.
 
     Parameters
     ----------
     name : str
-        Of the parameter.
+        Name of the parameter.
     span : (float, float)
-        Its range: the ends of the bar, which is logarithmic where both are positive.
+        Range of the parameter, shown by the bar; on a logarithmic scale if it is positive.
     enabled : bool, optional
         None shows the bar on a terminal and in a notebook, after one second.
     """
@@ -696,7 +708,7 @@ class Following(Progress):
         return self._interruption.requested
 
     def at(self, curve: Any, what: str, value: float) -> bool:
-        """Show where a curve is, and which; whether to stop."""
+        """Show the description and parameter value of a curve; returns whether to stop."""
         if curve is not self._curve:
             self._curve, self._number = curve, self._number + 1
         low, high = self._span

@@ -1,9 +1,9 @@
-"""States other than the uniform one to which densities that cluster lead.
+"""Nonuniform states reached by fixed-point iteration from clustered densities.
 
-The order of a transition is not decided next to the onset: where another state has a lower free
-energy at the onset kappa_c, or is stable there, the uniform state gives way to it. For a fixed
-density kappa F falls as kappa grows, so that at kappa_c it is seen whether the uniform state is the
-ground state for all kappa <= kappa_c.
+The normal form of an onset does not determine the order of a transition: another state may have a
+lower free energy at the onset kappa_c, or be stable there. For a fixed density, kappa (F -
+F(uniform)) decreases in kappa, so that its sign at kappa_c decides for all kappa <= kappa_c whether
+the uniform state is the ground state.
 """
 
 from collections.abc import Iterator
@@ -16,28 +16,28 @@ from .continuation import StationaryCurve
 from .stability import is_stable
 from .stationary import settled
 
-CLUSTERED_DEGREES = 4  # degrees, the most attracted ones, with whose harmonics densities cluster
+CLUSTERED_DEGREES = 4  # number of most attracted degrees whose harmonics give initial densities
 SHARPNESS, LARGEST_SHARPNESS = (
     4.0,
     200.0,
-)  # exponents of clustered densities: times dim H_l, and at most
-SAME_MOMENTS = 1e-6  # differences of moments of a state that is met twice
-LOWER_ENERGY = -1e-12  # of a free energy
+)  # exponents of clustered densities: times dim H_l, and upper bound
+SAME_MOMENTS = 1e-6  # tolerance on moments for two equal states
+LOWER_ENERGY = -1e-12  # free energies below this are lower than that of the uniform state
 
 
 class Clustered(NamedTuple):
-    """A state that is not uniform.
+    """A nonuniform stationary state.
 
     Attributes
     ----------
     curve : StationaryCurve
-        In as many functions as it needs.
+        Curve with a basis that resolves the state.
     z : ndarray
         (m, p).
     degree : int
-        Of the harmonic that led to it.
+        Degree of the harmonic of the initial density.
     free_energy : float
-        Relative to that of the uniform state; nan where there is none.
+        F(mu) - F(uniform); nan if there is no free energy.
     """
 
     curve: StationaryCurve
@@ -58,9 +58,9 @@ class Clustered(NamedTuple):
 
 
 def clustered_states(curve: StationaryCurve, value: float) -> Iterator[Clustered]:
-    """The states that mu <- exp(kappa g[mu])/const tends to from clustered densities.
+    """Nonuniform states from clustered densities, at one value of the parameter.
 
-    At one value of the parameter.
+    By fixed-point steps mu <- exp(kappa g[mu])/const, then Newton's method; each state once.
     """
     basis, p = curve.basis, curve.coordinate(value)
     equation, kappa = curve.at(p)

@@ -1,9 +1,9 @@
 """Pseudo-arclength continuation, and the curves of stationary states in kappa or a parameter.
 
 Unknowns are z = (m, p), Legendre moments and parameters, one more than there are equations. From a
-point z with the unit tangent t the next one solves F(z') = 0, <t, z' - z> = step: that is regular
-at folds too, where p turns back. Steps grow and shrink with the angle that the curve turns by and
-with the work of Newton's method. Lengths are ds^2 = 2 sum dm_l^2 + dp^2.
+point z with the unit tangent t the next one solves F(z') = 0, <t, z' - z> = step, which is regular
+at folds too, where p turns back. Steps are adapted to the angle between successive tangents and to
+the convergence of Newton's method. The metric is ds^2 = 2 sum dm_l^2 + dp^2.
 """
 
 from abc import ABC, abstractmethod
@@ -23,11 +23,11 @@ from .normal_forms import Onset, normal_form, zeros
 
 CURVE_TOLERANCE = 1e-12
 SHORTEST_STEP = 1e-8
-STRAIGHT, CURVED = 0.999, 0.98  # cosines of the angle between tangents: longer, shorter steps
-MOST_NEWTON_STEPS = 7  # Newton steps
-GROWTH = 1.6
-ONSET_GRID = 200  # values of a parameter between which onsets are looked for
-REACH_ABOVE_RANGE = 2.0  # times a range of kappa: how far above it branches are followed
+STRAIGHT, CURVED = 0.999, 0.98  # cosines between tangents: steps grow above, and are halved below
+MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
+GROWTH = 1.6  # factor by which steps grow
+ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
+REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
 
 
 class CurvePoint(NamedTuple):
@@ -38,13 +38,13 @@ class CurvePoint(NamedTuple):
     z : ndarray, (N + k,)
         Moments and parameters.
     tangent : ndarray, (N + k,)
-        Of length 1.
+        Unit tangent in the metric of the curve.
     value : float
-        That the last parameter stands for.
+        Value of kappa or the parameter that the last entry p of z represents.
     tests : dict of str to float
-        Values of the functions that vanish at special points, by their kind; if they are known.
+        Values of test functions, which vanish at special points, by kind; empty if not computed.
     rates : sequence of ndarray
-        BranchSearch rates of perturbations by order, in decreasing order; empty if not asked for.
+        Growth rates of perturbations, one decreasing array for each order; empty if not computed.
     """
 
     z: np.ndarray
@@ -73,8 +73,8 @@ class Curve(ABC):
         N and k.
     max_step : float
         Longest step in z.
-    journal : Journal, optional
-        Where answers are kept.
+    journal : AnswerJournal, optional
+        Journal in which computed results are saved.
     """
 
     def __init__(
@@ -85,34 +85,38 @@ class Curve(ABC):
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
-        """Values that tell this curve from others of one search."""
+        """Values that distinguish this curve from others of one search, in the journal."""
 
     @cached_property
     def _digest(self) -> str:
+        """Digest of class and identity."""
         return digest((type(self), *self.identity()))
 
     def recalled(self, what: str, given: tuple[Any, ...], find: Callable[[], Any]) -> np.ndarray:
-        """The numbers that `find` gives, in one row, unless the journal has them."""
+        """The result of find() as a flat array, from the journal if it was computed before.
+
+        `what` and `given` name the computation and its arguments.
+        """
         if self.journal is None:
             return np.ravel(find())
         return self.journal.recall((self._digest, what, *given), find)
 
     @abstractmethod
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-        """F, and a function that gives its Jacobian (N + k - 1, N + k).
+        """F at z, (N + k - 1,), and a function that computes its Jacobian (N + k - 1, N + k).
 
         Raises
         ------
         OutsideDomain
-            For parameters that have no equation.
+            If there is no equation for the parameters.
         """
 
     def value(self, p: float) -> float:
-        """The value that the last parameter stands for."""
+        """The value that a last parameter p represents: exp(p) for kappa, else p."""
         return float(p)
 
     def coordinate(self, value: float) -> float:
-        """The last parameter that stands for a value."""
+        """The last parameter p that represents a value: log(kappa), or the value itself."""
         return float(value)
 
     def jacobian(self, z: np.ndarray) -> np.ndarray:
@@ -124,14 +128,14 @@ class Curve(ABC):
     ) -> np.ndarray | None:
         """The solution of F(z) = 0 and <row, z> = value near a start.
 
-        None where Newton's method finds none in `most` steps.
+        None if Newton's method does not converge, or needs more than `most` steps.
         """
 
         def bordered(z: np.ndarray) -> Any:
             try:
-                with np.errstate(all="ignore"):  # a step too far gives no number
+                with np.errstate(all="ignore"):  # too long a step may overflow
                     residual, jacobian = self.system(z)
-            except OutsideDomain:  # a step too far; the next is shorter
+            except OutsideDomain:  # too long a step; Newton's method halves it
                 return np.full(len(z), np.inf), lambda: np.eye(len(z))
             return np.append(residual, row @ z - value), lambda: np.vstack([jacobian(), row])
 
@@ -144,7 +148,7 @@ class Curve(ABC):
         return z if z.size else None
 
     def point(self, z: np.ndarray, direction: np.ndarray) -> CurvePoint:
-        """The point with its tangent, which does not go against `direction`."""
+        """The point z with its unit tangent t, <t, direction> > 0 in the metric of the curve."""
 
         def find() -> np.ndarray:
             matrix = np.vstack([self.jacobian(z), self._lengths * direction])
@@ -154,25 +158,25 @@ class Curve(ABC):
         return CurvePoint(z, self.recalled("tangent", (z, direction), find), self.value(z[-1]))
 
     def distance(self, point: CurvePoint, other: CurvePoint) -> float:
-        """The distance by which another point lies ahead of one, along its tangent."""
+        """Distance from `point` to `other` along the tangent of `point`."""
         return float(self._lengths * point.tangent @ (other.z - point.z))
 
     def ahead(self, point: CurvePoint, step: float, most: int | None = None) -> CurvePoint | None:
-        """The point a step further, or None where Newton's method finds none in `most` steps."""
+        """The next point at a distance `step`; None if Newton's method fails in `most` steps."""
         start, row = point.z + step * point.tangent, self._lengths * point.tangent
         z = self.solved(start, row, float(row @ start), most)
         return None if z is None else self.point(z, point.tangent)
 
     def at_value(self, near: np.ndarray, value: float) -> np.ndarray | None:
-        """The solution near z at which the last parameter stands for this value, or None."""
+        """The solution near z with the given value of the last parameter; None if there is none."""
         p = self.coordinate(value)
         row = np.append(np.zeros(len(near) - 1), 1.0)
         return self.solved(np.append(near[:-1], p), row, p)
 
     def stepped(self, point: CurvePoint, step: float) -> tuple[CurvePoint, float, float] | None:
-        """The next point, the step that led to it, at most `step`, and a proposal for the next one.
+        """The next point, the step used, which is at most `step`, and a proposal for the next step.
 
-        None where none is found.
+        The step is halved until it succeeds; None below 1e-8.
         """
         while (new := self._tried(point, step)) is None:
             step /= 2
@@ -182,37 +186,39 @@ class Curve(ABC):
         return new, step, min(step * GROWTH, self.max_step) if straight else step
 
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
+        """The next point; None if Newton's method fails or the tangent turns too far."""
         new = self.ahead(point, step, MOST_NEWTON_STEPS)
         return new if new is not None and self._cosine(new, point) > CURVED else None
 
     def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
+        """Cosine of the angle between the tangents of two points, in the metric of the curve."""
         return float(self._lengths * new.tangent @ point.tangent)
 
 
 class StationaryCurve(Curve):
-    """The stationary states (m, p) of one symmetry as kappa or a parameter of the drift changes.
+    """Stationary states (m, p) of one symmetry as kappa or a parameter of the model changes.
 
-    A curve p -> (equation, kappa) says what p stands for: log kappa, or a parameter of the drift.
+    A subclass maps p to (equation, kappa): p is log kappa, or a parameter of the drift or model.
 
     Parameters
     ----------
     drift : ZonalDrift, or type
     basis : Basis
     parameter : str
-        The name of what p stands for.
+        Name of the parameter, "kappa" or another one.
     span : (float, float)
-        The range of the parameter.
+        Range of the parameter.
     kappa : float or None
-        Where it is the same everywhere.
+        Constant kappa, if another parameter varies; None if each model has its own.
     max_step : float
         Longest step in (m, p).
-    journal : Journal, optional
-        Where answers are kept.
+    journal : AnswerJournal, optional
+        Journal in which computed results are saved.
 
     Attributes
     ----------
     reach : (float, float)
-        Where branches are followed for the sake of the range.
+        Range of the parameter in which branches are followed; contains `span`.
     """
 
     reach: tuple[float, float]
@@ -227,7 +233,7 @@ class StationaryCurve(Curve):
 
     @abstractmethod
     def at(self, p: float) -> tuple[Any, float]:
-        """Equation and kappa; raises OutsideDomain where there are none."""
+        """Equation and kappa at p; raises OutsideDomain if there is no equation."""
 
     @abstractmethod
     def along(self, p: float, equation: Any, m: np.ndarray, mean: Any) -> np.ndarray:
@@ -235,14 +241,14 @@ class StationaryCurve(Curve):
 
     @abstractmethod
     def onsets(self, degrees: list[int], span: tuple[float, float]) -> list[Onset]:
-        """The onsets in a range of harmonics of some degrees."""
+        """Onsets of the uniform state for some degrees, with values in a range of the parameter."""
 
     def finer(self, degree: int) -> "StationaryCurve":
-        """This curve in more functions."""
+        """The curve truncated at another degree."""
         return self.among(self.basis.finer(degree))
 
     def among(self, basis: Any) -> "StationaryCurve":
-        """This curve in other functions."""
+        """The curve in another basis."""
         if basis is self.basis:
             return self
         return curve_of(self.drift, basis, self.parameter, self.span, self.kappa, self.max_step,
@@ -253,7 +259,7 @@ class StationaryCurve(Curve):
         return self.drift, self.parameter, self.span, self.kappa, basis.degree, basis.kept
 
     def uniform(self, value: float) -> np.ndarray:
-        """The uniform state at a value of the parameter, (m, p)."""
+        """z = (0, p) of the uniform state at a value of the parameter."""
         return np.append(np.zeros(len(self.basis.degrees)), self.coordinate(value))
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
@@ -267,11 +273,14 @@ class StationaryCurve(Curve):
         return z[:-1] - mean.moments, jacobian
 
     def padded(self, z: np.ndarray) -> np.ndarray:
-        """A point in fewer functions as one of this curve."""
+        """A point (m, p) of a coarser basis, padded with zeros for missing moments."""
         return np.append(self.basis.padded(z[:-1]), z[-1])
 
     def singular(self, z: np.ndarray, row: np.ndarray) -> float:
-        """det (dR/dz, row), zero where another curve crosses, for any row along the tangent."""
+        """det of dR/dz with `row` appended, which vanishes where another curve crosses.
+
+        `row` (N + 1,) must not be orthogonal to the tangent.
+        """
 
         def find() -> float:
             return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
@@ -279,7 +288,10 @@ class StationaryCurve(Curve):
         return self.recalled("singular", (z, row), find).item()
 
     def kernel(self, z: np.ndarray) -> tuple[np.ndarray, float]:
-        """Two orthonormal directions (2, N + 1) that change R least, and by how much at most."""
+        """Right singular vector of the least singular value of dR/dz, and null vector: (2, N + 1).
+
+        Also this singular value, which is 0 where curves cross.
+        """
 
         def find() -> np.ndarray:
             _, sizes, rows = np.linalg.svd(self.jacobian(z))
@@ -289,7 +301,7 @@ class StationaryCurve(Curve):
         return np.array(rows), size.item()
 
     def resolves(self, point: CurvePoint, tail: float) -> bool:
-        """Whether the last moments are below `tail` and rounding."""
+        """Whether the last moments are at most `tail` plus a bound of rounding errors."""
 
         def find() -> float:
             equation, kappa = self.at(point.p)
@@ -299,12 +311,12 @@ class StationaryCurve(Curve):
 
 
 class InKappa(StationaryCurve):
-    """One drift, p = log kappa."""
+    """Curve of states of one drift or model in p = log kappa."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.equation = equation_of(self.drift, self.basis)
-        # Where noise is strong, only the uniform state is left.
+        # No lower bound: under strong noise only the uniform state exists.
         self.reach = 0.0, REACH_ABOVE_RANGE * self.span[1]
 
     def at(self, p: float) -> tuple[Any, float]:
@@ -334,7 +346,7 @@ class InKappa(StationaryCurve):
 
 
 class InParameter(StationaryCurve):
-    """A drift of which one parameter p changes, at one kappa."""
+    """Curve of states in a parameter p, at one kappa or that of each model."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -369,7 +381,7 @@ class InParameter(StationaryCurve):
         return onsets
 
     def _growth(self, value: float, degree: int) -> float:
-        """d log(kappa w)/dp of the multiplier of a degree."""
+        """d log(kappa w_l)/dp for the multiplier w_l of a degree l."""
         points, slopes = self.family.stencil(value)
         kappas = [self.at(point)[1] for point in points]
         return float(slopes @ np.log(kappas * self.family.weights(points)[:, degree]))
@@ -381,7 +393,7 @@ def curve_of(
 ) -> StationaryCurve:  # fmt: skip
     """The curve of a drift or model in kappa, or in another parameter.
 
-    That is at one kappa, or at the kappa of each model if there is none.
+    In another parameter, kappa is constant, or that of each model if `kappa` is None.
     """
     kind = InKappa if parameter == "kappa" else InParameter
     return kind(drift, basis, parameter, span, kappa, max_step, journal)

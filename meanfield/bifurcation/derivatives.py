@@ -1,18 +1,19 @@
 """Derivatives of stationary states, and of special points, by the implicit function theorem.
 
-A state R(m, p) = 0 moves with a parameter p of the model as dm/dp = -(dR/dm)^-1 dR/dp, until it
-meets another one, where dR/dm is singular. There the parameter q of a fold moves instead:
+A state R(m, p) = 0 has the derivative dm/dp = -(dR/dm)^-1 dR/dp by a parameter p of the model,
+unless dR/dm is singular. At a fold in the parameter q, its value has the derivative
 
     dq/dp = -<psi, R_p> / <psi, R_q>,    psi dR/dm = 0
 
-A growth rate s of the linearised operator L y = s y, x L = s x, moves as <x, L_p y>/<x, y>, and a
-bifurcation or a transition, the zero of a function f on a branch, as dq/dp = -f_p/f_q.
+A growth rate s of the linearised operator, L y = s y, x L = s x, has the derivative
+<x, L_p y>/<x, y>; a bifurcation or a transition, the zero of a function f on a branch, has
+dq/dp = -f_p/f_q.
 
-Where rotations turn a state into others of the same symmetry, dm/dp is orthogonal to them: dR/dm is
-that of Newton's method, which excludes them (see `point_groups`). Equal eigenvalues with the
-eigenvectors Y and X have the derivative of each where X L_p Y, for X Y = 1, is a multiple of the
-identity, as it is where the symmetry of the state makes them equal; eigenvalues 0 of rotations stay
-0.
+If rotations map a state to others of the same symmetry, dm/dp is orthogonal to their tangents:
+dR/dm is the Jacobian of Newton's method, which excludes them (see `point_groups`). Equal
+eigenvalues with the right and left eigenvectors Y and X, X Y = 1, have a common derivative if X L_p
+Y is a multiple of the identity, as when they are equal by symmetry. The eigenvalues 0 of rotations
+stay 0.
 """
 
 from dataclasses import dataclass
@@ -31,18 +32,18 @@ from .newton import solved
 from .normal_forms import TINY_NUMBER
 
 LEAST_SINGULAR_VALUE = (
-    1e-5  # the least singular value of dR/dm, of about 1, with which digits are left
+    1e-5  # least singular value of dR/dm, of size 1, at which derivatives are accurate
 )
-PARTING = 1e-6  # of derivatives of equal eigenvalues, which are then one
-OPERATOR_DIFFERENCE = 0.02  # of the whole operator along the branch
-CROSSING_PART = 1e-6  # part of dR/dp that no change of a state makes up for
-INVERSIONS = 8
-HALF_WIDTH = 0.1  # of a range of a parameter, as `Family` has it
+PARTING = 1e-6  # tolerance for derivatives of equal eigenvalues to be equal
+OPERATOR_DIFFERENCE = 0.02  # step of differences of the operator along the branch
+CROSSING_PART = 1e-6  # largest component of dR/dp along psi, relative, at a crossing
+INVERSIONS = 8  # steps of inverse iteration
+HALF_WIDTH = 0.1  # of the parameter range of an `EquationFamily`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StationaryDerivative:
-    """The derivative of a stationary state by a parameter, and of what is computed from it.
+    """Derivative by a parameter of a stationary state and of quantities computed from it.
 
     Attributes
     ----------
@@ -58,16 +59,16 @@ class StationaryDerivative:
 
     @cached_property
     def density(self) -> Variation:
-        """The derivative of the density, a function of mass 0."""
+        """Derivative of the density, a function of mean 0."""
         basis, axis = self.state.equation.basis, self.state.axis
-        moved = basis.density(self.legendre_moments, axis)  # which is linear but for the mass
+        moved = basis.density(self.legendre_moments, axis)  # linear up to the constant 1
         coefficients = np.array(moved.coefficients)
         coefficients[..., 0] -= 1
         return Variation(moved.space, coefficients)
 
     @property
     def order_parameter(self) -> float:
-        """The derivative of |int x dmu|; nan where it is 0."""
+        """Derivative of |int x dmu|; nan if |int x dmu| is 0."""
         first = self.state.equation.degrees == 1
         m, change = self.state.legendre_moments[first], self.legendre_moments[first]
         size = np.linalg.norm(m)
@@ -75,7 +76,7 @@ class StationaryDerivative:
 
     @property
     def free_energy(self) -> float:
-        """The derivative of F(mu) - F(uniform), of which mu is a critical point; or nan."""
+        """Derivative of F(mu) - F(uniform), where mu is a critical point; nan without F."""
         state, equation = self.state, self.state.equation
         if not equation.gradient_flow:
             return float("nan")
@@ -89,8 +90,7 @@ class StationaryDerivative:
     def eigenvalues(self, count: int = 6) -> np.ndarray:
         """Derivatives of the eigenvalues of `state.stability(count)`, (count,).
 
-        Nan where equal eigenvalues of one order part, so that they have no derivatives of their
-        own.
+        nan for equal eigenvalues of one order whose derivatives differ.
         """
         spectrum_of_state = self.state.stability(whole_number("count", count))
         result = np.full(len(spectrum_of_state.eigenvalues), np.nan, complex)
@@ -113,9 +113,9 @@ class StationaryDerivative:
         return result.real if np.isrealobj(spectrum_of_state.eigenvalues) else result
 
     def _vanishing_rate(self, order: int) -> float:
-        """The derivative of the eigenvalue of one order whose real part is 0.
+        """Derivative of the eigenvalue of one order with real part 0, times its multiplicity.
 
-        Times how often it is there. Eigenvalues of rotations add nothing.
+        Eigenvalues of rotations contribute 0.
         """
         state, spectrum = self.state, _Spectrum(self.state, order)
         turned = spectrum.basis.rotations(state.legendre_moments)
@@ -125,7 +125,7 @@ class StationaryDerivative:
         return float(np.trace(self._changes(spectrum, here)).real)
 
     def _changes(self, spectrum: "_Spectrum", chosen: np.ndarray) -> np.ndarray:
-        """X L_p Y, (k, k), for k chosen eigenvalues."""
+        """X L_p Y, (k, k), for the k eigenvalues in the mask `chosen`."""
         vectors = spectrum.vectors
         left = np.linalg.solve(vectors.T, np.eye(len(vectors))[:, chosen]).T
         right = vectors[:, chosen]
@@ -133,7 +133,7 @@ class StationaryDerivative:
         return left @ (moved[:, : len(left)] + 1j * moved[:, len(left) :])
 
     def _operator_change(self, basis: Any, directions: np.ndarray) -> np.ndarray:
-        """L_p along the branch, times directions."""
+        """Derivative of L by the parameter along the branch, times directions (n, k)."""
         state, name = self.state, self.parameter
         value, m = _value(state, name), state.legendre_moments
         unit = min(1.0, abs(value)) if value else 1.0
@@ -156,7 +156,7 @@ class StationaryDerivative:
 
 
 class _Spectrum:
-    """All eigenvalues and eigenvectors of the linearised operator in one order."""
+    """Eigenvalues and eigenvectors of the linearised operator in one order."""
 
     def __init__(self, state: Any, order: int):
         self.basis = state.equation.basis.of_order(order)
@@ -165,7 +165,7 @@ class _Spectrum:
 
 
 def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
-    """See `StationaryState.derivative`."""
+    """Derivative of a state by a parameter: see `StationaryState.derivative`."""
     name = checked(state, parameter)
     jacobian, by_name = jacobian_of(state), residual_change(state, name)
     least = least_of(jacobian)
@@ -181,7 +181,7 @@ def state_derivative(state: Any, parameter: str) -> StationaryDerivative:
 
 
 def point_derivative(point: Any, parameter: str) -> float:
-    """See `SpecialPoint.derivative`."""
+    """Derivative of the value of a special point by a parameter: see `SpecialPoint.derivative`."""
     state, q = point.state, point.parameter
     name = checked(state, parameter)
     if name == q:
@@ -201,10 +201,10 @@ def point_derivative(point: Any, parameter: str) -> float:
 
 
 def _along_branch(point: Any, name: str) -> StationaryDerivative:
-    """The derivative of the state of a special point on the branch on which it lies.
+    """Derivative of the state of a special point, along the branch on which it lies.
 
-    Where a branch of less symmetry begins, psi dR/dm = 0 and psi dR/dp = 0: dm/dp is the solution
-    that is orthogonal to the new branch.
+    At a bifurcation of order 0, psi dR/dm = 0; if psi dR/dp = 0 too, dm/dp is the least-squares
+    solution, orthogonal to the new branch.
     """
     state, uniform = point.state, point.branch == 0 and point.state.equation.basis.symmetric
     if uniform:  # moments stay 0
@@ -226,7 +226,7 @@ def _along_branch(point: Any, name: str) -> StationaryDerivative:
 
 
 def checked(state: Any, name: Any) -> str:
-    """The name of a parameter of a state's model, "kappa" or one of the drift."""
+    """`name`; raises unless it is a parameter of the model and the state has converged."""
     known = list(dict.fromkeys(["kappa", *parameters_of(state.equation.source)]))
     fitting("parameter", name, f"one of {known}", isinstance(name, str) and name in known)
     if not state.converged:
@@ -237,22 +237,22 @@ def checked(state: Any, name: Any) -> str:
 
 
 def family_of(state: Any, name: str) -> EquationFamily:
-    """The equations of the model of a state for other values of one parameter of its drift."""
+    """The family of equations around a state, with one parameter of its drift or model varied."""
     value = _value(state, name)
     span = value - HALF_WIDTH, value + HALF_WIDTH
     return EquationFamily(state.equation.source, name, span, state.equation.basis)
 
 
 def jacobian_of(state: Any) -> Any:
-    """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices."""
+    """dR/dm of a state, (N, N), or a `LinearOperator` if the basis is not dense."""
     equation = state.equation
     return equation.jacobian(equation.mean(state.legendre_moments, state.kappa))
 
 
 def least_of(jacobian: Any) -> float:
-    """The least singular value; of a `LinearOperator` the least eigenvalue, by inverse iteration.
+    """Least singular value of a matrix; least eigenvalue in size of a `LinearOperator`.
 
-    0 where it is so small that GMRES does not converge.
+    The latter by inverse iteration; 0 if GMRES does not converge.
     """
     if isinstance(jacobian, np.ndarray):
         return float(np.linalg.svd(jacobian, compute_uv=False)[-1])
@@ -268,7 +268,7 @@ def least_of(jacobian: Any) -> float:
 
 
 def residual_change(state: Any, name: str) -> np.ndarray:
-    """dR/dp, (N,)."""
+    """dR/dp at a state, (N,), by kappa or another parameter `name`."""
     m, kappa = state.legendre_moments, state.kappa
     equation = state.equation if name == "kappa" else family_of(state, name).at(_value(state, name))
     mean = equation.mean(m, kappa)

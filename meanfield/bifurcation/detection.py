@@ -1,11 +1,11 @@
-"""Special points on a branch: functions that vanish there, and the location of their zeros.
+"""Special points on a branch: test functions that vanish there, and location of their zeros.
 
 Folds, bifurcations, losses of symmetry and equal free energies are zeros of functions along the
-branch, bracketed by the step in which the function changes its sign.
+branch, bracketed by the step in which a function changes its sign.
 
-Where a branch meets one of more symmetry it would go on as its own mirror image. Its odd part
-passes through zero there, and its curve is not regular; that of the more symmetric states is, so
-the point is located on it.
+A branch that meets one of more symmetry continues as its own mirror image. Its odd part passes
+through zero there, and its curve is not regular. The curve of the more symmetric states is regular,
+so the point is located on it.
 """
 
 from collections.abc import Callable
@@ -19,36 +19,35 @@ from .continuation import CurvePoint, StationaryCurve
 from .stability import growth_rates
 
 MOST_BISECTIONS = 60
-BRACKET_PART = 1e-13  # of the bracket, in parts of the step
-BRACKET_VALUE = 1e-10  # of the bracket, relative, where points between are not solved for
-BRACKET_ROUNDING = 1e-14
-ZERO_SIZE = 1e-6  # of a function at its zero, relative: at a pole it is large
-SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve
-SAME_VALUE = 1e-9  # of the parameter, relative: two zeros of equal rates
+BRACKET_PART = 1e-13  # least length of a bracket, relative to the step
+BRACKET_VALUE = 1e-10  # largest relative bracket if no further point can be computed
+BRACKET_ROUNDING = 1e-14  # relative margin of an interval
+ZERO_SIZE = 1e-6  # largest value at a zero, relative to the ends; at a pole it is larger
+SHORTEST_SEARCH, LONGEST_SEARCH = 1e-4, 0.2  # lengths of the more symmetric curve that are searched
+SAME_VALUE = 1e-9  # relative tolerance on the parameter for equal zeros
 OSCILLATING = 1e-8  # imaginary parts of eigenvalues, relative to the largest
-VERTICAL = 1e-9  # change of the parameter along a curve of states that rotations turn
-RATE_NOISE = 1e-12  # of the largest rate
+VERTICAL = 1e-9  # smaller tangents in the parameter are rounding: states differ by rotations
+RATE_NOISE = 1e-12  # relative to the largest rate: smaller rates are rounding
 
 
 class Special(NamedTuple):
-    """A special point on a curve: where a function vanishes.
+    """A special point on a curve, at which a test function vanishes.
 
     Attributes
     ----------
-    point : Point
-        Its tangent is the secant of the step: where another curve crosses, the curve has none that
-        could be computed from the point alone.
+    point : CurvePoint
+        Its tangent is the secant of the step, as the tangent is not defined where curves cross.
     interval : (float, float)
         Values of the parameter at the ends of the last bracket.
     status : str
-        "converged", or "not located" where no zero was found, or points between were not, so that
-        the interval is wider than 1e-10 of the parameter.
+        "converged", or "not located" if no zero was found, or if points in the bracket could not be
+        computed while it was wider than 1e-10, relative to the parameter.
     kind : str
         "fold", "bifurcation" (order 0), "symmetry breaking" (higher orders), "transition", "Hopf".
     order : int
-        Of the perturbation that becomes neutral.
+        Order of the perturbation that becomes neutral.
     place : int
-        The point of the branch after which it lies.
+        Index of the last point of the branch before it.
     """
 
     point: CurvePoint
@@ -67,9 +66,10 @@ def located(
     f_first: float,
     last: float,
 ) -> Special:
-    """The zero of f between `first` and the point a step ahead, where it has the value `last`.
+    """The zero of f between the point `first` and the point a step ahead.
 
-    By false position with halved weights (Illinois), and bisection where that is slow.
+    `f_first` and `last` are the values of f at both. False position with halved weights (Illinois),
+    with a bisection every fourth time.
     """
     low, high, f_low, f_high, side = 0.0, 1.0, f_first, last, 0
     end = curve.ahead(first, step)
@@ -82,7 +82,7 @@ def located(
         if count % 4 == 3 or not low < part < high:
             part = middle
         new = _ahead(curve, first, part * step)
-        if new is None:  # too near another curve that crosses
+        if new is None:  # too near a crossing curve
             part = middle
             new = _ahead(curve, first, part * step)
         if new is None:
@@ -109,7 +109,7 @@ def located(
 
 
 def _ahead(curve: StationaryCurve, first: CurvePoint, step: float) -> CurvePoint | None:
-    """The point a step ahead, with the symmetries of the first."""
+    """The point a step ahead, with the symmetries of `first`; None if Newton's method fails."""
     point = curve.ahead(first, step)
     if point is None:
         return None
@@ -118,22 +118,22 @@ def _ahead(curve: StationaryCurve, first: CurvePoint, step: float) -> CurvePoint
 
 
 def _on(point: CurvePoint, first: CurvePoint, last: CurvePoint) -> CurvePoint:
-    """The point with the secant of its step as tangent."""
+    """The point with the normalised secant from `first` to `last` as tangent."""
     secant = last.z - first.z
     return point._replace(tangent=secant / np.linalg.norm(secant))
 
 
 def _interval(*points: CurvePoint) -> tuple[float, float]:
-    """The range of the parameter at points, and what rounding adds."""
+    """Range of the parameter over points, widened by a margin for rounding."""
     values = [point.value for point in points]
     more = BRACKET_ROUNDING * max(map(abs, values))
     return min(values) - more, max(values) + more
 
 
 def meeting(curve: StationaryCurve, first: CurvePoint, last: CurvePoint) -> Special | None:
-    """The point between two where the curve meets one of more symmetry, if it does.
+    """The point between two at which a curve meets one of more symmetry; None if it does not.
 
-    Its tangent is that of the curve, which changes nothing but the odd part there.
+    The tangent of the result is that of the curve, along which only the odd part changes.
     """
     for signs in curve.basis.images(first.m):
         before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
@@ -146,7 +146,7 @@ def meeting(curve: StationaryCurve, first: CurvePoint, last: CurvePoint) -> Spec
 
 
 def _met(curve: StationaryCurve, first: CurvePoint, last: CurvePoint, signs: np.ndarray) -> Special:
-    """The point where the part of states that these signs make change vanishes."""
+    """The point between two at which the part of a state that is odd under `signs` vanishes."""
     before, after = ((point.m - signs * point.m) / 2 for point in (first, last))
     path = curve.among(curve.basis.joined(signs))
     nearer = first if np.abs(before).max() < np.abs(after).max() else last
@@ -173,30 +173,29 @@ def _met(curve: StationaryCurve, first: CurvePoint, last: CurvePoint, signs: np.
 
 
 def across(kernel: np.ndarray, along: np.ndarray) -> np.ndarray:
-    """The unit vector of a plane, with the orthonormal rows of `kernel`, orthogonal to another."""
+    """Unit vector in the span of orthonormal rows `kernel` (2, N), orthogonal to `along` (N,)."""
     first, second = kernel @ along
     return (first * kernel[1] - second * kernel[0]) / np.hypot(first, second)
 
 
 class TestFunctions:
-    """Functions that vanish at special points of a curve, and growth rates of perturbations.
+    """Test functions, which vanish at special points of a curve, and growth rates.
 
     Parameters
     ----------
     curve : StationaryCurve
     orders : int
-        Perturbations of orders 0, ..., `orders` - 1 are looked at: their rates vanish where a state
-        loses its symmetry.
+        Growth rates are computed for perturbations of orders 0, ..., `orders` - 1.
     """
 
-    __test__ = False  # not a class of tests
+    __test__ = False  # pytest would collect it by its name
 
     def __init__(self, curve: StationaryCurve, orders: int):
         self._curve, self._count = curve, min(orders, curve.basis.orders)
         self._of_order = cache(curve.basis.of_order)
 
     def at(self, point: CurvePoint, watched: bool) -> CurvePoint:
-        """The point with the values of the functions, and with its rates if it is `watched`."""
+        """The point with the values of the test functions, and with growth rates if `watched`."""
         tests = {kind: f(point) for kind, f in self._functions(point).items()}
         orders = range(self._count) if watched else ()
         return point._replace(tests=tests, rates=[self._rates(order, point) for order in orders])
@@ -204,7 +203,11 @@ class TestFunctions:
     def between(
         self, first: CurvePoint, step: float, last: CurvePoint, met: Special | None, number: int
     ) -> list[Special]:
-        """The special points in a step, and that at its end if it meets a branch there."""
+        """Special points between `first` and the point `last` a step ahead.
+
+        `met` is the result of `meeting`, included if it is not None; `number` is the index of
+        `first` on the branch.
+        """
         specials = [] if met is None else [met._replace(place=number)]
         for kind, f in self._functions(first).items():
             low, high = first.tests[kind], last.tests[kind]
@@ -218,17 +221,17 @@ class TestFunctions:
                 special = located(self._curve, first, step, f, lows[i], highs[i])
                 kind = "Hopf" if self._oscillates(order, special.point) else "symmetry breaking"
                 special = special._replace(kind=kind, order=order, place=number)
-                known = specials and _same(specials[-1], special)  # one of two equal rates
+                known = specials and _same(specials[-1], special)  # second of two equal rates
                 if not known and (order or kind == "Hopf"):
                     specials.append(special)
         return specials
 
     def _real(self, point: CurvePoint) -> bool:
-        """Whether no perturbation oscillates, as of a gradient flow."""
+        """Whether the linearised operator has real eigenvalues only."""
         return self._curve.at(point.p)[0].real_spectrum
 
     def _oscillates(self, order: int, point: CurvePoint) -> bool:
-        """Whether what becomes neutral is a pair of complex eigenvalues: not of gradient flows."""
+        """Whether the eigenvalue nearest to the imaginary axis is not real."""
         if self._real(point):
             return False
 
@@ -243,7 +246,8 @@ class TestFunctions:
     def _functions(self, near: CurvePoint) -> dict[str, Callable[[CurvePoint], float]]:
         """Test functions by the kind of special point at which they vanish.
 
-        That of bifurcations has the tangent of a point near by: where curves cross none is known.
+        That of bifurcations uses the tangent of the point `near`, as tangents are not defined at
+        crossings.
         """
         return {
             "fold": lambda point: float(point.tangent[-1]),
@@ -252,6 +256,8 @@ class TestFunctions:
         }
 
     def _energy(self, point: CurvePoint) -> float:
+        """Free energy of a point, relative to the uniform state; nan if there is none."""
+
         def find() -> float:
             equation, kappa = self._curve.at(point.p)
             return equation.free_energy(equation.mean(point.m, kappa))
@@ -259,6 +265,8 @@ class TestFunctions:
         return self._curve.recalled("free energy", (point.z,), find).item()
 
     def _rates(self, order: int, point: CurvePoint) -> np.ndarray:
+        """Growth rates of one order at a point, in decreasing order."""
+
         def find() -> np.ndarray:
             equation, kappa = self._curve.at(point.p)
             return growth_rates(equation, point.m, kappa, self._of_order(order))
@@ -270,12 +278,13 @@ class TestFunctions:
 
 
 def _same(one: Special, other: Special) -> bool:
+    """Whether two special points have equal kind and order, and almost equal parameter."""
     close = np.isclose(one.point.value, other.point.value, rtol=SAME_VALUE, atol=0.0)
     return one.kind == other.kind and one.order == other.order and bool(close)
 
 
 def _crossing(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Numbers of the sorted rates that change their sign, by more than rounding."""
+    """Indices of the sorted rates that change sign between two points, rounding excluded."""
     size = min(len(low), len(high))
     low, high = low[:size], high[:size]
     seen = np.maximum(np.abs(low), np.abs(high)) > RATE_NOISE * np.abs(low).max(initial=0.0)

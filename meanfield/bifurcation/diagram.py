@@ -1,4 +1,4 @@
-"""Bifurcation diagrams: labelled arrays, special points, states, and transitions."""
+"""Bifurcation diagrams: arrays of points, special points, states and phase transitions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 DIAGRAM_NAMES = (GROUP, "branch", "kappa", "beta", "order_parameter", "moments", "resolution",
             "free_energy", "growth", "unstable", "degree", "order", "point")  # fmt: skip
 NO_COEFFICIENTS = (float("nan"), float("nan"))
-EDGE_OF_RANGE = 1e-9  # of the range: at its ends
-ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # of branches: where they begin, and the way past a point
-UNIFORM_PART = 0.5  # of the guess: a smaller solution is the uniform state
-PRESENT_MOMENT = 1e-10  # of a moment
-END_SENTENCES = {  # ends of branches and curves for want of points, in words
+EDGE_OF_RANGE = 1e-9  # relative to the range: tolerance for values at its ends
+ONSET, NEXT, DETOUR = 0.05, 0.02, 1.2  # tolerances for special points near a step: see `_change`
+UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
+PRESENT_MOMENT = 1e-10  # smaller moments count as zero
+END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
     "max_points": "ends at {place}, after its largest number of points: raise max_points",
     "unresolved": "needs too many moments beyond {place}: take a smaller range",
@@ -50,7 +50,7 @@ END_SENTENCES = {  # ends of branches and curves for want of points, in words
 
 @dataclass(frozen=True, eq=False)
 class SpecialPoint:
-    """A point of a branch at which states meet, turn back, or change their stability.
+    """A bifurcation, fold, change of stability or point of equal free energies on a branch.
 
     Attributes
     ----------
@@ -60,23 +60,23 @@ class SpecialPoint:
     parameter : str
         "kappa", or the name of a parameter of the drift.
     value : float
-        Of the parameter.
+        Value of the parameter at the point.
     interval : (float, float)
-        In which it was found to lie.
+        Bracket of the value.
     status : str
-        "exact" on the uniform state, "not followed" there if no branch was found; "converged", or
-        "not located".
+        On the uniform state "exact", or "not followed" if no branch was found; on other branches
+        "converged" or "not located".
     branch : int
-        0 for the uniform state.
+        Number of the branch; 0 is the uniform state.
     degree : int
-        Of the harmonic with which the branch began, or begins here.
+        Degree of the harmonic with which the branch begins, or a new branch begins here.
     order : int
-        Of the perturbation that becomes neutral: see `Stability`.
+        Order of the perturbation that becomes neutral: see `Stability`.
     character : str
-        Of bifurcations of the uniform state: "supercritical", "subcritical", "transcritical", or
+        For bifurcations of the uniform state: "supercritical", "subcritical", "transcritical", or
         "degenerate" where c_1 = c_2 = 0 to rounding, as at a tricritical point.
     coefficients : (float, float)
-        Of bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
+        For bifurcations of the uniform state: c_1 and c_2 of the normal form kappa = kappa_c (1 +
         c_1 t + c_2 t^2 + ...), t the amplitude of the harmonic in L^2; nan for other points.
     state : StationaryState
     """
@@ -99,14 +99,14 @@ class SpecialPoint:
 
     @property
     def beta(self) -> float:
-        """The beta of the drift; nan for drifts without."""
+        """The beta of the drift; nan for drifts without beta."""
         return float(getattr(self.state.model.drift, "beta", np.nan))
 
     def derivative(self, parameter: str) -> float:
-        """The derivative of the value of the point by another parameter of the model.
+        """Derivative of `value` by another parameter of the model.
 
         At a fold in kappa, d kappa_fold/dp = -<psi, F_p>/<psi, F_kappa> with psi F_m = 0; at a
-        bifurcation by the derivatives of the eigenvalue that is 0 there, at a transition by those
+        bifurcation from the derivatives of the eigenvalue that vanishes, at a transition from those
         of the free energy.
 
         Parameters
@@ -119,7 +119,7 @@ class SpecialPoint:
         ValueError
             For another parameter.
         MeanfieldError
-            Where branches cross away from the uniform state, and states have no derivatives.
+            At a crossing of branches, away from the uniform state, where states have no derivative.
         """
         return point_derivative(self, parameter)
 
@@ -132,25 +132,27 @@ class SpecialPoint:
 
 
 class Transition(NamedTuple):
-    """A phase transition: beyond it the uniform state is not the ground state.
+    """A phase transition: above its kappa the uniform state is not the ground state.
 
     Attributes
     ----------
     order : str
-        "continuous", "discontinuous", or "degenerate" where the normal form of the onset vanishes
-        up to the order that is known.
+        "continuous", "discontinuous", or "degenerate" if the normal form of the onset vanishes up
+        to the computed order.
     kappa : float
-        At which the free energies are equal, by the normal form where they differ by rounding; nan
-        for SA if it is discontinuous, since there is none, and where it was not located.
+        Value at which the free energies are equal; from the normal form if they differ by rounding
+        only. nan for a discontinuous transition of SA, which has no free energy, and where it was
+        not located. At a continuous transition, the onset.
     onset : float
         kappa_c, at which the uniform state loses its stability.
     jump : float
-        The order parameter of the new state at `kappa`; for polyhedra and even degrees, the
-        size of its first moment that does not vanish.
+        Order parameter of the new state at `kappa`; for polyhedra and even degrees, the size of its
+        first nonzero moment.
     hysteresis : (float, float) or None
-        From the fold at which the new state begins to kappa_c: both are stable there, unless the
-        new one loses its symmetry before, which is among the special points. At a continuous
-        transition from where on another state than the uniform one is stable below kappa_c.
+        At a discontinuous transition, from the fold at which the new state begins to kappa_c. Both
+        states are stable there, unless a special point shows that the new one loses its symmetry.
+        At a continuous transition, from the least kappa of a stable state that is not uniform, if
+        it is below kappa_c, to kappa_c.
     """
 
     order: str
@@ -162,31 +164,32 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagram(Result):
-    """Branches of stationary states.
+    """Bifurcation diagram: branches of stationary states.
 
     Attributes
     ----------
     data : xarray.Dataset
         On `point`: branch (0 the uniform state), the parameter by its name, order_parameter,
         moments (of Legendre polynomials, cos(l theta) on the circle, of invariants for polyhedra,
-        on `degree`), free_energy, growth (largest rate but for rotations), unstable (how many rates
-        are positive, by order `order`), and observables.
+        on `degree`), resolution (degree of truncation), free_energy, growth (largest growth rate,
+        rotations excluded), unstable (number of positive rates by order, -1 where not computed),
+        and observables.
     special_points : list of SpecialPoint
     ends : list of str
         Why each branch ends: "range", "uniform", "bifurcation" (on a branch of more symmetry),
         "closed", "max_points", "unresolved", "not continued", "interrupted".
     saved : list of (int, StationaryState)
-        Branch and state, at the values that were asked for.
+        Branch and state, at the values `save_at`.
     drift : ZonalDrift, or type
     space : Space
     symmetry : str
     parameter : str
-        What changes along the branches: "kappa", or the name of a parameter of the drift.
+        Parameter that varies along the branches: "kappa", or the name of one of the drift.
     kappa : float or None
-        The one kappa, where the drift changes.
+        Constant kappa, if another parameter varies.
     noise : Noise
-        Under another one than isotropic noise, branch 0 is that of the state without order, which
-        is no longer uniform, and moments are those of all harmonics: see `reflections`.
+        Under non-isotropic noise, branch 0 is the disordered state, which is not uniform, and the
+        moments are those of all harmonics: see `reflections`.
     """
 
     made_by = "branches"
@@ -210,7 +213,7 @@ class Diagram(Result):
 
     @checked_call()
     def special(self, kind: str, branch: int | None = None) -> list[SpecialPoint]:
-        """The special points of a kind, on one branch if it is given."""
+        """Special points of a kind, on all branches or on one."""
         here = [s for s in self.special_points if s.kind == kind]
         return [s for s in here if branch in (None, s.branch)]
 
@@ -231,7 +234,7 @@ class Diagram(Result):
         return sentences
 
     def cut_short(self, value: float = np.inf) -> list[str]:
-        """The branches that end for want of points at or below a value of the parameter."""
+        """Sentences about branches that were cut short at or below a value of the parameter."""
         sentences = []
         for number, end in enumerate(self.ends, start=1):
             last = float(self.data[self.parameter].values[self.data.branch.values == number][-1])
@@ -241,14 +244,14 @@ class Diagram(Result):
         return sentences
 
     def states_at(self, value: float) -> list[tuple[int, StationaryState]]:
-        """The states of all branches at a value of the parameter, with their branch.
+        """States of all branches at a value of the parameter, as (branch, state).
 
-        Found by Newton's method from the points next to them.
+        Computed by Newton's method from neighbouring points.
 
         Raises
         ------
         ValueError
-            For values outside the range.
+            If the value is outside the range.
         """
         low, high = self.span
         wanted = f"from {low:g} to {high:g}, where this diagram has {self.parameter}"
@@ -256,19 +259,19 @@ class Diagram(Result):
         return states_on(self, value, self.curve)
 
     def ground_state(self, value: float) -> StationaryState:
-        """The state of least free energy among those on the branches and the uniform one.
+        """The state of least free energy among the uniform state and those on the branches.
 
         Parameters
         ----------
         value : float
-            Of the parameter.
+            Value of the parameter.
 
         Raises
         ------
         MeanfieldError
-            Where there is no free energy, as for SA.
+            If there is no free energy, as for SA.
         ValueError
-            For values outside the range.
+            If the value is outside the range.
         """
         states = [state for _, state in self.states_at(value)]
         if np.isnan(states[0].free_energy):
@@ -281,15 +284,17 @@ class Diagram(Result):
         return min(states, key=lambda state: state.free_energy)
 
     def transition(self) -> Transition:
-        """The phase transition: the kappa beyond which the uniform state is not the ground state.
+        """The phase transition: the kappa above which the uniform state is not the ground state.
 
         "continuous" means that no state of lower free energy was found at the onset, on a branch or
-        from densities that cluster; `warnings` says what was not followed.
+        from clustered densities; `warnings` lists what was not followed.
 
         Raises
         ------
         ValueError
-            If kappa is not the parameter, or the range has no onset.
+            If kappa is not the parameter, or the range lacks the first onset.
+        MeanfieldError
+            Under non-isotropic noise, where there is no free energy.
         """
         if self.parameter != "kappa":
             raise ValueError(
@@ -338,10 +343,10 @@ class Diagram(Result):
         return Transition(order, kappa, onset.value, jump, self._hysteresis(onset.value))
 
     def _order(self, onset: float, form: NormalForm) -> str:
-        """The order of a transition for which no point of equal free energies was located.
+        """Order of a transition if no point of equal free energies was located.
 
-        States of lower free energy decide, then the normal form of the onset, with both amplitudes
-        where another onset is close by.
+        From states of lower free energy at the onset, else from its normal form; with two
+        amplitudes if another onset is close.
         """
         here = (self.data.branch.values > 0) & (self.data[self.parameter].values <= onset)
         lowest = min([*self.data.free_energy.values[here], *self._lower], default=0.0)
@@ -357,21 +362,21 @@ class Diagram(Result):
         return "continuous" if form.quartic > 0 else "discontinuous"
 
     def _hysteresis(self, onset: float, branch: int | None = None) -> tuple[float, float] | None:
-        """The range of kappa from the first fold below the onset up to it."""
+        """Range of kappa from the lowest fold below the onset to the onset; or None."""
         folds = [s.value for s in self.special("fold", branch) if s.value < onset]
         return (min(folds), onset) if folds else None
 
     @property
     def _lower(self) -> list[float]:
-        """Free energies at the onset of states on no branch."""
+        """Free energies at the onset of states that lie on no branch."""
         return [float(energy) for energy in np.atleast_1d(self.data.attrs.get("lower", []))]
 
     def stable_ranges(self) -> list[tuple[int, float, float]]:
-        """Branch, first and last value of the parameter of every stretch of stable states.
+        """Ranges of stable states: branch, first and last value of the parameter of each.
 
-        It ends at a special point, if there is one, else in the middle between two points of the
-        branch. Where two overlap there are several stable states, beside their mirror images; a gap
-        between all of them has none: densities do not come to rest there.
+        A range ends at a special point, if there is one, else in the middle between two points of
+        the branch. Where ranges overlap there are several stable states, not counting mirror
+        images; where there is no range, densities do not converge to a stationary state.
         """
         ranges, (low, high) = [], self.span
         for number in range(len(self.ends) + 1):
@@ -386,7 +391,10 @@ class Diagram(Result):
         return ranges
 
     def _change(self, number: int, i: int) -> float:
-        """The parameter where stability changes after point i of a branch, or at its ends."""
+        """Parameter value at which stability changes between points i and i + 1 of a branch.
+
+        At an end of the branch, i is -1 or the last point.
+        """
         here = self.data.branch.values == number
         moments, values = self.data.moments.values[here], self.data[self.parameter].values[here]
         inside = 0 <= i < len(values) - 1
@@ -408,7 +416,7 @@ class Diagram(Result):
                 detours[detour] = s.value
                 ahead[float(np.append(m - moments[stable], s.value - values[stable]) @ between)] = s
         passed = [place for place in ahead if place > 0]
-        if passed:  # the first that a stable state comes to
+        if passed:  # the special point next to the stable state
             return ahead[min(passed)].value
         if detours:
             return detours[min(detours)]
@@ -416,10 +424,11 @@ class Diagram(Result):
 
     @property
     def _source(self) -> tuple[Any, str, tuple[float, float]]:
+        """First arguments of `basis_along`."""
         return self.drift, self.parameter, self.span
 
     def curve(self, degree: int | None = None) -> StationaryCurve:
-        """The curve of states in harmonics up to a degree, by default as branches begin."""
+        """The curve of states, truncated at `degree` or at that with which branches begin."""
         basis = basis_along(*self._source, self.noise, self.space, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
@@ -442,7 +451,7 @@ class Diagram(Result):
 
     @classmethod
     def made_of(cls, contents: Contents) -> "Diagram":
-        """The diagram from what was kept."""
+        """The diagram from the contents of a file."""
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
         header["drift"] = drift_of(header["drift"])
@@ -457,19 +466,20 @@ class Diagram(Result):
         return diagram
 
     def _described(self, state: StationaryState) -> tuple[float, int, list[float]]:
-        """The parameter, the degree and the moments of a state."""
+        """Parameter value, degree of truncation and moments of a state, for a file."""
         drift: Any = state.model.drift
         own = drift.described if drift.is_absent else drift.parameters
         value = state.kappa if self.kappa is None else own[self.parameter]
         return float(value), state.equation.degree, state.legendre_moments.tolist()
 
     def _state(self, value: float, degree: int, moments: list[float]) -> StationaryState:
+        """The state from what `_described` returned."""
         curve = self.curve(degree)
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
         return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
-        """The quantity `kind` against the parameter, or several, `y`: `plotting.bifurcation`."""
+        """Plot the quantity `kind`, or several, `y`, by `plotting.bifurcation`."""
         return FIGURES["bifurcation"](self, **{"y": kind, **options})
 
     def __repr__(self) -> str:
@@ -480,7 +490,7 @@ class Diagram(Result):
 
 
 def noise_of(described: Any) -> Any:
-    """The noise that `describe` described; one that is absent where a function of it is."""
+    """The noise from its description; an absent noise if one of its functions was not saved."""
     reading = Reading(result=True)
     noise = build(Noise, described, reading)
     return absent(Noise, described["kind"], described) if reading.lost else noise
@@ -489,9 +499,10 @@ def noise_of(described: Any) -> Any:
 def states_on(
     diagram: Diagram, value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> list[tuple[int, StationaryState]]:
-    """Branch and state of all that a diagram has at a value of the parameter.
+    """States of a diagram at a value of the parameter, as (branch, state).
 
-    Curves are those that `curve_of_degree` gives: by default as branches begin, or of a degree.
+    `curve_of_degree(degree)` returns the curve truncated at a degree; without an argument, at that
+    with which branches begin.
     """
     curve = curve_of_degree()
     places = list(_crossings(diagram, value, curve_of_degree))
@@ -501,7 +512,7 @@ def states_on(
 
 
 class _Node(NamedTuple):
-    """A point of a branch; moments leave it as this power of the change of the parameter."""
+    """A point of a branch; near it, moments change like this power of the parameter change."""
 
     value: float
     m: np.ndarray
@@ -511,10 +522,10 @@ class _Node(NamedTuple):
 def _crossings(
     diagram: "Diagram", value: float, curve_of_degree: Callable[..., StationaryCurve]
 ) -> Iterator[tuple[int, StationaryCurve, np.ndarray]]:
-    """Branch, curve and (m, p) of every state on a branch, by Newton's method from near points.
+    """States of all branches at a value, as (branch, curve, (m, p)), by Newton's method.
 
-    Onsets and folds are among the points: next to them moments change like the square root of the
-    parameter, or linearly where the onset is transcritical.
+    Guesses are interpolated between neighbouring points, onsets and folds included. Near these,
+    moments change like the square root of the parameter, or linearly at a transcritical onset.
     """
     for number in range(int(curve_of_degree().basis.symmetric), len(diagram.ends) + 1):
         here = diagram.data.branch.values == number
@@ -529,7 +540,7 @@ def _crossings(
             part = (value - first.value) / (last.value - first.value)
             near = first.m + part**first.power * (last.m - first.m)
             z = curve.at_value(np.append(near, curve.coordinate(value)), value)
-            middle = curve.basis.symmetrised(near)  # near the branch that it left
+            middle = curve.basis.symmetrised(near)  # approximates the state on the parent branch
             if z is None:
                 warn(
                     f"Branch {number} passes {diagram.parameter} = {value:g}, but its state there "
@@ -541,6 +552,7 @@ def _crossings(
 
 
 def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
+    """Points of a branch in order, with its folds and its onset, for interpolation."""
     here = diagram.data.branch.values == number
     moments = diagram.data.moments.values[here, : len(basis.degrees)]
     values = diagram.data[diagram.parameter].values[here]

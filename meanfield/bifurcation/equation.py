@@ -1,14 +1,14 @@
 """The equation of stationary states with a given symmetry, and its form in moments.
 
-`StationaryEquation` is what Newton's method, stability, branches and phase diagrams need of a
-model. It has two implementations: `TransportEquation` for every model that moves densities, and
-here `MomentEquation`, which is faster, where the drift has a potential and nothing else acts.
+`StationaryEquation` is the interface that Newton's method, stability, branches and phase diagrams
+use. It has two implementations: `TransportEquation` for every model that moves densities, and
+here the faster `MomentEquation`, for a drift with a potential under isotropic noise alone.
 
 mu is stationary under the drift v = grad(W * mu)/(Z * mu) with noise kappa if v = grad g[mu] and
 
     mu = exp(kappa g[mu]) / int exp(kappa g[mu]).
 
-There is such a g where Z is constant, and where Z' = c W':
+Such a g exists if Z is constant, or if Z' = c W':
 
     g = W * mu / Z           (USA, Kuramoto, Interaction: c = 0),
     g = log(Z * mu) / c      (SA: c = beta).
@@ -17,8 +17,8 @@ In the Legendre moments m_l = int P_l dmu, |m_l| <= 1, l >= 1, this is R(m) = 0 
 
     R_l(m) = m_l - E P_l,    dR_l/dm_j = delta_lj - kappa W_j Cov(P_l, g' P_j),
 
-where E is the mean with respect to exp(kappa g), s = sum_l W_l m_l P_l with W_l = w_l dim H_l and
-w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
+where E is the mean with respect to exp(kappa g)/const, s = sum_l W_l m_l P_l with W_l = w_l dim H_l
+and w_l the multipliers of W over the constant term of Z, g = log(1 + c s)/c and g' = 1/(1 + c s).
 """
 
 from abc import ABC, abstractmethod
@@ -34,23 +34,23 @@ from .newton import Coupled
 from .power_series import exponential, logarithm, product
 from .stability import COUNTED_ATTRACTION
 
-POTENTIAL_ROUNDING = 2e-15  # of the exponent kappa g, and of P_l by its recurrence for each degree
-CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # of Z_0: how far Z may be from constant, and from c W
+POTENTIAL_ROUNDING = 2e-15  # rounding error of the exponent kappa g, and of P_l for each degree
+CONSTANT, PROPORTIONAL = 1e-13, 1e-10  # tolerances for constant Z and Z' = c W', relative to Z_0
 SERIES_BELOW = 1e-4  # |c s| below which dg/dc is computed by its series
 
 
 class Mean(NamedTuple):
-    """The law exp(kappa g[m]) / int exp(kappa g) that the moments m give rise to, on the nodes.
+    """The density exp(kappa g[m]) / int exp(kappa g) for the moments m, at the nodes.
 
     Attributes
     ----------
     kappa : float
     sum : ndarray, (M,)
-        s.
+        s = sum_l W_l m_l P_l.
     potential, gain : ndarray, (M,)
         g, and g' = dg/ds.
     weights : ndarray, (M,)
-        The density with respect to the uniform law, times the weights of the nodes.
+        Density with respect to the uniform measure, times the weights of the quadrature.
     log_mass : float
         log int exp(kappa g) dsigma.
     moments : ndarray, (N,)
@@ -67,16 +67,16 @@ class Mean(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    """Multipliers of a drift: w_l of every degree, for Z of mean 1, and c with Z_l = c w_l."""
+    """Multipliers w_l of a drift, l = 0, 1, ..., for Z of mean 1, and c with Z_l = c w_l, l > 0."""
 
     weights: Array
     ratio: float
 
 
 def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions | None]:
-    """The multipliers of every member of a drift, up to the degree of a basis.
+    """Multipliers of every member of an ensemble of drifts, up to the degree of a basis.
 
-    None for those that are no gradients of a potential of the measure.
+    None for a member whose drift is not the gradient of a potential.
     """
     of = basis.degree, basis.dimension
     weights, normalisers = np.atleast_2d(drift.attraction(*of)), drift.normaliser(*of)
@@ -87,7 +87,7 @@ def interactions(drift: ZonalDrift, basis: Basis) -> list[Interactions | None]:
 
 
 def _related(weights: Array, normaliser: Array) -> Interactions | None:
-    """The interactions that have these multipliers of W and of Z, l = 0, 1, ..."""
+    """Interactions from the multipliers of W and of Z, l = 0, 1, ...; None unless Z' = c W'."""
     weights, z = weights / normaliser[0], normaliser[1:] / normaliser[0]
     if np.abs(z).max() <= CONSTANT:
         return Interactions(weights, 0.0)
@@ -97,15 +97,15 @@ def _related(weights: Array, normaliser: Array) -> Interactions | None:
 
 
 class Product(NamedTuple):
-    """An operator on harmonics as sums over nodes: left (sum_k w_k right_k)^T, columns scaled.
+    """Operator on harmonics, left (sum_k w_k right_k)^T diag(factors), in factored form.
 
     Attributes
     ----------
     left : ndarray, (n, M)
     rights : list of (ndarray, ndarray), (M,) and (n, M)
-        Weights of nodes, and functions.
+        Pairs of w_k, weights of the nodes, and right_k, functions at the nodes.
     factors : ndarray, (n,), or float
-        Of the columns.
+        Factors of the columns.
     """
 
     left: Array
@@ -127,9 +127,9 @@ class Product(NamedTuple):
 
 
 def summed(operator: Array, products: Iterable[Product], directions: Array | None = None) -> Array:
-    """The sum of an operator, by its diagonal, and of products; times directions (n, k).
+    """diag(operator) plus the sum of products, times directions (n, k).
 
-    Without directions the matrix, (n, n).
+    Without directions, the matrix (n, n).
     """
     if directions is None:
         matrix = np.diag(operator)
@@ -140,21 +140,21 @@ def summed(operator: Array, products: Iterable[Product], directions: Array | Non
 
 
 class StationaryEquation(ABC):
-    """R(m) = 0 for the stationary densities of one model, in the functions of one basis.
+    """The equation R(m) = 0 of stationary densities of one model, in one basis.
 
     Parameters
     ----------
     model : Transformer
-        A single one; its kappa is given apart.
+        A single model; its kappa is not used, but passed to the methods.
     basis : Basis
-        Of order 0.
+        Basis of order 0.
 
     Attributes
     ----------
     gradient_flow : bool
         Whether there is a free energy.
     real_spectrum : bool
-        Whether states are critical points of a function, so that no perturbation oscillates.
+        Whether all eigenvalues of the linearised operator are real.
     """
 
     gradient_flow: bool = False
@@ -170,16 +170,16 @@ class StationaryEquation(ABC):
 
     @property
     def source(self) -> Any:
-        """The drift or the model of which parameters may vary."""
+        """The drift or the model whose parameters can vary."""
         return self.model
 
     @property
     def absent(self) -> bool:
-        """Whether a file has states, and no functions of which the model is made."""
+        """Whether drift or noise is a placeholder, as its functions were not saved."""
         return self.drift.is_absent or self.model.noise.is_absent
 
     def model_at(self, kappa: float) -> Transformer:
-        """The model at a kappa."""
+        """The model with this kappa."""
         if self.absent:
             return Transformer(self.drift, kappa, noise=self.model.noise)
         return self.model.replace(kappa=kappa)
@@ -187,26 +187,26 @@ class StationaryEquation(ABC):
     @property
     @abstractmethod
     def weights(self) -> Array:
-        """w_l of all degrees, for Z of mean 1: perturbations of the uniform state grow by them."""
+        """Multipliers w_l, (degree + 1,), for Z of mean 1; the onset of degree l is at 1/w_l."""
 
     def multipliers(self, basis: Basis) -> Array:
-        """w_l of every function of a basis of at most the same degree."""
+        """w_l for every function of a basis of at most the same degree, (N,)."""
         return self.weights[basis.degrees]
 
     @property
     def most_attracted(self) -> int:
-        """The degree of the largest multiplier: perturbations of orders up to it may grow most."""
+        """Degree of the largest multiplier; the number of orders if the basis is not symmetric."""
         if not self.basis.symmetric:
             return self.basis.orders
         return int(np.argmax(self.weights[1:])) + 1
 
     @abstractmethod
     def finer(self, degree: int) -> "StationaryEquation":
-        """This equation in more functions, of which the first are those of this one."""
+        """The equation truncated at another degree."""
 
     @abstractmethod
     def mean(self, m: Array, kappa: float) -> Any:
-        """The evaluation at the moments m: its `moments` are m - R(m)."""
+        """Quantities evaluated at the moments m; the attribute `moments` is m - R(m)."""
 
     def residual(self, m: Array, kappa: float) -> float:
         """max_l |R_l|."""
@@ -214,21 +214,24 @@ class StationaryEquation(ABC):
 
     @abstractmethod
     def resolves(self, m: Array, kappa: float, tail: float) -> bool:
-        """Whether the last moments are below `tail` and rounding."""
+        """Whether the last moments are at most `tail` plus a bound of rounding errors."""
 
     @abstractmethod
     def jacobian(self, mean: Any) -> Any:
-        """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices."""
+        """dR/dm, (N, N), or a `LinearOperator` if the basis is not dense."""
 
     def coupled(self, mean: Any) -> Any:
-        """dR/dm for a step of Newton's method: `jacobian` to rounding."""
+        """dR/dm for a step of Newton's method; equals `jacobian` to rounding."""
         return self.jacobian(mean)
 
     @abstractmethod
     def linearised(
         self, m: Array, kappa: float, basis: Any, directions: Array | None = None
     ) -> Array:
-        """L of `stability` in functions of one order about m, (n, n); or times directions."""
+        """Linearised operator L of `stability` at m, in a basis of one order, (n, n).
+
+        With `directions` (n, k), L times these.
+        """
 
     @abstractmethod
     def by_log_kappa(self, mean: Any) -> Array:
@@ -236,39 +239,39 @@ class StationaryEquation(ABC):
 
     @abstractmethod
     def by_parameter(self, m: Array, mean: Any) -> Array:
-        """dR/dp, (N,), p the parameter of a family."""
+        """dR/dp, (N,), by the parameter p of an `EquationFamily`."""
 
     @abstractmethod
     def series(self, m: Array, kappa: Array) -> Array:
         """Coefficients (orders, N) of R(m(t), kappa(t)) as a series in t; for a symmetric basis."""
 
     def speed(self, m: Array, kappa: float) -> float:
-        """The angular velocity at which a state turns; 0 at rest."""
+        """Angular velocity of a rotating state; 0 at rest."""
         return 0.0
 
     def free_energy(self, mean: Any) -> float:
-        """F(mu) - F(uniform) of a law; nan where there is none."""
+        """F(mu) - F(uniform) of an evaluated density; nan if there is no free energy."""
         return float("nan")
 
 
 class MomentEquation(StationaryEquation):
-    """R(m) = 0 for one drift that has a potential, in the functions P_l of one symmetry.
+    """The equation R(m) = 0 for a drift with a potential, in the functions P_l of one symmetry.
 
     Parameters
     ----------
     drift : ZonalDrift
-        A single one.
+        A single drift.
     basis : Basis
-        Of order 0.
+        Basis of order 0.
     changes : callable, optional
-        () -> Interactions: the derivatives by a parameter p of the drift.
+        () -> Interactions: derivatives of the multipliers and of c by a parameter p of the drift.
 
     Attributes
     ----------
     strengths : ndarray, (N,)
         W_l = w_l dim H_l.
     ratio : float
-        c.
+        c of Z' = c W'; 0 if Z is constant.
     """
 
     def __init__(
@@ -290,7 +293,7 @@ class MomentEquation(StationaryEquation):
 
     @property
     def exists(self) -> bool:
-        """Whether the drift has a potential; nothing is known of one that is absent."""
+        """Whether the drift has a potential; True for a placeholder."""
         return self.drift.is_absent or self._known_interactions is not None
 
     @property
@@ -304,7 +307,7 @@ class MomentEquation(StationaryEquation):
 
     @property
     def functions(self) -> Array:
-        """The P_l on the nodes, (N, M)."""
+        """P_l at the nodes, (N, M)."""
         return self.basis.legendre
 
     @cached_property
@@ -317,14 +320,14 @@ class MomentEquation(StationaryEquation):
 
     @property
     def gradient_flow(self) -> bool:  # type: ignore[override]
-        """Whether there is a free energy: where Z is constant."""
+        """Whether there is a free energy, which is so if Z is constant."""
         return self.ratio == 0
 
     def finer(self, degree: int) -> "MomentEquation":
         return MomentEquation(self.zonal, self.basis.finer(degree))
 
     def mean(self, m: Array, kappa: float) -> Mean:
-        """The law that the moments m give rise to."""
+        """The density exp(kappa g[m])/const and its moments E P_l."""
         s = self.basis.synthesised(self.strengths * m)
         potential, gain = s, np.ones_like(s)
         if self.ratio:
@@ -342,9 +345,9 @@ class MomentEquation(StationaryEquation):
         return self.basis.tail(m) <= tail + POTENTIAL_ROUNDING * (kappa * potential + self.degree)
 
     def jacobian(self, mean: Mean) -> Any:
-        """dR/dm, (N, N), a `LinearOperator` where the basis makes no matrices.
+        """dR/dm, (N, N), or a `LinearOperator` if the basis is not dense.
 
-        Where rotations keep the symmetry, plus b_k a_k^T: see `point_groups`.
+        If rotations preserve the symmetry, sum_k b_k a_k^T is added: see `point_groups`.
         """
         turned = self.basis.tangents(mean.moments)
         scale = np.abs(self.strengths).max(initial=0.0) or 1.0
@@ -358,9 +361,10 @@ class MomentEquation(StationaryEquation):
         return matrix + left @ turned if len(turned) else matrix
 
     def coupled(self, mean: Mean) -> Any:
-        """dR/dm for a step of Newton's method: `jacobian` to rounding, where few degrees attract.
+        """dR/dm for a step of Newton's method; equals `jacobian` to rounding.
 
-        Moments whose kappa W_l is rounding change no others.
+        If few W_l are nonzero, only their columns of 1 - dR/dm are computed: columns in which
+        kappa |W_l| is below rounding vanish.
         """
         felt = np.flatnonzero(mean.kappa * np.abs(self.strengths) > COUNTED_ATTRACTION)
         phases = len(self.basis.tangents(mean.moments))
@@ -386,13 +390,15 @@ class MomentEquation(StationaryEquation):
     def linearised(
         self, m: Array, kappa: float, basis: Basis, directions: Array | None = None
     ) -> Array:
-        """L of `stability` in a basis of any order, on the same nodes, about m: (N, N).
+        """Linearised operator L of `stability` at m, in a basis at the same nodes, (N, N).
 
-        Or L times directions (N, k), at a cost of O(N M k) for M nodes instead of O(N^2 M).
+        With directions (N, k), L times these, at a cost of O(N M k) for M nodes instead of O(N^2
+        M).
         """
         return summed(-basis.eigenvalues / kappa, self._products(m, kappa, basis), directions)
 
     def _products(self, m: Array, kappa: float, basis: Basis) -> Iterator[Product]:
+        """Terms of the linearised drift, one or two for each component of the gradient."""
         mean, p = self.mean(m, kappa), basis.values
         weights, inner = self.multipliers(basis), self.basis
         slopes = inner.gradient_of(self.strengths * m / inner.sizes)  # of s
@@ -411,12 +417,12 @@ class MomentEquation(StationaryEquation):
         return self.along(mean, self.potential_change(m, mean))
 
     def along(self, mean: Mean, change: Array) -> Array:
-        """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g on the nodes: g for log kappa."""
+        """dR = -kappa Cov(P_l, dg), (N,), for a change dg of g; dg = g for d/dlog kappa."""
         covariance = self.basis.analysed(mean.weights * change)
         return -mean.kappa * (covariance - mean.moments * (mean.weights @ change))
 
     def free_energy(self, mean: Mean) -> float:
-        """F(mu) - F(uniform) of a law; nan where there is none, as for SA.
+        """F(mu) - F(uniform) of an evaluated density; nan if there is no free energy, as for SA.
 
         F = (1/kappa) int mu log mu - (1/2) int int W dmu dmu.
         """
@@ -452,7 +458,7 @@ class MomentEquation(StationaryEquation):
         return self._changes.weights[self.degrees] * self.basis.sizes**2
 
     def potential_change(self, m: Array, mean: Mean) -> Array:
-        """dg/dp on the nodes, at the same moments: g' ds/dp + dg/dc dc/dp.
+        """dg/dp at the nodes, (M,), for fixed moments: g' ds/dp + dg/dc dc/dp.
 
         dg/dc = (s g' - g)/c = -s^2 (1/2 - 2 c s/3 + 3 (c s)^2/4 - ...).
         """
@@ -463,10 +469,10 @@ class MomentEquation(StationaryEquation):
         return mean.gain * self._sum_change(m) + self._changes.ratio * by_ratio
 
     def gain_change(self, m: Array, mean: Mean) -> Array:
-        """dg'/dp on the nodes, at the same moments."""
+        """dg'/dp at the nodes, (M,), for fixed moments: -g'^2 (s dc/dp + c ds/dp)."""
         change = self._changes.ratio * mean.sum + self.ratio * self._sum_change(m)
         return -(mean.gain**2) * change
 
     def _sum_change(self, m: Array) -> Array:
-        """ds/dp on the nodes."""
+        """ds/dp at the nodes, (M,)."""
         return self.basis.synthesised(self.strength_changes * m)

@@ -1,4 +1,4 @@
-"""The models along a curve in a parameter, their equations, and the functions to solve these in."""
+"""Families of models along one parameter: their equations, and the bases to solve these in."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -19,27 +19,27 @@ from .equation import Interactions, MomentEquation, StationaryEquation, interact
 from .reflections import Reflected, Symmetries, symmetries_of_noise
 from .transport import TransportEquation, scaled
 
-RECENT_EQUATIONS = 8  # equations that are kept
-BETWEEN = 0.381966  # the part of a range at which symmetries are looked at too
-ABSENT_OF_ROTATIONS = Kuramoto()  # stands for all zonal drifts: they have the same symmetries
-PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # of a parameter, or of its range if this is < 1
-PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a density by which symmetries are recognised
-ASYMMETRIC_CHANGE = 1e-8  # relative, of its motion, by a symmetry that a model has not
+RECENT_EQUATIONS = 8  # number of cached equations
+BETWEEN = 0.381966  # fraction of a range at which symmetries are determined, besides its ends
+ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the same symmetries
+PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # in units of min(1, width of the range)
+PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries
+ASYMMETRIC_CHANGE = 1e-8  # relative change of the motion under a symmetry that a model lacks
 
 
 class OutsideDomain(ValueError):
-    """A value of a parameter for which there is no equation."""
+    """Error for a value of a parameter for which there is no equation."""
 
 
 def model_of(source: Any, noise: Noise) -> Transformer:
-    """The model that a drift makes with a noise, or a model itself."""
+    """The model of a drift and a noise; a model is returned as it is."""
     if isinstance(source, Transformer):
         return source
     return Transformer(source, np.inf if noise.laplacian else 1.0, noise=noise)
 
 
 def is_isotropic(model: Transformer) -> bool:
-    """Whether no rotation changes a model, so that the uniform density rests."""
+    """Whether a model is invariant under all rotations: then the uniform density is stationary."""
     drift: Any = model.drift
     zonal = drift.is_absent or all(part.is_zonal for _, part in drift.terms)
     return zonal and model.noise.laplacian and not set(model.extras) - {"reaction"}
@@ -51,13 +51,14 @@ def equation_of(
     changes: Callable[..., Any] | None = None,
     neighbours: Callable[..., Any] | None = None,
 ) -> StationaryEquation:
-    """The equation of a drift, or of a model, in the functions of a basis.
+    """The stationary equation of a drift or model in a basis.
 
-    That of moments where the drift has a potential, else the general one.
+    A `MomentEquation` if the basis is symmetric and the drift has a potential, else a
+    `TransportEquation`. `changes` and `neighbours` are arguments of these for derivatives.
     """
     model = model_of(source, basis.noise)
     drift: Any = model.drift
-    if basis.symmetric and drift.is_absent:  # its states came from such an equation
+    if basis.symmetric and drift.is_absent:  # placeholder of a drift that was not saved
         return MomentEquation(drift, basis, changes)
     if basis.symmetric and model.is_zonal:
         equation = MomentEquation(model.zonal, basis, changes)
@@ -67,12 +68,14 @@ def equation_of(
 
 
 def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMMETRIC) -> Any:
-    """The functions in which states of models are sought first: as `basis_on` if isotropic.
+    """The basis in which the search for states of models begins.
+
+    `basis_on` if all models are rotation-invariant; else `Reflected` with their common symmetries.
 
     Raises
     ------
     TypeError, ValueError, MeanfieldError
-        As `basis_on`; for a symmetry, and for spaces, that the model does not keep.
+        As `basis_on`; for a symmetry or a space that a model does not preserve.
     """
     basis = basis_on(space, symmetry)
     if all(map(is_isotropic, models)):
@@ -95,7 +98,7 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
 
 
 def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, symmetry: Any) -> Any:
-    """The functions for the models along a parameter: those of its ends, and of one between."""
+    """The basis for models along a parameter, from its value at both ends and one in between."""
     if isinstance(source, Drift) or (isinstance(source, type) and issubclass(source, ZonalDrift)):
         model = Transformer(ABSENT_OF_ROTATIONS, noise=noise, kappa=1.0)
         return basis_of([model], space, symmetry)
@@ -107,7 +110,10 @@ def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, sym
 
 
 def symmetries_of(model: Transformer, space: Space) -> Symmetries:
-    """Reflections and rotations that a model does not see, by the motion of a random density."""
+    """Reflections and rotations under which a model is invariant.
+
+    Those of the noise, tested on the rate of change of a random density.
+    """
     of_noise = symmetries_of_noise(model.noise, space)
     others = set(model.extras) - {"reaction"}
     absent = model.drift.is_absent or model.noise.is_absent
@@ -134,19 +140,19 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
 
 
 class EquationFamily:
-    """The equations of models along one parameter.
+    """Family of stationary equations of models along one parameter.
 
     Parameters
     ----------
     drift : ZonalDrift, type, Transformer or callable
-        A single drift or model, at any value of the parameter; a kind of drift that is made from
-        it alone; or a function of the parameter that gives a model.
+        A single drift or model, at any value of the parameter; a class of drifts with this
+        parameter alone; or a function parameter -> model.
     name : str
-        Of the parameter, one of `parameters_of`.
+        Name of the parameter, one of `parameters_of`.
     span : (float, float)
-        The range of the parameter. Derivatives do not look beyond it.
+        Range of the parameter. Difference formulas do not use values outside it.
     basis : Basis
-        Of order 0.
+        Basis of order 0.
     """
 
     def __init__(self, drift: Any, name: str, span: tuple[float, float], basis: Basis):
@@ -154,11 +160,12 @@ class EquationFamily:
         self._remember()
 
     def _remember(self) -> None:
+        """Create the caches of equations."""
         self._equation = lru_cache(RECENT_EQUATIONS)(self._made)
         self._neighbours = lru_cache(2)(self._around)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the equations that it remembers."""
+        """State for pickling, without the caches of equations."""
         kept = vars(self).items()
         return {name: value for name, value in kept if name not in ("_equation", "_neighbours")}
 
@@ -167,16 +174,17 @@ class EquationFamily:
         self._remember()
 
     def at(self, value: float) -> Any:
-        """The equation at this value; the same one for the last few that were asked for.
+        """The equation at a value of the parameter; the last 8 are cached.
 
         Raises
         ------
         OutsideDomain
-            If there is no such model; beyond the range also if its multipliers cannot be computed.
+            If there is no such model, or, outside the range, if its equation cannot be made.
         """
         return self._equation(float(value))
 
     def _made(self, value: float) -> Any:
+        """The equation at a value, not cached."""
         if not np.isfinite(value):
             raise OutsideDomain(f"{self.name} = {value}")
         try:
@@ -186,43 +194,43 @@ class EquationFamily:
         derivatives = partial(self.changes, value), lambda: self._neighbours(value)
         try:
             return equation_of(source, self.basis, *derivatives)
-        except MeanfieldError as error:  # as beyond a pole, where a step was too long
+        except MeanfieldError as error:  # for example beyond a pole, after too long a step
             if self.span[0] <= value <= self.span[1]:
                 raise
             raise OutsideDomain(str(error)) from error
 
     def finer(self, degree: int) -> "EquationFamily":
-        """This family in more functions."""
+        """The family truncated at another degree."""
         return self.among(self.basis.finer(degree))
 
     def among(self, basis: Any) -> "EquationFamily":
-        """This family in other functions."""
+        """The family in another basis."""
         return EquationFamily(self.drift, self.name, self.span, basis)
 
     def kappa(self, value: float) -> float:
-        """The kappa of the model at a value, where models have their own."""
+        """The kappa of the model at a value; for families of models."""
         return float(with_parameter(self.drift, self.name, value).kappa)
 
     def log_kappa_change(self, value: float) -> float:
-        """d log kappa/dp, where models have their own kappa."""
+        """d log kappa/dp of the models; for families of models."""
         points, slopes = self.stencil(value)
         return float(slopes @ np.log([self.kappa(point) for point in points]))
 
     def weights(self, values: Array) -> Array:
-        """w_l of all degrees at many values, (len(values), degree + 1)."""
+        """Multipliers w_l of all degrees at several values, (len(values), degree + 1)."""
         known = self._at_all(values)
         if any(one is None for one in known):
             return np.stack([self.at(float(value)).weights for value in values])
         return np.stack([member.weights for member in known if member is not None])
 
     def changes(self, value: float) -> Interactions:
-        """d/dp of the multipliers and of c, by differences of sixth order."""
+        """Derivatives of multipliers and of c by the parameter, by differences of sixth order."""
         points, slopes = self.stencil(value)
         samples: Any = self._at_all(points)
         return Interactions(*(slopes @ np.stack(row) for row in zip(*samples, strict=True)))
 
     def _around(self, value: float) -> tuple[Array, list[TransportEquation]]:
-        """Weights and equations of which the sum is the derivative by the parameter."""
+        """Weights, and equations at neighbouring values, of a difference formula for d/dp."""
         points, slopes = self.stencil(value)
         points, slopes = points[slopes != 0], slopes[slopes != 0]
         noise, basis, many = self.basis.noise, self.basis, self._ensemble(points)
@@ -236,9 +244,9 @@ class EquationFamily:
         return slopes, [TransportEquation(model, basis, zonal=[scaled(*one)]) for one in each]
 
     def stencil(self, value: float) -> tuple[Array, Array]:
-        """Values and weights of a derivative; they stay within the range of the parameter.
+        """Values, (7,), and weights, (7,), of a difference formula for d/dp at a value.
 
-        Beyond it there may be no such model.
+        The values are within the range, as models may not exist outside it.
         """
         low, high = min(self.span[0], value), max(self.span[1], value)
         step = PARAMETER_STEP * min(1.0, self.span[1] - self.span[0])
@@ -246,12 +254,12 @@ class EquationFamily:
         nodes += max(0, int(np.ceil((low - value) / step)) + STEPS_EACH_WAY)
         nodes -= max(0, nodes[-1] - int(np.floor((high - value) / step)))
         slopes = np.array([_slope_at_zero(int(j), nodes) / step if j else 0.0 for j in nodes])
-        if nodes[0] + nodes[-1]:  # else they are antisymmetric
+        if nodes[0] + nodes[-1]:  # not central: the middle weight is not 0
             slopes[nodes == 0] = -sum(slopes)
         return np.clip(value + step * nodes, low, high), slopes
 
     def _ensemble(self, values: Array) -> ZonalDrift | None:
-        """The drifts at many values as one, where there is such an ensemble."""
+        """Ensemble of the drifts at several values; None if they do not form one."""
         try:
             many = with_parameter(self.drift, self.name, values)
         except (TypeError, ValueError):
@@ -259,7 +267,7 @@ class EquationFamily:
         return many if isinstance(many, ZonalDrift) and many.shape == values.shape else None
 
     def _at_all(self, values: Array) -> list[Interactions | None]:
-        """The multipliers at many values: at once where the drift makes ensembles."""
+        """Multipliers at several values, in one call if the drifts form an ensemble."""
         many = self._ensemble(values)
         if many is not None:
             return interactions(many, self.basis)
@@ -269,7 +277,7 @@ class EquationFamily:
 
 
 def parameters_of(source: Any) -> list[str]:
-    """The names of the numbers of a drift, or of a model, that may vary."""
+    """Names of the real parameters of a drift or model that can be varied."""
     if not isinstance(source, Transformer):
         return list(source.parameters)
     names = [*source.drift.parameters, "kappa", "reaction"]
@@ -281,7 +289,7 @@ def parameters_of(source: Any) -> list[str]:
 
 
 def value_of(source: Any, name: str) -> float:
-    """The value of a parameter of a drift or of a model."""
+    """The value of a parameter of a drift or model, by its name in `parameters_of`."""
     part, _, own = name.partition(".")
     if isinstance(source, Transformer):
         if part in ("noise", "frequency"):
@@ -297,7 +305,10 @@ def _is_number(value: Any) -> bool:
 
 
 def with_parameter(source: Any, name: str, value: Any) -> Any:
-    """A drift or model with another value of one parameter; of a class, the drift with it."""
+    """The drift or model with another value of one parameter.
+
+    `source` may be a class of drifts, or a function of the parameter that returns a Transformer.
+    """
     if isinstance(source, type):
         return source(**{name: value})
     if not isinstance(source, Kind):
@@ -316,13 +327,13 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
 
 
 def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
-    """The derivative at 0 of Lagrange's polynomial of node j, for nodes with 0 among them."""
+    """Derivative at 0 of the Lagrange polynomial of node j, if 0 is one of the nodes and j != 0."""
     others = nodes[(nodes != j) & (nodes != 0)]
     return float(np.prod(others / (others - j)) / j)
 
 
 def drift_of(described: Any) -> Any:
-    """The drift, or the kind of drift, that `describe` described."""
+    """The drift, or class of drifts, from its description; or a placeholder."""
     if name := described.get("function"):
         return Drift.kinds.get(name) or absent(Drift, name, described)
     drift = build(Drift, described, Reading(result=True))

@@ -1,8 +1,8 @@
-"""The journal of a search: answers by their questions, kept in a checkpoint.
+"""Journal of a search: results of computations by a digest of their arguments, in a checkpoint.
 
-A search for branches is deterministic, and has its state in many places. It is resumed by running
-it again from its beginning, where what was computed before is looked up. So the result is that of
-an unbroken search, bit for bit, and what the journal lacks is merely computed.
+A search for branches is deterministic. It is resumed by running it again from the beginning, with
+earlier results looked up in the journal. So the result equals that of an uninterrupted search, bit
+for bit; results missing from the journal are computed.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,19 +15,19 @@ from ..solving.checkpoint import Keeper
 
 
 class AnswerJournal:
-    """Answers to questions about curves; the end of the block, whatever ends it, saves them.
+    """Saved results of computations on curves; a context manager that writes them on exit.
 
     Parameters
     ----------
     keeper : Keeper
-        Of the checkpoint, if there is to be one; else nothing is kept.
+        Checkpoint file. If it has no path, nothing is saved.
     identity : dict
-        What determines the result, for the checkpoint.
+        Arguments that determine the result of the search, by which the checkpoint is recognised.
 
     Raises
     ------
     CheckpointError
-        Where nothing can be written, or what is there does not belong to this search.
+        If the file cannot be written, or belongs to another search.
     """
 
     def __init__(self, keeper: Keeper, identity: Mapping[str, Any]):
@@ -40,21 +40,21 @@ class AnswerJournal:
             self._answers = dict(zip(questions, answers, strict=True))
 
     def __enter__(self) -> Self | None:
-        """The journal; None where nothing is kept."""
+        """The journal; None if the keeper has no path."""
         return None if self._keeper.path is None else self
 
     def __exit__(self, *_: object) -> None:
         self._keeper.save(self._arrays)
 
     def recall(self, question: tuple[Any, ...], find: Callable[[], Any]) -> np.ndarray:
-        """The numbers that `find` gives, in one row; looked up if the question was asked before.
+        """The result of find() as a flat array; looked up if it was computed before.
 
         Parameters
         ----------
         question : tuple
-            Everything that the answer depends on and that changes during the search: see `digest`.
+            All arguments of the result that vary during the search: see `digest`.
         find : callable
-            () -> number or array.
+            () -> number or array, the computation.
         """
         key = digest(question)
         if key not in self._answers:
@@ -63,6 +63,7 @@ class AnswerJournal:
         return self._answers[key].copy()
 
     def _arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the checkpoint: digests, sizes of the results, and all results in one array."""
         answers = list(self._answers.values())
         return {
             "questions": np.array(list(self._answers), dtype="S64"),
@@ -74,5 +75,5 @@ class AnswerJournal:
 def recalled(
     journal: AnswerJournal | None, question: tuple[Any, ...], find: Callable[[], Any]
 ) -> np.ndarray:
-    """The numbers that `find` gives, in one row; from the journal, if there is one."""
+    """The result of find() as a flat array; by `journal.recall` if there is a journal."""
     return np.ravel(find()) if journal is None else journal.recall(question, find)

@@ -1,26 +1,26 @@
-"""Newton's method with a record of residuals, and deflation of solutions that are known."""
+"""Newton's method with a record of residuals, and deflation of computed solutions."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-MOST_ITERATIONS = 60
-MOST_HALVINGS = 12
-KRYLOV = 1e-10  # of a linear system that is solved by GMRES, relative
-SPACE, CYCLES = 100, 4  # vectors between restarts, and restarts
+MOST_ITERATIONS = 60  # Newton steps
+MOST_HALVINGS = 12  # of one step
+KRYLOV = 1e-10  # relative tolerance of GMRES
+SPACE, CYCLES = 100, 4  # GMRES: vectors between restarts, and number of restarts
 
 System = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], Any]]]
 
 
 class Iteration(NamedTuple):
-    """The end of an iteration of Newton's method.
+    """Result of Newton's method.
 
     Attributes
     ----------
     x : ndarray
     status : str
-        "converged", "stalled" where no shorter step lowers the residual, "singular" or
+        "converged", "stalled" if no shorter step lowers the residual, "singular" or
         "max_iterations".
     residuals : list of float
         Largest entry of the residual before every step, and at the end.
@@ -36,21 +36,21 @@ class Iteration(NamedTuple):
 
 
 class Coupled(NamedTuple):
-    """The matrix 1 - C of which few columns of C are not 0.
+    """The matrix 1 - C, where C has few nonzero columns.
 
     Attributes
     ----------
     columns : ndarray, (N, k)
-        Those of C.
+        Nonzero columns of C.
     indices : ndarray of int, (k,)
-        Their numbers.
+        Indices of these columns.
     """
 
     columns: np.ndarray
     indices: np.ndarray
 
     def solve(self, right: np.ndarray) -> np.ndarray:
-        """(1 - C)^-1 right, by k equations; LinAlgError where it is singular."""
+        """(1 - C)^-1 right, by a (k, k) system; raises LinAlgError if that is singular."""
         inner = np.eye(len(self.indices)) - self.columns[self.indices]
         return right + self.columns @ np.linalg.solve(inner, right[self.indices])
 
@@ -62,10 +62,10 @@ def newton(
     most: int = MOST_ITERATIONS,
     shortened: bool = True,
 ) -> Iteration:
-    """Solve system(x) = (residual, function that gives the Jacobian) for residual = 0.
+    """Solve residual(x) = 0, where system(x) = (residual, function that computes the Jacobian).
 
-    Steps are halved until the residual falls, unless they are not to be `shortened`. Converged once
-    its largest entry is <= tolerance, after one more step that squares it.
+    If `shortened`, a step is halved until the largest entry of the residual falls. The iteration
+    has converged when that is <= tolerance; one more step is then taken if it lowers the residual.
     """
     residual, jacobian = system(x)
     sizes = [_size(residual)]
@@ -81,7 +81,7 @@ def newton(
             size = _size(residual_tried)
             if size < sizes[-1]:
                 break
-            if done:  # at rounding
+            if done:  # the residual is rounding
                 return Iteration(x, "converged", sizes)
             if not shortened and np.isfinite(residual_tried).all():
                 break
@@ -95,14 +95,14 @@ def newton(
 
 
 def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> System:
-    """The system F(x) M(x) = 0 of further solutions, M(x) = prod_k (1 + 1/|x - x_k|^2).
+    """Deflated system F(x) M(x) = 0 for further solutions, M(x) = prod_k (1 + 1/|x - x_k|^2).
 
     Parameters
     ----------
     system : callable
-        F and its Jacobian, as for `newton`.
+        F and a function for its Jacobian, as for `newton`.
     known : sequence of ndarray, (N,)
-        The x_k.
+        Solutions x_k to exclude.
     sizes : ndarray, (N,)
         Weights of the entries in |x - x_k|.
 
@@ -127,7 +127,7 @@ def deflated(system: System, known: Sequence[np.ndarray], sizes: np.ndarray) -> 
 
 
 def solved(matrix: Any, right: np.ndarray) -> np.ndarray:
-    """matrix^-1 right; by GMRES for a `LinearOperator`."""
+    """matrix^-1 right, for an array, a `Coupled` or, by GMRES, a `LinearOperator`."""
     if isinstance(matrix, Coupled):
         return matrix.solve(right)
     if isinstance(matrix, np.ndarray):
@@ -150,5 +150,6 @@ def _with_outer(matrix: Any, column: np.ndarray, row: np.ndarray) -> Any:
 
 
 def _size(residual: np.ndarray) -> float:
+    """Largest entry in absolute value; inf if an entry is not finite."""
     largest = float(np.abs(residual).max(initial=0.0))
     return largest if np.isfinite(largest) else np.inf

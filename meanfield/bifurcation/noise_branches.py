@@ -1,10 +1,11 @@
-"""Branches of stationary states under anisotropic and multiplicative noise.
+"""Branches of stationary states where the uniform density is not stationary.
 
-The state without order is followed from strong noise on, where it is the only one. It keeps the
-reflections of the noise. A perturbation that one of them turns into its opposite leads to a
-pitchfork: two branches with less symmetry, images of each other, of which one is followed. States
-that are connected with none of these branches are sought at the upper end of the range, from the
-images of known ones under the reflections that the noise has not.
+Under anisotropic and multiplicative noise, the disordered state is followed from strong noise on,
+where it is the only state. It is invariant under the reflections of the model. A perturbation that
+is odd under one of them leads to a pitchfork: two branches with less symmetry, mirror images of
+each other, of which one is followed. States not connected with these branches are sought at the
+upper end of the range, from guesses and from images of states under reflections that the model
+lacks.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,19 +21,23 @@ from .detection import Special, across
 from .diagram import NO_COEFFICIENTS, SpecialPoint
 from .stationary import state_at
 
-STRONGEST = 1e-3  # of a kappa: where the state without order is found first
-LONGEST_LOG_STEP = 0.5  # step in log kappa from there on
-NEUTRAL = 1e-6  # an eigenvalue, relative to the largest, that is 0
-SYMMETRIC_DIRECTION = 1e-6  # components of a direction that keeps a symmetry
+STRONGEST = 1e-3  # relative to kappa: where the disordered state is computed first
+LONGEST_LOG_STEP = 0.5  # longest step in log kappa from there
+NEUTRAL = 1e-6  # largest neutral eigenvalue, relative to the largest eigenvalue
+SYMMETRIC_DIRECTION = 1e-6  # largest odd component of a symmetric direction
 
 
 class NoiseBranchSearch(BranchSearch):
-    """All branches of a range; the first one is that of the state without order."""
+    """Search for all branches in a range; branch 0 is that of the disordered state."""
 
     first = 0
 
     def all(self, secondary: bool, started: Iterable[Any]) -> Iterator[Branch]:
-        """Every branch, yielded after each new point; those through given states too."""
+        """Follow all branches; yields the current one after every new point.
+
+        `started` has pairs (curve, z) of states through which branches are followed too;
+        `secondary`: also branches that bifurcate from branches other than branch 0.
+        """
         low, high = self.curve.span
         start = np.append(self._without_order(low), self.curve.coordinate(low))
         upwards = np.append(np.zeros(len(start) - 1), 1.0)
@@ -51,9 +56,9 @@ class NoiseBranchSearch(BranchSearch):
         return self.curve.basis
 
     def _without_order(self, value: float) -> np.ndarray:
-        """The moments, at a value of the parameter, of the state without order.
+        """Moments (N,) of the disordered state at a value of the parameter.
 
-        It is followed in kappa from strong noise, where it is the density of the noise alone.
+        It is followed in kappa from strong noise, where the drift is negligible.
         """
         equation, kappa = self.curve.at(self.curve.coordinate(value))
         first, basis = STRONGEST * kappa, self._basis
@@ -77,7 +82,7 @@ class NoiseBranchSearch(BranchSearch):
         )
 
     def _apart(self, value: float) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
-        """States at a value of the parameter that guesses lead to: their curve, and (m, p)."""
+        """States that Newton's method reaches from guesses at a value, as (curve, (m, p))."""
         basis, p = self._basis, self.curve.coordinate(value)
         missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
         guesses = [*basis.guesses(2 * basis.dimension)]
@@ -92,7 +97,7 @@ class NoiseBranchSearch(BranchSearch):
                 continue
             equation, kappa = curve.at(p)
             density = equation.mean(z[:-1], kappa).density
-            if density.min() >= -NEGATIVE_SHARE * density.max():  # the equation has other solutions
+            if density.min() >= -NEGATIVE_SHARE * density.max():  # others are no densities
                 yield curve, z
 
     def _crossed(
@@ -103,13 +108,13 @@ class NoiseBranchSearch(BranchSearch):
         if special.kind == "bifurcation":
             tangent = curve.padded(special.point.tangent)
             direction = across(curve.kernel(z)[0], tangent)
-            symmetric, _ = basis.fitted(z[:-1])  # more so where the branch has ended
+            symmetric, _ = basis.fitted(z[:-1])  # more symmetric at the end of a branch
             odd = symmetric.orders_of_functions > 0
             if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC_DIRECTION:
                 direction[:-1][odd] = 0.0
                 curve = curve.among(symmetric)
             yield curve, z, direction
-        turns = special.kind == "Hopf" and bool(basis.turnings)  # a wave that turns begins
+        turns = special.kind == "Hopf" and bool(basis.turnings)  # a rotating wave begins
         if special.kind != "symmetry breaking" and not turns:
             return
         equation, kappa = curve.at(z[-1])
@@ -124,12 +129,12 @@ class NoiseBranchSearch(BranchSearch):
         yield curve.among(basis.without(special.order)), z, direction
 
     def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
-        """The degree of the largest change that leads to a branch."""
+        """Degree of the largest component of the direction of a new branch."""
         basis = curve.basis
         return int(basis.degrees[np.abs(basis.sizes * direction[:-1]).argmax()])
 
     def special_points(self) -> Iterator[SpecialPoint]:
-        """The losses of symmetry of every branch; of the state without order, its onsets."""
+        """Special points of every branch; losses of symmetry of branch 0 are bifurcations."""
         for number, branch in enumerate(self.branches):
             for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
                 point, interval, status, kind, order, _ = special

@@ -1,13 +1,14 @@
-"""Lines in the plane of beta and kappa on which a stationary state is neutral to a perturbation.
+"""Curves in the plane of beta and kappa on which a stationary state has a neutral perturbation.
 
-They are onsets, losses of symmetry, folds and Hopf points under anisotropic and multiplicative
-noise. With B the block of the Jacobian of the order of the perturbation, they are solutions of
+The states are onsets, losses of symmetry, folds and Hopf points under anisotropic and
+multiplicative noise. With B the block of the Jacobian for the order of the perturbation, they are
+solutions of
 
-    R(m, kappa, beta) = 0,   sigma(m, kappa, beta) = 0,   (B, b; c, 0) (v, sigma) = (0, 1),
+    R(m, kappa, beta) = 0,   sigma(m, kappa, beta) = 0,   (B, b; c, 0) (v, sigma) = (0, 1).
 
-in which B - i omega E has the place of B for oscillations, E = diag(kappa/(l (l + d - 2))), and
-omega is one more unknown. The gradient of sigma is -u . dB v, u from the transposed system. Where
-beta turns back on a line, it ends at a cusp, from which another one goes on.
+For oscillations B is replaced by B + i omega E, E = diag(kappa/(l (l + d - 2))), with the
+additional unknown omega. The gradient of sigma is -u . dB v, with u from the transposed system. A
+curve is cut into lines where beta turns back, for example at a cusp.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,17 +30,17 @@ from .phase_diagram import MOST_CURVE_POINTS, Tricritical, between
 from .reflections import Reflected
 from .stability import GROWING_RATE, growth_rates
 
-ONSET_ODD_PART = 0.03  # the odd part of a state, in L^2, at which its line has come to its onset
-EXTRAPOLATED_ODD_PART = 0.3  # the odd part from which the place of the onset is extrapolated
-CHANGE_HALVINGS = 4
-CUSP_SLOPE = 1e-4  # d log kappa along a curve where beta turns back: at a cusp
-NEXT_KAPPA = 1e-6  # of kappa, relative: what is before a line and beyond it
+ONSET_ODD_PART = 0.03  # L^2 norm of the odd part below which a line has reached its onset
+EXTRAPOLATED_ODD_PART = 0.3  # largest odd part from which the onset is extrapolated
+CHANGE_HALVINGS = 4  # bisections of an interval in which the change of a line changes
+CUSP_SLOPE = 1e-4  # a turn of beta is a cusp if |d log kappa| along the curve is smaller
+NEXT_KAPPA = 1e-6  # relative distance in kappa at which states on both sides of a line are compared
 LINE_ENDS = ("cusp", "turn", "onset")
 LINE_KINDS = ("onset", "fold", "symmetry breaking", "Hopf")
 
 
 class Cusp(NamedTuple):
-    """Where two lines of folds meet and end.
+    """A cusp: the point at which two lines of folds meet and end.
 
     Attributes
     ----------
@@ -51,36 +52,38 @@ class Cusp(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Where lines are sought and followed: in kappa, or over the reference at a beta."""
+    """Range of kappa, in units of `reference` at each beta if `relative`."""
 
     low: float
     high: float
     relative: bool
 
     def at(self, family: EquationFamily, beta: float) -> tuple[float, float]:
-        """The range of kappa at a beta."""
+        """Lower and upper end in kappa at a beta."""
         unit = reference(family, beta) if self.relative else 1.0
         return self.low * unit, self.high * unit
 
 
 class NeutralLine(Curve):
-    """A curve of states that are neutral to perturbations of one order, z = (m, log kappa, beta).
+    """Curve of states z = (m, log kappa, beta) with a neutral perturbation of one order.
 
     Parameters
     ----------
-    family : Family
+    family : EquationFamily
     kind : str
-        One of `KINDS`; with "Hopf" z = (m, omega, log kappa, beta).
+        One of `LINE_KINDS`; with "Hopf" z = (m, omega, log kappa, beta).
     order : int
-        Of the perturbations.
+        Order of the perturbations.
     borders : ndarray, (2, n)
-        b and c: about the null vectors of the block and of its transpose.
+        b and c, approximate null vectors of the transpose of the block and of the block.
     max_step : float
+        Longest step along the curve.
     points : ndarray, (k, N + 2), or (k, N + 3) for Hopf
-        In the order of beta.
+        Points in increasing order of beta.
     changes : ndarray of int, (k,)
-        How many stable states there are more above than below.
-    journal : Journal, optional
+        Number of stable states just above the line in kappa minus that just below.
+    journal : AnswerJournal, optional
+        Journal in which computed results are saved.
     """
 
     def __init__(
@@ -100,12 +103,12 @@ class NeutralLine(Curve):
         return self.kind, self.order, basis.degree, basis.kept, *borders
 
     def state(self, z: np.ndarray) -> tuple[Any, np.ndarray, float]:
-        """Equation, moments and kappa of a point."""
+        """Equation, moments (N,) and kappa of a point z."""
         return self.family.at(z[-1]), z[: self.size], float(np.exp(z[-2]))
 
     @property
     def resolved(self) -> bool:
-        """Whether the last moments of all points are small."""
+        """Whether the degree of truncation resolves all points."""
         return all(self._resolves(z) for z in self.points)
 
     def _resolves(self, z: np.ndarray) -> bool:
@@ -113,7 +116,7 @@ class NeutralLine(Curve):
         return member.resolves(m, kappa, self.basis.unresolved)
 
     def matrix(self, z: np.ndarray) -> np.ndarray:
-        """B, or B - i omega E."""
+        """B at z, (n, n); for Hopf B + i omega kappa diag(1/(l (l + d - 2)))."""
         member, m, kappa = self.state(z)
         block = member.block(member.mean(m, kappa), self._part)
         return block + 1j * z[-3] * kappa * self._inverse if self.oscillates else block
@@ -123,7 +126,7 @@ class NeutralLine(Curve):
         return np.diag(1 / self.basis.eigenvalues[self._part.members])
 
     def bordered(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, complex]:
-        """u, v and sigma."""
+        """u (n,), v (n,) and sigma of the bordered system at z."""
         block, (b, c) = self.matrix(z), self.borders
         n = len(block)
         whole = np.zeros((n + 1, n + 1), dtype=block.dtype)
@@ -133,7 +136,7 @@ class NeutralLine(Curve):
         return left[:n], right[:n], right[n]
 
     def slope(self, z: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """The gradient of sigma."""
+        """Gradient of sigma by z, from `left` = u and `right` = v."""
         member, m, kappa = self.state(z)
         change = -member.block_change(member.mean(m, kappa), m, self._part, left, right)
         if not self.oscillates:
@@ -161,23 +164,23 @@ class NeutralLine(Curve):
     # Along the line -----------------------------------------------------------------------------
 
     def among(self, points: Iterable[np.ndarray], ends: tuple[str, str]) -> "NeutralLine":
-        """The line through these points, in the order of beta, with what it changes."""
+        """The line through points, sorted by beta, with points added where its change changes."""
         line = NeutralLine(self.family, self.kind, self.order, self.borders, self.max_step,
                     sorted(points, key=lambda z: z[-1]), (), self.journal)  # fmt: skip
         changes = [line.change(z) for z in line.points]
         turned = [i for i, (one, other) in enumerate(pairwise(changes)) if one != other]
-        for i in reversed(turned):  # to where it is another
+        for i in reversed(turned):  # from the last, so that indices stay valid
             more = line._between_changes(line.points[i], line.points[i + 1], changes[i])
             line.points = np.insert(line.points, i + 1, more, axis=0)
             changes[i + 1 : i + 1] = [line.change(z) for z in more]
         line.changes = np.array(changes)
         for end, inner, why in ((0, 1, ends[0]), (-1, -2, ends[1])):
-            if why in LINE_ENDS:  # where two lines meet
+            if why in LINE_ENDS:  # lines meet here: take the change of the inner point
                 line.changes[end] = line.changes[inner]
         return line
 
     def _between_changes(self, one: np.ndarray, other: np.ndarray, change: int) -> list[np.ndarray]:
-        """Points nearer to where a line has no longer this change, in the order of beta."""
+        """Points that bracket where a line no longer has this change, by bisection; at most two."""
         before: list[np.ndarray] = []
         after: list[np.ndarray] = []
         for _ in range(CHANGE_HALVINGS):
@@ -196,7 +199,10 @@ class NeutralLine(Curve):
     def pieces(
         self, start: np.ndarray, kappas: "Range", following: Following
     ) -> Iterator[tuple["NeutralLine", tuple[str, str], list[Cusp]]]:
-        """The lines that a curve consists of between turns of beta, why they end, and the turns."""
+        """Follow a curve both ways from z = `start`; yields its lines between turns of beta.
+
+        Each as the line, why it ends at its lowest and highest beta, and its cusps.
+        """
         ways = [self._one_way(start, sign, kappas, following) for sign in (-1.0, 1.0)]
         (down, first), (up, last) = (way[0] for way in ways)
         ends = [(down, first), (up, last)]
@@ -214,7 +220,7 @@ class NeutralLine(Curve):
     def _one_way(
         self, start: np.ndarray, sign: float, kappas: "Range", following: Following
     ) -> list[tuple[list[np.ndarray], str]]:
-        """The points after a start, and why they end; those beyond a turn of beta once more."""
+        """Points after `start` in one direction, as (points, end) between turns of beta."""
         low, high = self.family.span
         here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
         found: list[tuple[list[np.ndarray], str]] = []
@@ -246,7 +252,7 @@ class NeutralLine(Curve):
         return [*found, (points, "not continued")]
 
     def _left(self, point: CurvePoint, kappas: "Range") -> str:
-        """The name of the range that a point has left; empty if it is within all."""
+        """Why a curve ends at a point: outside a range or unresolved; empty if it does not end."""
         low, high = self.family.span
         if not low <= point.value <= high:
             return "range"
@@ -256,19 +262,22 @@ class NeutralLine(Curve):
         return "unresolved" if not self._resolves(point.z) else ""
 
     def _odd(self, z: np.ndarray, like: np.ndarray) -> np.ndarray:
-        """The part of a state that the reflections change which its curve does not keep."""
+        """Part of a state that is odd under the first reflection that changes the state `like`."""
         m = z[: self.size]
         images = self.basis.images(like[: self.size])
         return (m - images[0] * m) / 2 if images else np.zeros(0)
 
     def _at_onset(self, here: CurvePoint, last: CurvePoint, start: np.ndarray) -> bool:
-        """Whether a line has come to the onset of its states, where it meets its mirror image."""
+        """Whether a line has reached the onset of its states, where it meets its mirror image."""
         odd, before = self._odd(here.z, start), self._odd(last.z, start)
         small = np.linalg.norm(self.basis.sizes * odd) < ONSET_ODD_PART if odd.size else False
         return bool(odd.size and (small or odd @ before < 0))
 
     def _met(self, points: list[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
-        """The place where the odd part vanishes, linear in its square in the last two points."""
+        """The point at which the odd part vanishes, in a list; empty if it is not near.
+
+        By extrapolation from the last two points, linear in the square of the odd part.
+        """
         if len(points) < 2:
             return []
         one, other = points[-2:]
@@ -284,7 +293,7 @@ class NeutralLine(Curve):
     # What a line changes ------------------------------------------------------------------------
 
     def change(self, z: np.ndarray) -> int:
-        """How many stable states there are more above than below: -1, 0 or 1."""
+        """Number of stable states above the line in kappa minus that below: -1, 0 or 1."""
 
         def find() -> int:
             member, m, kappa = self.state(z)
@@ -295,7 +304,7 @@ class NeutralLine(Curve):
         return int(self.recalled("change", (z,), find).item())
 
     def _unstable(self, member: Any, m: np.ndarray, kappa: float, neutral: int = 0) -> int:
-        """How many perturbations grow, but for those that are neutral on the line."""
+        """Number of positive rates, without the `neutral` least ones of the line's order."""
         count = 0
         for order in range(self.basis.orders):
             rates = growth_rates(member, m, kappa, self.basis.of_order(order))  # type: ignore[arg-type]
@@ -305,6 +314,7 @@ class NeutralLine(Curve):
         return count
 
     def _by_fold(self, z: np.ndarray) -> int:
+        """1 if the two states of a fold exist above it in kappa, -1 if below."""
         member, m, kappa = self.state(z)
         left, right, _ = self.bordered(z)
         bend = self.slope(z, left, right)[: self.size][self._part.members] @ right
@@ -312,7 +322,7 @@ class NeutralLine(Curve):
         return 1 if bend * force > 0 else -1
 
     def _gain(self, z: np.ndarray) -> int:
-        """Whether the state becomes stable as kappa rises."""
+        """1 if the state becomes more stable as kappa rises, -1 if less, 0 otherwise."""
         member, m, kappa = self.state(z)
         counts = []
         for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
@@ -326,13 +336,17 @@ class NeutralLine(Curve):
         return int(np.sign(counts[0] - counts[1]))
 
     def _by_pair(self, z: np.ndarray) -> int:
+        """Change at a pitchfork, from the stability of the state and the side of the pair."""
         gain, above = self._gain(z), self.character(z) > 0
         if gain == (1 if above else -1):
-            return gain  # the pair that comes in, or goes, is unstable
+            return gain  # the pair is unstable
         return 0
 
     def tricritical(self) -> list[Tricritical]:
-        """Where a pitchfork turns over, by extrapolation of `character` to the amplitude 0."""
+        """Points at which a pitchfork changes from super- to subcritical, or back.
+
+        Zeros of `character`, extrapolated to the amplitude 0 from three amplitudes.
+        """
         if self.kind not in ("onset", "symmetry breaking"):
             return []
 
@@ -360,7 +374,7 @@ class NeutralLine(Curve):
         return found
 
     def character(self, z: np.ndarray, amplitude: float = AMPLITUDE) -> float:
-        """d log kappa/d amplitude^2 of the pair of states that begins at an onset; or nan."""
+        """d log kappa/d amplitude^2 of the pair of states that bifurcates at z, or nan."""
         member, m, kappa = self.state(z)
         span = (kappa / 2, 2 * kappa)
         curve = curve_of(member.source, self.basis.without(self.order), "kappa", span, None)
@@ -384,6 +398,6 @@ def _cusp(z: np.ndarray) -> Cusp:
 
 
 def reference(family: EquationFamily, beta: float) -> float:
-    """1/w_1, the first onset under isotropic noise; inf where nothing attracts degree 1."""
+    """1/w_1, the onset of degree 1 under isotropic noise of strength 1; inf if w_1 <= 0."""
     weight = float(family.at(beta).weights[1])
     return 1 / weight if weight > 0 else float("inf")

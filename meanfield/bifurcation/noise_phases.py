@@ -1,14 +1,14 @@
 """The phase diagram in beta and kappa under anisotropic and multiplicative noise.
 
-The state without order is not uniform, and there is no free energy. What bounds the phases are the
-lines on which a stationary state becomes neutral to a perturbation of some order.
+The disordered state is not uniform, and there is no free energy. Phases are bounded by the lines on
+which a stationary state has a neutral perturbation of some order.
 
-States of one kind and their images under reflections are counted once. From strong noise on, where
-there is one state and that is stable, lines add or remove a stable state:
+A state and its images under reflections are counted once. Under strong noise there is one state,
+which is stable. As kappa grows through a line, the number of stable states changes by at most one:
 
-    fold        one more on the side on which there are two states, if one of them is stable,
-    pitchfork   none where a stable pair takes over, one where an unstable pair comes in,
-    Hopf        one that becomes unstable.
+    fold        +-1 towards the side with two states, if one of them is stable,
+    pitchfork   0 if a stable pair replaces the state, +-1 if the pair is unstable,
+    Hopf        +-1, as the state becomes stable or unstable.
 """
 
 from collections.abc import Callable
@@ -30,23 +30,23 @@ from .phase_diagram import PhaseDiagram, Tricritical, between
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoisePhaseDiagram(PhaseDiagram):
-    """Lines of special points in the plane of beta and kappa, under another noise.
+    """Curves of special points in the plane of beta and kappa, under non-isotropic noise.
 
     Attributes
     ----------
     data : xarray.Dataset
         On `point`: curve (the name of the line, such as "onset 1" or "fold 2"), kind ("onset",
-        "fold", "symmetry breaking", "Hopf"), order, beta, kappa, order_parameter, and change: how
-        many stable states there are more above the line than below, 0 where it bounds unstable
-        states only.
+        "fold", "symmetry breaking", "Hopf"), order, beta, kappa, order_parameter, and change:
+        the number of stable states just above the line minus that just below; 0 if only unstable
+        states change.
     tricritical : list of Tricritical
-        Where an onset turns from continuous to discontinuous.
+        Points at which an onset turns from continuous to discontinuous.
     cusps : list of Cusp
-        Where two lines of folds meet.
+        Points at which two lines of folds meet.
     ends : dict of str to (str, str)
         Why each line ends at its lowest and at its highest beta: "range", "range of kappa",
-        "cusp", "turn" (of beta, at which states appear), "onset" (of its states), "unresolved",
-        "not continued", "max_points", "interrupted".
+        "cusp", "turn" (beta turns back there, not at a cusp), "onset" (its states reach their
+        onset), "unresolved", "not continued", "max_points", "interrupted".
     """
 
     cusps: list[Cusp] = field(default_factory=list)
@@ -56,16 +56,18 @@ class NoisePhaseDiagram(PhaseDiagram):
         return [*map(str, np.atleast_1d(self.data.attrs.get("missing", []))), *super().warnings]
 
     def reference(self, beta: float) -> float:
-        """The first onset under isotropic noise of strength 1."""
+        """The onset of degree 1 under isotropic noise of strength 1, unit of relative figures."""
         return reference(self.family, beta)
 
     def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
-        """The kappa of a line at a beta, to rounding; nan where it has no point.
+        """The kappa of a line at one beta, accurate to rounding; nan where the line has no point.
+
+        `degree` is not used.
 
         Raises
         ------
         ValueError
-            For other lines, and for beta outside the range.
+            If there is no line of that name, or beta is outside the range.
         """
         beta = self._beta(beta)
         fitting("curve", curve, ", ".join(self.loci) or "none", curve in self.loci)
@@ -77,20 +79,21 @@ class NoisePhaseDiagram(PhaseDiagram):
         return float("nan") if found is None else float(np.exp(found[-2]))
 
     def _beta(self, beta: float) -> float:
+        """`beta` as a float; raises ValueError outside the range."""
         low, high = self.data.attrs["beta"]
         wanted = f"from {low:g} to {high:g}, as of this diagram"
         return real("beta", beta, wanted, lambda number: low <= number <= high)
 
     def stable_counts(self, beta: float) -> list[tuple[int, float, float]]:
-        """How many stable states there are at a beta: the number, from which kappa, to which one.
+        """Numbers of stable states at a beta, as (number, first kappa, last kappa).
 
-        States that reflections turn into each other are counted once. 0 is a gap, in which
-        densities do not come to rest; more than 1 bistability. From what lines add and remove.
+        Mirror images are counted once. 0: no density converges to a stationary state; 2 or more:
+        bistability. Computed from the changes of the lines, upwards from one stable state.
         """
         return self._counts(self._beta(beta), lambda name: self.kappa(name, beta))
 
     def drawn_counts(self, beta: float) -> list[tuple[int, float, float]]:
-        """The numbers of stable states between drawn points of lines, without Newton's method."""
+        """`stable_counts` with kappa interpolated between points of the lines, for figures."""
         return self._counts(
             beta, lambda name: float(np.exp(between(self.loci[name].points, beta)[-2]))
         )
@@ -98,7 +101,7 @@ class NoisePhaseDiagram(PhaseDiagram):
     def _counts(
         self, beta: float, kappa_of: Callable[[str], float]
     ) -> list[tuple[int, float, float]]:
-        """The numbers of stable states, with the kappa of each line from a function of its name."""
+        """Numbers of stable states; `kappa_of` returns the kappa of a line by its name."""
         crossings = []
         for name, line in self.loci.items():
             places = line.points[:, -1]

@@ -1,4 +1,7 @@
-"""The search for the lines of a phase diagram: from diagrams in kappa at a few values of beta."""
+"""Search for the curves of a phase diagram under non-isotropic noise.
+
+Curves start from the special points of bifurcation diagrams in kappa at a few values of beta.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +26,8 @@ from .noise_lines import LINE_KINDS, Cusp, NeutralLine, Range, reference
 from .noise_phases import NoisePhaseDiagram
 from .phase_diagram import ON_BRANCH, STEP_ON_BRANCH, between
 
-BELOW, ABOVE = 0.4, 1.4  # the range of kappa, times the onset under as strong an isotropic noise
-SAME_LINE = 1e-6  # of kappa, relative: the same line
+BELOW, ABOVE = 0.4, 1.4  # default range of kappa, relative to the onset for isotropic noise
+SAME_LINE = 1e-6  # relative tolerance on kappa for two equal curves
 
 
 def phases_under(
@@ -32,9 +35,11 @@ def phases_under(
     places: int, max_step: float, following: Following, journal: AnswerJournal | None,
     executor: Any,
 ) -> NoisePhaseDiagram:  # fmt: skip
-    """The phase diagram: lines from the special points of diagrams in kappa.
+    """Phase diagram under a noise: curves in (beta, kappa) from special points.
 
-    With an executor the diagrams are found first, each by a job of its own, without the journal.
+    These are from one bifurcation diagram in kappa for each of `places` values of beta. An executor
+    computes the diagrams first, each as a separate job, which does not use the journal of saved
+    results.
     """
     basis = basis_along(drift, "beta", span, noise, space, AXISYMMETRIC)
     family = EquationFamily(drift, "beta", span, basis)
@@ -63,7 +68,7 @@ def phases_under(
 
 
 def _about(family: EquationFamily) -> Range:
-    """About the onset under an isotropic noise of the same mean strength."""
+    """Default range of kappa, relative to the onset under isotropic noise of the same strength."""
     basis: Any = family.basis
     first = basis.degrees == 1
     strength = -float(np.diag(basis.diffusion[0])[first].mean()) / (basis.dimension - 1)
@@ -71,16 +76,17 @@ def _about(family: EquationFamily) -> Range:
 
 
 class LineStart(NamedTuple):
-    """A special point at one beta, from which a line begins.
+    """A special point of a diagram at one beta, from which a curve is followed.
 
     Attributes
     ----------
     kind : str
-        One of `KINDS`; empty where no line begins.
+        One of `LINE_KINDS`; empty if no curve is followed from it.
     order : int
+        Order of the neutral perturbation.
     basis : Basis
-        The functions of its states.
-    moments : ndarray
+        Basis of the state.
+    moments : ndarray, (N,)
     kappa : float
     """
 
@@ -93,16 +99,17 @@ class LineStart(NamedTuple):
 
 @dataclass(frozen=True)
 class DiagramsWork(Work):
-    """Diagrams in kappa at values of beta: the work of a sweep.
+    """Bifurcation diagrams in kappa, one for each value of beta, as the work of a sweep.
 
     Attributes
     ----------
     drift : type
     space : Space
     span : (float, float)
-        Of beta.
+        Range of beta.
     noise : Noise
     kappas : Range
+        Range of kappa at each beta.
     """
 
     drift: Any
@@ -116,7 +123,7 @@ class DiagramsWork(Work):
     def starts(
         self, beta: float, journal: AnswerJournal | None = None
     ) -> tuple[list[LineStart], list[str], bool]:
-        """Where lines begin, what is missing from the diagram, and whether Ctrl-C ended it."""
+        """Special points of the diagram at a beta, its warnings, and whether Ctrl-C stopped it."""
         family = EquationFamily(self.drift, "beta", self.span, self._basis)
         member, kappas = family.at(beta), self.kappas.at(family, beta)
         curve = curve_of(
@@ -145,7 +152,7 @@ class DiagramsWork(Work):
         return found
 
     def read(self, outcome: Outcome | None) -> tuple[list[LineStart], list[str], bool]:
-        """The starts read back from a saved outcome; None if the diagram has not been begun."""
+        """Results of `starts` from an outcome of the sweep; None counts as stopped."""
         if outcome is None:
             return [], [], True
         arrays = {name: variable.values for name, variable in outcome.variables.items()}
@@ -171,7 +178,7 @@ class DiagramsWork(Work):
 
 @dataclass
 class _Search:
-    """The lines that were found, and what is needed to find more."""
+    """Search for curves from special points, with the curves, cusps and warnings so far."""
 
     family: EquationFamily
     kappas: Range
@@ -187,7 +194,7 @@ class _Search:
     def from_starts(
         self, beta: float, starts: list[LineStart], warnings: list[str], stopped: bool
     ) -> None:
-        """All lines through the special points at one beta that are not known."""
+        """Follow curves from the special points at one beta that lie on no curve so far."""
         self.missing += [f"at beta = {beta:g}, {warning}" for warning in warnings]
         if stopped and not starts:
             self.missing.append(f"the search was interrupted at beta = {beta:g}.")
@@ -199,7 +206,7 @@ class _Search:
                 self.from_start(beta, start)
 
     def from_start(self, beta: float, special: LineStart) -> None:
-        """The lines of one curve, in as many functions as they need."""
+        """Follow the curve of a special point; the degree is raised until it is resolved."""
         kind, order, basis = special.kind, special.order, special.basis
         while True:
             m = basis.padded(special.moments)
@@ -222,7 +229,7 @@ class _Search:
             self.cusps += cusps
 
     def result(self, space: Space, noise: Noise) -> NoisePhaseDiagram:
-        """Everything, in the order of kinds and kappa."""
+        """The phase diagram with all curves, sorted by kind and by kappa at their first point."""
         import xarray as xr
 
         ordered = sorted(self.lines, key=lambda pair: (LINE_KINDS.index(pair[0].kind),
@@ -250,10 +257,10 @@ class _Search:
 
 
 def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:
-    """Kind and order of a special point, and the functions of states with its reflections.
+    """Kind and order of a special point, and the basis of states with its reflections.
 
-    Where a branch ends on one of more symmetry, that one loses a reflection. The kind is empty if
-    none is lost.
+    A branch that ends on one with more reflections is a loss of symmetry of that one. The kind is
+    empty if the state at a bifurcation has no more reflections than the branch.
     """
     basis: Any = special.state.equation.basis
     if special.kind != "bifurcation":
@@ -272,7 +279,7 @@ def _neutral(special: SpecialPoint) -> tuple[str, int, Any]:
 
 
 def _through(line: NeutralLine, beta: float, special: LineStart) -> bool:
-    """Whether a line goes through a special point."""
+    """Whether a curve of the same kind and order passes through a special point."""
     first, last = line.points[0, -1], line.points[-1, -1]
     if (line.kind, line.order) != (special.kind, special.order) or not first <= beta <= last:
         return False
@@ -290,7 +297,10 @@ def _begun(
     max_step: float,
     journal: AnswerJournal | None,
 ) -> tuple[NeutralLine, np.ndarray | None]:
-    """A line, and its point at the beta of z."""
+    """A curve near z, with borders from null vectors of its matrix, and its point at the beta of z.
+
+    The point is None if Newton's method fails.
+    """
     part: Any = family.basis.of_order(order)
     size = len(family.basis.degrees)
     if kind == "Hopf":

@@ -1,11 +1,11 @@
 """How branches leave the uniform state: bifurcations, and their normal forms.
 
-At kappa_c = 1/w_k a harmonic of degree k with the amplitude t in L^2, m_k = t/sqrt(dim H_k) becomes
-possible,
+At kappa_c = 1/w_k a branch begins with a harmonic of degree k of the amplitude t in L^2,
+m_k = t/sqrt(dim H_k),
 
     kappa = kappa_c (1 + c_1 t + c_2 t^2 + ...),
 
-found by putting power series into R(m, kappa) = 0, order by order (Lyapunov and Schmidt). c_1 != 0
+by inserting power series into R(m, kappa) = 0, order by order (Lyapunov and Schmidt). c_1 != 0
 is transcritical; else c_2 > 0 is a supercritical pitchfork, c_2 < 0 a subcritical one.
 
 Near a resonance, where degrees k and l have almost the same onset, the expansion holds at small
@@ -14,10 +14,11 @@ order,
 
     1 - kappa_c w_l - g t,    g = int p_l^2 p_k dsigma,
 
-so that a secondary branch leaves it at an amplitude t of the size of the distance of the onsets, or
-of its root where g = 0. It excites degree l at second order by int p_k^2 p_l dsigma over that.
-Where the onsets coincide, the quadratic terms Q of both amplitudes v = (v_k, v_l) decide: branches
-leave the uniform state along the rays v with c_1 v = Q(v), or of the cubic terms if Q = 0.
+so that a secondary branch bifurcates at an amplitude t of about the distance of the onsets, or its
+square root if g = 0. Degree l has an amplitude of second order, proportional to int p_k^2 p_l
+dsigma divided by this distance. Where the onsets coincide, the quadratic terms Q of both amplitudes
+v = (v_k, v_l) decide: branches leave the uniform state along the rays v with c_1 v = Q(v), or of
+the cubic terms if Q = 0.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,19 +28,19 @@ import numpy as np
 
 from .equation import StationaryEquation
 
-VANISHES = 1e-10
-ZERO_PRECISION = 1e-14  # of a zero, relative
-TERMS, MORE_TERMS = 2, 4  # c_1, c_2, and c_3, c_4 too where
-WEAK = 0.05  # c_1 = 0 and |c_2| is smaller: a fold may be near
-WEAKEST = 0.01  # amplitude of a transition that the normal form describes
+VANISHES = 1e-10  # smaller coefficients count as zero
+ZERO_PRECISION = 1e-14  # tolerance of zeros
+TERMS, MORE_TERMS = 2, 4  # c_1 and c_2; up to c_4 for a weak bifurcation
+WEAK = 0.05  # weak: c_1 = 0 and |c_2| is at most this, so that a fold may be near
+WEAKEST = 0.01  # largest amplitude of a transition described by the normal form
 SLOPES = np.linspace(-2, 2, 5)  # v_l/v_k at which forms of two amplitudes are evaluated
-CLOSEST = 7e-4  # amplitude of secondary branches at which two onsets count as one
-TINY_NUMBER = 1e-300
-REAL_ROOT = 1e-6  # imaginary parts of a real root
+CLOSEST = 7e-4  # least amplitude of secondary branches for two onsets to count as distinct
+TINY_NUMBER = 1e-300  # avoids divisions by zero
+REAL_ROOT = 1e-6  # relative imaginary part below which a root is real
 
 
 class NormalForm(NamedTuple):
-    """The branch that leaves the uniform state with a harmonic of degree k.
+    """Normal form of the branch that leaves the uniform state with a harmonic of degree k.
 
     Attributes
     ----------
@@ -47,19 +48,19 @@ class NormalForm(NamedTuple):
     kappa : float
         kappa_c.
     linear, quadratic : float
-        c_1 and c_2; c_2 is nan where another degree, which the square of this one contains, has the
-        same multiplier.
+        c_1 and c_2; c_2 is nan if another degree has the same multiplier and is excited by the
+        square of this one.
     quartic : float
         c_4, if c_1 = 0 and c_2 is small; else nan.
-    second : ndarray
-        Legendre moments of order t^2.
+    second : ndarray, (N,)
+        Coefficients of t^2 of the Legendre moments.
     scale : float
-        About the least amplitude t at which the branch folds or another one leaves it; inf where
-        the normal form knows of none. Degrees `close` are left out.
+        Estimate of the least amplitude t at which the branch folds or another one bifurcates; inf
+        if the normal form has none. Degrees in `close` are left out.
     close : dict of int to float
-        Other degrees whose onsets are so close that they count as one, and their relative distance.
+        Relative distances of the onsets of other degrees that are too close to be distinguished.
     pure : bool
-        Whether none of these is excited at orders t^2 and t^3.
+        Whether no degree in `close` is excited at orders t^2 and t^3.
     """
 
     degree: int
@@ -83,7 +84,7 @@ class NormalForm(NamedTuple):
 
 
 def normal_form(equation: StationaryEquation, degree: int) -> NormalForm:
-    """The normal form of one degree, whose multiplier w must be positive."""
+    """The normal form at the onset of one degree, whose multiplier w must be positive."""
     basis, index = equation.basis, equation.basis.index(degree)
     critical = 1 / equation.multipliers(basis)[index]
     c, m, residuals = _expanded(equation, index, TERMS)
@@ -116,9 +117,10 @@ def _to_fold(c: np.ndarray) -> float:
 def _expanded(
     equation: StationaryEquation, index: int, terms: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """1, c_1, ..., and the moments of order t^0, t^1, ..., with the residuals that they cancel.
+    """Coefficients in t of kappa/kappa_c, (terms + 1,), of the moments and of their residuals.
 
-    c_i is nan from where a resonance forbids it.
+    The last two have the shape (terms + 2, N). c_i is nan from the order at which a resonance has
+    no solution.
     """
     w, size = equation.multipliers(equation.basis), equation.basis.sizes[index]
     m, c = np.zeros((terms + 2, len(w))), np.zeros(terms + 1)
@@ -139,10 +141,10 @@ def _expanded(
 
 
 def weak_transition(form: NormalForm) -> tuple[float, float]:
-    """kappa and amplitude of a first-order transition so weak that c_2 and c_4 determine it.
+    """kappa and amplitude of a weak first-order transition, from c_2 and c_4.
 
     The free energy on the branch is that of the uniform state at t^2 = -3 c_2/(4 c_4), where kappa
-    = kappa_c (1 - 3 c_2^2/(16 c_4)). Nan where t > 0.01 or there is none.
+    = kappa_c (1 - 3 c_2^2/(16 c_4)). Both are nan if t > 0.01 or there is no transition.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         amplitude = float(np.sqrt(-3 * form.quadratic / (4 * form.quartic)))
@@ -153,16 +155,16 @@ def weak_transition(form: NormalForm) -> tuple[float, float]:
 
 
 class Ray(NamedTuple):
-    """A direction in which a branch leaves the uniform state where two onsets coincide.
+    """A direction in which a branch leaves the uniform state, for two coinciding onsets.
 
     Attributes
     ----------
     direction : ndarray, (N,)
-        Amplitudes in L^2, of length 1: those of two degrees.
+        Unit vector of amplitudes in L^2, nonzero for one or two degrees.
     linear, quadratic : float
-        c_1 and c_2; c_2 is 0 where c_1 is not.
-    second : ndarray
-        Legendre moments of order t^2.
+        c_1 and c_2 along the ray; for two degrees one of them is 0.
+    second : ndarray, (N,)
+        Coefficients of t^2 of the Legendre moments.
     """
 
     direction: np.ndarray
@@ -172,8 +174,10 @@ class Ray(NamedTuple):
 
 
 def all_rays(equation: StationaryEquation, form: NormalForm) -> list[Ray]:
-    """The directions in which branches leave an onset: that of its own degree alone, if it is one,
-    and those of its degree and one `close` to it."""
+    """Directions in which branches leave an onset.
+
+    The direction of its own degree, if the form is pure, and rays with each degree in `close`.
+    """
     basis, directions = equation.basis, []
     alone = np.zeros(len(basis.degrees))
     alone[basis.index(form.degree)] = 1.0
@@ -186,10 +190,10 @@ def all_rays(equation: StationaryEquation, form: NormalForm) -> list[Ray]:
 
 
 def rays(equation: StationaryEquation, degree: int, other: int) -> list[Ray]:
-    """Rays along which both degrees take part, with the onset of the first one for both.
+    """Rays with nonzero amplitudes of both degrees, for equal onsets, at that of `degree`.
 
-    Real zeros of the form Q_k(v) v_l - Q_l(v) v_k, with Q the quadratic terms of both amplitudes,
-    or the cubic ones if there are none.
+    Real zeros v of the form Q_k(v) v_l - Q_l(v) v_k, where Q are the quadratic terms of both
+    amplitudes, or the cubic terms if the quadratic ones vanish.
     """
     basis, w = equation.basis, equation.multipliers(equation.basis)
     pair = [basis.index(degree), basis.index(other)]
@@ -198,7 +202,7 @@ def rays(equation: StationaryEquation, degree: int, other: int) -> list[Ray]:
     linear[pair] = linear[np.abs(linear) <= VANISHES] = np.inf
 
     def terms(slope: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """v, Q(v), the cubic terms, and the moments of second order."""
+        """v (N,), quadratic and cubic terms (2,), and moments of second order, (N,), at v_l/v_k."""
         v, m, kappa = np.zeros(len(w)), np.zeros((4, len(w))), np.array([critical, 0, 0, 0])
         v[pair] = np.array([1.0, slope]) / np.hypot(1.0, slope)
         m[1] = v / basis.sizes
@@ -237,16 +241,17 @@ def rays(equation: StationaryEquation, degree: int, other: int) -> list[Ray]:
 
 
 class Onset(NamedTuple):
-    """A bifurcation of the uniform state, in a coordinate of a path: see `continuation`.
+    """A bifurcation of the uniform state on a curve with the parameter p: see `continuation`.
 
     Attributes
     ----------
     value : float
-        Of the parameter.
+        Value of kappa or the parameter.
     form : NormalForm
     coordinate : float
+        p at the onset.
     rate : float
-        d(coordinate)/dlog kappa_c, the shift of the coordinate that does what log kappa does.
+        Change of p equivalent to a unit change of log kappa, near the onset.
     """
 
     value: float
@@ -255,15 +260,15 @@ class Onset(NamedTuple):
     rate: float
 
     def ahead(self, linear: float, quadratic: float, amplitude: float) -> float:
-        """The coordinate of the state with a small amplitude on a branch with c_1 and c_2."""
+        """Estimate of p at a small amplitude on a branch with c_1 and c_2; nan if kappa <= 0."""
         change = linear * amplitude + quadratic * amplitude**2
         return self.coordinate + self.rate * float(np.log1p(change)) if change > -1 else np.nan
 
 
 def zeros(f: Callable[[float], float], grid: np.ndarray, values: np.ndarray) -> Iterator[float]:
-    """Zeros of a function that has these values on a grid, where neighbours differ in sign.
+    """Zeros of f between neighbouring grid points where its `values` differ in sign.
 
-    The sign changes at poles too: there it gives a value next to the pole, or nothing.
+    The sign changes at poles too: these yield a value next to the pole, or nothing.
     """
     from scipy.optimize import brentq
 

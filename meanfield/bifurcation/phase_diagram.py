@@ -6,10 +6,10 @@ A fold is a solution of
 
 with sigma from the bordered system (dR/dm, b; c, 0) (v, sigma) = (0, 1): it vanishes where dR/dm is
 singular, and its gradient is -u . d(dR/dm) v with u from the transposed system (Govaerts). On the
-line of first-order transitions sigma is kappa (F(mu) - F(uniform)), of size 1 for all beta, whose
-derivative by m vanishes. Either way the solutions are curves in (m, log kappa, beta). Where the
-onset is not continuous, on either side of a tricritical point, they are found from special points
-on one branch.
+line of first-order transitions sigma is kappa (F(mu) - F(uniform)), which is of size 1 for all
+beta; its derivative by m vanishes at a solution. In both cases the solutions are curves in
+(m, log kappa, beta). Each curve starts from a special point of one branch in kappa, computed at a
+beta where the onset is discontinuous.
 """
 
 from abc import abstractmethod
@@ -53,18 +53,18 @@ PHASE_DEGREE = 64
 UNRESOLVED_TAIL = 1e-11
 DOUBLINGS = 4
 PARAMETER_GRID = (
-    81  # values of beta on critical curves, between which changes of character are looked for
+    81  # values of beta on critical curves; sign changes are sought between neighbouring values
 )
-CLUSTERED_EVERY = 8  # every such value is one at which clustered states are looked for
-PRESENT_AMPLITUDE = 0.1  # amplitude in L^2 of states that belong to no tricritical point
-CORNER_AMPLITUDE = 0.03  # amplitude in L^2 at which a curve has come to its tricritical point
-SAME_SPECIAL_POINT = 1e-6  # moments, log kappa and beta of a point found twice
-POLE_TERM = 1e-3  # of the median: a quadratic term at what is a zero of it, not a pole
-MOST_CURVE_POINTS = 2000  # points of a curve
-ON_BRANCH = 500  # points of the branch on which curves begin, and its longest step
-STEP_ON_BRANCH = 0.1
+CLUSTERED_EVERY = 8  # clustered states are computed at every eighth value of the grid
+PRESENT_AMPLITUDE = 0.1  # least amplitude in L^2 of a harmonic that a clustered state contains
+CORNER_AMPLITUDE = 0.03  # amplitude in L^2 below which a curve has reached its tricritical point
+SAME_SPECIAL_POINT = 1e-6  # tolerance on moments, log kappa and beta for two equal points
+POLE_TERM = 1e-3  # relative to the median: largest quadratic term at a zero; at a pole it is larger
+MOST_CURVE_POINTS = 2000  # largest number of points of a curve in one direction
+ON_BRANCH = 500  # most points of a branch in kappa that provides special points
+STEP_ON_BRANCH = 0.1  # longest step along that branch
 
-Condition = tuple[float, Callable[[], np.ndarray]]  # a function of z, and its gradient if needed
+Condition = tuple[float, Callable[[], np.ndarray]]  # value, and function for the gradient
 Ends = dict[str, tuple[str, str]]
 
 
@@ -75,9 +75,9 @@ class Tricritical(NamedTuple):
     ----------
     degree : int
     beta, kappa : float
-        beta stands for the parameter of the diagram, if that is another one.
+        beta is the value of `parameter`, also if that is not beta.
     parameter : str
-        The name of that parameter.
+        Name of the parameter of the diagram.
     """
 
     degree: int
@@ -86,7 +86,7 @@ class Tricritical(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """The point, with the parameter under its name."""
+        """Text with the fields, where `beta` is shown under the name of the parameter."""
         place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
         return f"{type(self).__name__}(degree={self.degree}, {place})"
 
@@ -99,9 +99,9 @@ class EndPoint(NamedTuple):
     Attributes
     ----------
     beta, kappa : float
-        beta stands for the parameter of the diagram, if that is another one.
+        beta is the value of `parameter`, also if that is not beta.
     parameter : str
-        The name of that parameter.
+        Name of the parameter of the diagram.
     """
 
     beta: float
@@ -109,7 +109,7 @@ class EndPoint(NamedTuple):
     parameter: str = "beta"
 
     def __repr__(self) -> str:
-        """The point, with the parameter under its name."""
+        """Text with the fields, where `beta` is shown under the name of the parameter."""
         return f"{type(self).__name__}({self.parameter}={self.beta!r}, kappa={self.kappa!r})"
 
 
@@ -125,12 +125,18 @@ class PhaseDiagram(Result):
         kappa, and the order parameter there.
     tricritical : list of Tricritical
     ends : dict of str to (str, str)
-        Why each fold and transition ends at its first and at its last point, which are those of the
-        lowest and of the highest beta unless it turns: "tricritical", "onset" (of its states from
-        those without harmonics of this degree), "range", "not continued", "max_points",
-        "interrupted"; "not located" where a curve was expected and none was found.
+        Reasons why each fold and transition curve ends at its first and at its last point. These
+        have the lowest and the highest beta, unless the curve turns. "tricritical": at a
+        tricritical point; "onset": the states lose their harmonics of this degree; "range": at an
+        end of the range; "not continued": no further point converged; "max_points";
+        "interrupted"; "not located": a curve was expected and none was found.
+    family : EquationFamily
+        Moment equations as functions of the parameter.
+    loci : dict of str to Locus
+        Fold and transition curves by name.
+    noise : Noise
     degree : int
-        Of the folds and the transition.
+        Degree of the harmonics whose folds and transition are returned by default.
     """
 
     made_by = "phase_diagram"
@@ -145,19 +151,20 @@ class PhaseDiagram(Result):
 
     @property
     def parameter(self) -> str:
-        """The name of the parameter beside kappa."""
+        """Name of the parameter that varies with kappa: "beta" or another one."""
         return self.family.name
 
     def kappa(self, curve: str, beta: float, degree: int | None = None) -> float:
-        """The kappa of a curve at a beta, to rounding; nan where it has no point.
+        """The kappa of a curve at one beta, accurate to rounding; nan where the curve has no point.
 
-        By default of the degree whose folds and transitions are known; of several folds the first
-        one there. beta stands for the parameter, if that is another one.
+        `curve` is "critical", "fold", "transition" or a numbered name such as "fold 2". `beta` is a
+        value of the parameter of the diagram. `degree` is `self.degree` by default. If several
+        curves match, the first one that has a point at this beta counts.
 
         Raises
         ------
         ValueError
-            For other curves, and for beta outside the range.
+            If there is no curve of that name, or beta is outside the range.
         """
         beta = finite("beta", beta)
         degree = self.degree if degree is None else degree
@@ -171,7 +178,7 @@ class PhaseDiagram(Result):
         return next(kappas, float("nan"))
 
     def _points(self, curve: str, beta: float, degree: int) -> Iterator[np.ndarray]:
-        """The points at a beta of folds or transitions of a degree, or of the one of that name."""
+        """Points (m, log kappa, beta) at one beta, of all curves of one kind or name and degree."""
         for name, locus in self.loci.items():
             if curve in (name, locus.name) and locus.degree == degree:
                 z = self._on(name, beta)
@@ -179,7 +186,7 @@ class PhaseDiagram(Result):
                     yield z
 
     def _on(self, name: str, beta: float) -> np.ndarray | None:
-        """The point at a beta of one fold or transition; None beyond its ends."""
+        """The point at one beta on the curve `name`; None if the curve has no point there."""
         locus, points = self.loci[name], self.loci[name].points
         start: np.ndarray | None = between(points, beta)
         if not locus.reaches(beta):
@@ -193,7 +200,10 @@ class PhaseDiagram(Result):
         return z
 
     def _towards_corner(self, last: np.ndarray, beta: float, end: str) -> np.ndarray | None:
-        """A guess for the point at a beta between the last of a curve and its tricritical point."""
+        """A guess for the point at a beta between the end of a curve and its tricritical point.
+
+        None if the curve has another end, or beta is not between the two.
+        """
         corners = [one for one in self.tricritical if one.degree == self.degree]
         if end != "tricritical" or not corners:
             return None
@@ -202,19 +212,19 @@ class PhaseDiagram(Result):
         return _near_corner(last, corner, part) if 0 < part < 1 else None
 
     def first_onset(self, beta: float) -> float:
-        """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
+        """The kappa above which the uniform state is unstable, the lowest of all degrees."""
         return first_onset(self.family, beta)
 
     def transition(self, beta: float) -> Transition:
-        """The phase transition at a beta: beyond it the uniform state is no ground state.
+        """The phase transition at a beta: above it the uniform state is not the ground state.
 
-        Discontinuous where a first-order line lies below the first onset, or where that is
-        subcritical or transcritical by its normal form.
+        It is discontinuous where a first-order line lies below the first onset, or where that onset
+        is subcritical or transcritical by its normal form.
 
         Raises
         ------
         ValueError
-            For beta outside the range.
+            If beta is outside the range.
         """
         self.kappa("critical", beta)  # raises ValueError outside the range
         onset, member = self.first_onset(beta), self.family.at(beta)
@@ -240,12 +250,13 @@ class PhaseDiagram(Result):
         return Transition("continuous" if decided else "degenerate", onset, onset, 0.0, hysteresis)
 
     def _all_points(self, kind: str, beta: float) -> Iterator[np.ndarray]:
+        """Points (m, log kappa, beta) at one beta on all curves of one kind, of all degrees."""
         for degree in {locus.degree for locus in self.loci.values()}:
             yield from self._points(kind, beta, degree)
 
     @cached_property
     def end_points(self) -> list[EndPoint]:
-        """The points at which first-order lines meet the first onset, and end."""
+        """Critical end points: the points at which first-order lines meet the first onset."""
         ends = []
         for locus in self.loci.values():
             if locus.name != Transitions.name:
@@ -262,18 +273,21 @@ class PhaseDiagram(Result):
     def _above_onset(
         self, locus: "Locus", one: np.ndarray, other: np.ndarray, part: float
     ) -> float:
-        """log kappa on a line over the first onset, at a part of the way between two points."""
+        """log(kappa / first onset) on a curve, at the fraction `part` from `one` to `other`.
+
+        nan where Newton's method finds no point.
+        """
         start = one + part * (other - one)
         z = locus.at_value(start, start[-1])
         return np.nan if z is None else float(z[-2] - np.log(self.first_onset(z[-1])))
 
     def reference(self, beta: float) -> float:
-        """The kappa by which others are divided in relative figures: the onset of one degree."""
+        """Unit of kappa in relative figures: the onset of degree `self.degree`."""
         return self.kappa("critical", beta)
 
     @property
     def curves(self) -> list[tuple[str, str, int]]:
-        """All curves: a short name, and the arguments of `kappa`, curve and degree."""
+        """All curves, as (short name, curve, degree); the last two are arguments of `kappa`."""
         degrees = [int(l) for l in np.unique(self.data.degree.values)]
         critical = [(f"kappa_{l}", "critical", l) for l in degrees]
         return critical + [(name, name, self.degree) for name in self.loci]
@@ -325,7 +339,7 @@ class PhaseDiagram(Result):
 
     @classmethod
     def made_of(cls, contents: Contents) -> "PhaseDiagram":
-        """The phase diagram from what was kept, to the last bit."""
+        """The phase diagram from the contents of a file, equal to the saved one to the last bit."""
         data, header = dataset_of(contents)
         low, high = header["span"]
         basis = AxialHarmonics(header["dimension"], 0, header["degree"])
@@ -342,12 +356,12 @@ class PhaseDiagram(Result):
         return cls(data, corners, ends, family, loci, degree=lead)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":
-        """The curves, "relative" to the first critical one if that is the kind: `plotting.phases`.
+        """Draw the curves by `plotting.phases`; kind "relative" divides kappa by `reference`.
 
         Raises
         ------
         ValueError
-            For another kind.
+            If `kind` is not None or "relative".
         """
         if kind not in (None, "relative"):
             raise ValueError(f"A phase diagram has the kind relative; got {as_given(kind)}.")
@@ -372,66 +386,71 @@ def phase_diagram(
     executor: Any = None,
     progress: bool | None = None,
 ) -> PhaseDiagram:
-    """The lines on which the uniform state becomes unstable, and stops being the ground state.
+    """Curves on which the uniform state becomes unstable, or stops being the ground state.
 
     critical
         kappa_l = 1/w_l, at which the uniform state becomes unstable to harmonics of degree l.
     tricritical
         beta at which the onset of degree l becomes subcritical, from its normal form.
     fold
-        Where the ordered states begin, as long as the onset is discontinuous: the curve of
-        saddle-nodes of degree 1, or of the degree that the drift attracts most. At a transcritical
-        onset, as of degree 2 on S^2, it has no tricritical point.
+        The curve of saddle-nodes at which the ordered states begin where the onset is
+        discontinuous: of degree 1, or of the degree that the drift attracts most. If the onset is
+        transcritical, for example of degree 2 on S^2, the curve has no tricritical point.
     transition
-        Between the two, where both states have the same free energy: the first-order line. SA has
-        none, as it has no free energy.
+        The first-order line between fold and onset, where the ordered and the uniform state have
+        the same free energy. SA has none, as it has no free energy.
 
-    The last two end at the tricritical point, if there is one, and are followed as curves in the
-    moments, kappa and beta, from points on one branch. Each range of beta in which the onset is
-    discontinuous has its own.
+    Folds and transitions end at the tricritical point, if there is one. They are followed as curves
+    in the moments, kappa and beta, from special points of one branch. Each range of beta in which
+    the onset is discontinuous has its own fold and transition.
 
     Parameters
     ----------
     drift : ZonalDrift, or type
-        `USA` or `SA` itself, or any zonal drift or kind of one, a drift of one's own too, with the
-        parameter that varies.
+        The class `USA` or `SA`, or any zonal drift or class of zonal drifts, user-defined ones
+        included, that has the parameter that varies.
     space : Circle, Sphere or Zonal
-        Its dimension, and a degree at which to begin.
+        Sets the dimension, and a lower bound of the degree at which the search begins.
     beta : (float, float)
         0 < first < last: the range of beta.
     vary : mapping of str to (float, float)
-        Instead of beta, the name of one parameter of the drift, and its range, first < last:
+        Name of one parameter of the drift, instead of beta, and its range, first < last:
         ``phase_diagram(X(b=1.0), circle, vary={"b": (-1, 3)})``.
     degrees : tuple of int
-        Whose critical curves and tricritical points are wanted; with the one among them that the
-        drift attracts most, folds and transitions of this one too. By default 1, 2 and 3. Under
-        isotropic noise only.
+        Degrees l of the critical curves and tricritical points; 1, 2 and 3 by default. Folds and
+        transitions are computed for those of these degrees that the drift attracts most somewhere
+        in the range. Only for isotropic noise.
     noise : Noise
-        Anisotropic or multiplicative noise, on the circle and S^2: see the Notes. In beta only.
+        Isotropic by default. Anisotropic or multiplicative noise is possible on the circle and S^2,
+        in the plane of beta and kappa: see the Notes.
     kappa : (float, float), optional
-        0 < first < last: where lines are sought and followed under such a noise. By default from
-        0.4 to 1.4 times the onset under isotropic noise of the same strength.
+        0 < first < last: range in which curves are sought and followed under non-isotropic noise.
+        By default from 0.4 to 1.4 times the onset under isotropic noise of the same strength.
     places : int
-        At how many values of beta lines are sought under such a noise, the ends among them.
+        Number of values of beta at which a bifurcation diagram in kappa is computed under
+        non-isotropic noise, both ends of the range included.
     max_step : float
         Longest step in sqrt(2) times the Legendre moments, log kappa and beta.
     checkpoint, checkpoint_every, resume
-        As for `branches`: where to keep what was found, and to continue from.
+        File of intermediate results, how often it is written, and whether to continue from it: as
+        for `branches`.
     executor : optional
-        As for `sweep`: where diagrams at `places` are found under such a noise, which is then done
-        first, and is no part of the checkpoint. The result does not depend on it.
+        Executor as for `sweep`, which computes the diagrams at the values of beta counted by
+        `places` under non-isotropic noise, before the curves. The checkpoint does not contain these
+        diagrams. The result does not depend on the executor.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
     Returns
     -------
     PhaseDiagram, or NoisePhaseDiagram
-        After Ctrl-C with what was found; `warnings` says what is missing.
+        NoisePhaseDiagram under non-isotropic noise. After Ctrl-C it contains the curves computed so
+        far; `warnings` lists what is missing.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments out of their range.
+        If an argument has a wrong type or is out of its range.
     MeanfieldError
         If a curve cannot be followed, or needs too many moments.
     CheckpointError
@@ -439,12 +458,11 @@ def phase_diagram(
 
     Notes
     -----
-    Under anisotropic and multiplicative noise the state without order is not uniform. Lines are
-    those of its onsets, one for each direction, of folds, of losses of symmetry and of Hopf points.
-    They begin at the special points that `branches` finds at a few values of beta; lines that come
-    to none of these values are not found. They meet in cusps. There is no free energy, and there
-    are no transitions: `NoisePhaseDiagram.stable_counts` gives ranges of bistability, and gaps
-    without stable states.
+    Under anisotropic and multiplicative noise the disordered state is not uniform. The curves are
+    its onsets, one for each direction, folds, losses of symmetry and Hopf points. They start from
+    the special points that `branches` finds at a few values of beta; curves that reach none of
+    these values are missed. Curves meet in cusps. There is no free energy and no transition:
+    `NoisePhaseDiagram.stable_counts` shows bistability, and ranges without stable states.
 
     References
     ----------
@@ -473,7 +491,7 @@ def phase_diagram(
         Following(name, span, progress) as following,
     ):
         if not isotropic:
-            from .noise_search import phases_under  # whose lines are drawn as phase diagrams
+            from .noise_search import phases_under  # here, as noise_search imports this module
 
             return phases_under(
                 drift, space, span, noise, kappa, places, max_step, following, journal, executor
@@ -511,8 +529,8 @@ def phase_diagram(
 
 
 def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, float]]:
-    """The drift, its parameter and the range, checked."""
-    drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # which says why there is none
+    """The drift, the name of its parameter and the range, after checks of the arguments."""
+    drift = drift.as_zonal() if isinstance(drift, Drift) else drift  # raises if it is not zonal
     zonal = isinstance(drift, ZonalDrift) or (
         isinstance(drift, type) and issubclass(drift, ZonalDrift)
     )
@@ -529,9 +547,9 @@ def _asked(drift: Any, beta: Any, vary: Any) -> tuple[Any, str, tuple[float, flo
 def _leading_degrees(
     family: EquationFamily, corners: list[Tricritical], chosen: Sequence[int]
 ) -> list[int]:
-    """The degrees attracted most somewhere, of those that are chosen.
+    """Degrees of `chosen` with the largest multiplier at some value of the parameter.
 
-    The first is that beyond the first tricritical point.
+    The first one is that just above the lowest tricritical beta of degree 1, if it is chosen.
     """
     places = [_first_place(family, corners, 1), *np.linspace(*family.span, PARAMETER_GRID)]
     attracted = 1 + family.weights(np.array(places))[:, 1:].argmax(axis=1)
@@ -539,23 +557,24 @@ def _leading_degrees(
 
 
 def _first_place(family: EquationFamily, corners: list[Tricritical], degree: int) -> float:
-    """A value of the parameter beyond the tricritical point of a degree, if there is one."""
+    """A value above the lowest tricritical point of a degree, or above the start of the range."""
     low, high = family.span
     lowest = min((corner.beta for corner in corners if corner.degree == degree), default=low)
     return _inside(lowest, high)
 
 
 def _inside(start: float, end: float) -> float:
-    """A value between two of the parameter, not far beyond the first."""
+    """A parameter value from `start` towards `end`: by 1, or half of the way if that is shorter."""
     return start + np.sign(end - start) * min(1.0, abs(end - start) / 2)
 
 
 def _discontinuous(
     family: EquationFamily, corners: list[Tricritical], degree: int
 ) -> Iterator[float]:
-    """A value in each range of the parameter in which the onset of a degree is discontinuous.
+    """One value in each parameter range in which the onset of a degree is discontinuous.
 
-    A range ends at a tricritical point, near which the value is; or where another onset coincides.
+    A range ends at a tricritical point, or where another onset coincides. The value is near the
+    tricritical point, if there is one.
     """
     grid = np.linspace(*family.span, PARAMETER_GRID)
     jumps = np.array([_jumps(family, beta, degree) for beta in grid], dtype=int)
@@ -576,7 +595,7 @@ def _discontinuous(
 
 
 def _jumps(family: EquationFamily, beta: float, degree: int) -> bool:
-    """Whether the onset of a degree is discontinuous."""
+    """Whether the onset of a degree is subcritical or transcritical at a beta."""
     if not critical(family, beta, degree) < np.inf:
         return False
     with np.errstate(all="ignore"):
@@ -584,7 +603,11 @@ def _jumps(family: EquationFamily, beta: float, degree: int) -> bool:
 
 
 def _near_corner(last: np.ndarray, corner: Tricritical, part: float) -> np.ndarray:
-    """At this part of the way from a corner to a point: a_l grows like amplitude^l there."""
+    """A point at the fraction `part` of the way from a tricritical point to the curve point `last`.
+
+    The moments are scaled by part^(l / 2 degree): with amplitude ~ sqrt(part), harmonic l grows
+    like amplitude^(l / degree). log kappa and beta are interpolated linearly.
+    """
     l = np.arange(1, len(last) - 1) / corner.degree
     log = (1 - part) * np.log(corner.kappa) + part * last[-2]
     beta = (1 - part) * corner.beta + part * last[-1]
@@ -594,7 +617,7 @@ def _near_corner(last: np.ndarray, corner: Tricritical, part: float) -> np.ndarr
 def _onsets(
     family: EquationFamily, degree: int, grid: np.ndarray, journal: AnswerJournal | None
 ) -> tuple[np.ndarray, list[Tricritical]]:
-    """The critical curve of a degree on a grid of beta, and its tricritical points."""
+    """kappa_l of one degree on a grid of beta, and the tricritical points; saved in the journal."""
 
     def find() -> list[float]:
         values = [critical(family, beta, degree) for beta in grid]
@@ -607,24 +630,24 @@ def _onsets(
 
 
 def critical(family: EquationFamily, beta: float, degree: int) -> float:
-    """kappa_l = 1/w_l; inf where harmonics of this degree are not attracted."""
+    """kappa_l = 1/w_l with the multiplier w_l; inf where w_l <= 0."""
     member = family.at(beta)
     weight = member.multipliers(member.basis)[member.basis.index(degree)]
     return float(1 / weight) if weight > 0 else float("inf")
 
 
 def first_onset(family: EquationFamily, beta: float) -> float:
-    """The kappa above which the uniform state is unstable, to harmonics of whatever degree."""
+    """The kappa above which the uniform state is unstable, the lowest of all degrees."""
     return critical(family, beta, family.at(beta).most_attracted)
 
 
 def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricritical]:
-    """Zeros of the quadratic term of the normal form in a family's range, without linear one.
+    """Zeros in beta of the quadratic term of the normal form, where its linear term is zero.
 
     Raises
     ------
     MeanfieldError
-        Where numbers exceed 1e308.
+        Where the normal form exceeds 1e308.
     """
 
     def quadratic(beta: float) -> float:
@@ -646,12 +669,12 @@ def tricritical_points(family: EquationFamily, degree: int) -> Iterator[Tricriti
         return
     usual = np.nanmedian(np.abs(values))
     for beta in zeros(quadratic, grid, values):
-        if abs(quadratic(beta)) <= POLE_TERM * usual:  # where another onset coincides it has a pole
+        if abs(quadratic(beta)) <= POLE_TERM * usual:  # skips poles, where two onsets coincide
             yield Tricritical(degree, beta, critical(family, beta, degree), family.name)
 
 
 def _alone(member: MomentEquation, degree: int) -> bool:
-    """Whether no other degree has the same multiplier, to rounding."""
+    """Whether all other degrees have a different multiplier, beyond rounding."""
     weights = member.multipliers(member.basis)
     own = weights[member.basis.index(degree)]
     others = np.delete(weights, member.basis.index(degree))
@@ -663,16 +686,17 @@ class Locus(Curve):
 
     Parameters
     ----------
-    family : Family
+    family : EquationFamily
     max_step : float
+        Longest step along the curve.
     null : ndarray, (N,)
-        About the null vector of dR/dm at a fold, of length about 1.
+        Approximate null vector of dR/dm at a fold, of length about 1: border of the system.
     points : ndarray, (n, N + 2)
-        Along it, from lower to higher beta where it starts.
-    journal : Journal, optional
-        Where answers are kept.
+        Points z along the curve; beta increases where it starts.
+    journal : AnswerJournal, optional
+        Journal in which computed points are saved.
     degree : int
-        Of the onset: which moment is the order parameter.
+        Degree of the onset; the moment of this degree is the order parameter.
     """
 
     name: str
@@ -687,20 +711,21 @@ class Locus(Curve):
         self.points = np.zeros((0, len(family.basis.degrees) + 2)) if points is None else points
 
     def identity(self) -> tuple[Any, ...]:
+        """Degree of truncation and border, by which the journal tells curves apart."""
         return self.family.basis.degree, self.null
 
     @property
     def resolved(self) -> bool:
-        """Whether the last moments of all points are small."""
+        """Whether the last moments of all points are below `UNRESOLVED_TAIL`."""
         return max(self.family.basis.tail(z[:-2]) for z in self.points) <= UNRESOLVED_TAIL
 
     def reaches(self, beta: float) -> bool:
-        """Whether it has points on both sides of a beta."""
+        """Whether a beta is between the lowest and the highest of the points."""
         places = self.points[:, -1]
         return bool(places.min() <= beta <= places.max())
 
     def holds(self, kind: str, place: np.ndarray) -> bool:
-        """Whether it is a curve of this kind that goes through about this place."""
+        """Whether the curve is of this kind and passes through the point z = `place`."""
         beta = place[-1]
         if kind != self.name or not self.reaches(beta):
             return False
@@ -708,7 +733,7 @@ class Locus(Curve):
         return z is not None and bool(np.allclose(z, place, rtol=0, atol=SAME_SPECIAL_POINT))
 
     def follow(self, start: np.ndarray, following: Following) -> tuple[str, str]:
-        """Take the points below and above a start; why they end."""
+        """Set `points` by following the curve both ways from `start`; returns both ends."""
         (down, first), (up, last) = (self._one_way(start, sign, following) for sign in (-1.0, 1.0))
         self.points = np.array([*down[::-1], start, *up])
         return first, last
@@ -716,7 +741,7 @@ class Locus(Curve):
     def _one_way(
         self, start: np.ndarray, sign: float, following: Following
     ) -> tuple[list[np.ndarray], str]:
-        """The points after a start, and why they end."""
+        """Points after `start`, where beta rises or falls by `sign` at first, and why they end."""
         at = self.index
         (low, high), small = self.family.span, CORNER_AMPLITUDE / self.family.basis.sizes[at]
         here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
@@ -741,9 +766,10 @@ class Locus(Curve):
 
     @abstractmethod
     def condition(self, member: MomentEquation, m: np.ndarray, mean: Mean) -> Condition:
-        """sigma, and a function that gives its gradient by (m, log kappa, beta)."""
+        """sigma at a point, and a function that computes its gradient by (m, log kappa, beta)."""
 
     def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        """(R, sigma) at z, (N + 1,), and a function that computes the Jacobian, (N + 1, N + 2)."""
         m, kappa, member = z[:-2], float(np.exp(z[-2])), self.family.at(z[-1])
         mean = member.mean(m, kappa)
         sigma, gradient = self.condition(member, m, mean)
@@ -758,7 +784,7 @@ class Locus(Curve):
 
 
 class Folds(Locus):
-    """The curve on which two stationary states meet."""
+    """Curve of saddle-nodes, on which two stationary states meet."""
 
     name = "fold"
 
@@ -778,7 +804,7 @@ class Folds(Locus):
 
 
 class Transitions(Locus):
-    """The curve on which the free energy is that of the uniform state; of gradient flows."""
+    """Curve on which an ordered state has the free energy of the uniform state."""
 
     name = "transition"
 
@@ -800,10 +826,10 @@ LOCI: dict[str, type[Locus]] = {kind.name: kind for kind in (Folds, Transitions)
 def _slope(
     member: MomentEquation, m: np.ndarray, mean: Mean, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
-    """The gradient of left . (dR/dm) right = left . right - kappa Cov(f, h).
+    """Gradient by (m, log kappa, beta) of left . (dR/dm) right = left . right - kappa Cov(f, h).
 
-    f = sum left_l P_l and h = gain sum W_l right_l P_l. The law changes like exp(kappa g), so that
-    dE X = kappa Cov(X, dg) + E dX.
+    f = sum left_l P_l and h = gain sum W_l right_l P_l. The density is proportional to
+    exp(kappa g), so that dE X = kappa Cov(X, dg) + E dX. `left`, `right`: (N,); returns (N + 2,).
     """
     kappa, p, w, mass = mean.kappa, member.functions, member.strengths, mean.weights
     f, s = left @ p, (w * right) @ p
@@ -811,7 +837,7 @@ def _slope(
     f = f - mass @ f
     pairs = mass * f * (h - mass @ h)
     covariance = pairs.sum()
-    bent = -member.ratio * mean.gain**2 * s  # dh/dg' s
+    bent = -member.ratio * mean.gain**2 * s  # derivative of h by the sum on which the gain depends
     by_moments = kappa * (p @ (pairs * mean.gain) - covariance * (p @ (mass * mean.gain)))
     by_moments = w * (by_moments + p @ (mass * f * bent))
     by_kappa = covariance + kappa * (pairs @ mean.potential - covariance * (mass @ mean.potential))
@@ -822,17 +848,19 @@ def _slope(
 
 
 class FirstOrder:
-    """The folds and the first-order lines, and why they end, by name.
+    """Search for fold and transition curves, and the reasons why each of them ends.
 
     Parameters
     ----------
     family, space, corners, max_step, following, journal
-        Of the phase diagram; `corners` are its tricritical points.
+        Arguments and parts of the phase diagram; `corners` are its tricritical points.
 
     Attributes
     ----------
     loci : dict of str to Locus
+        Curves by name.
     ends : dict of str to (str, str)
+        Why each curve ends, at its first and its last point.
     """
 
     def __init__(
@@ -845,7 +873,7 @@ class FirstOrder:
         self.ends: Ends = {}
 
     def from_onsets(self, degree: int) -> None:
-        """Follow lines from a branch in each range of beta in which an onset is discontinuous."""
+        """Follow curves from special points of one branch per range with a discontinuous onset."""
         for beta in _discontinuous(self.family, self._corners, degree):
             onset = critical(self.family, beta, degree)
             curve = self._curve(beta, onset)
@@ -861,9 +889,10 @@ class FirstOrder:
             self._begin(beta, degree, specials, "interrupted" if interrupted else "not located")
 
     def from_clusters(self, degrees: Sequence[int]) -> None:
-        """Follow lines from states of lower free energy at the first onset, where none lies below.
+        """Follow curves from clustered states at the first onset, if no curve lies below it.
 
-        Where there is no free energy, from stable states. At every eighth value of the grid.
+        The states have a lower free energy than the uniform state or, where there is no free
+        energy, are stable. They are computed at every eighth value of the grid of beta.
         """
         for beta in np.linspace(*self.family.span, PARAMETER_GRID)[::CLUSTERED_EVERY]:
             if self._following.stopped:
@@ -889,14 +918,16 @@ class FirstOrder:
                     break
 
     def _curve(self, beta: float, onset: float) -> StationaryCurve:
-        """States at one beta as kappa changes."""
+        """Stationary states at one beta as a curve in kappa, from onset / 20 to 1.2 onset."""
         basis, span = basis_on(self._space), (onset / 20, 1.2 * onset)
         drift = self.family.at(beta).source
         return curve_of(drift, basis, "kappa", span, None, STEP_ON_BRANCH, self._journal)
 
     def _ordered_below(self, beta: float, onset: float) -> bool:
-        """Whether a line is known at a beta below an onset: of equal free energies if there is
-        one."""
+        """Whether a curve followed so far has a point at this beta below the onset.
+
+        Transitions count for gradient flows, folds otherwise.
+        """
         kind = Transitions.name if self.family.at(beta).gradient_flow else Folds.name
         for locus in self.loci.values():
             if locus.name == kind and locus.reaches(beta):
@@ -908,9 +939,10 @@ class FirstOrder:
     def _begin(
         self, beta: float, degree: int, specials: list[tuple[str, np.ndarray, float]], cut: str
     ) -> None:
-        """Lines through the first special points of each kind on a branch, unless they are known.
+        """Follow one curve of each kind through the first special point of that kind on a branch.
 
-        Ends say `cut` where there is none.
+        A special point on a curve followed before is skipped. Where there is no special point,
+        `ends` has the word `cut`. `specials` are triples (kind, moments, kappa).
         """
         member = self.family.at(beta)
         for kind in LOCI if member.gradient_flow else (Folds.name,):
@@ -921,7 +953,7 @@ class FirstOrder:
                 m = np.pad(here[0][0], (0, size))[:size]
                 start = np.append(m, [np.log(here[0][1]), beta])
                 if any(one.holds(kind, start) for one in self.loci.values()):
-                    continue  # as where onsets coincide, between two ranges
+                    continue  # on a curve followed before: two ranges can share one
             number = 1 + sum(name.split()[0] == kind for name in self.ends)
             name = kind if number == 1 else f"{kind} {number}"
             self.ends[name] = cut, cut
@@ -940,7 +972,10 @@ class FirstOrder:
 
 
 def between(points: np.ndarray, beta: float) -> np.ndarray:
-    """A point of the polygon through these at a beta, the first one along it; or the end nearby."""
+    """Linear interpolation of curve points, (n, N + 2), at a beta: where they first cross it.
+
+    The nearest point where they do not cross it.
+    """
     places = points[:, -1]
     crossed = np.flatnonzero((places[:-1] - beta) * (places[1:] - beta) <= 0)
     if not crossed.size:

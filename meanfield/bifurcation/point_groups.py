@@ -1,24 +1,24 @@
-"""Functions on S^2 with any finite group of rotations and reflections, the trivial one among them.
+"""Bases on S^2 for any finite group of rotations and reflections, the trivial one included.
 
-A group G is given by its name or by generators. In every degree l the functions that it leaves
-alone are the eigenvectors to the eigenvalue 1 of the mean over the generators of what they do to
-the harmonics; perturbations are of order
+A group G is given by its name or by generators. In every degree l the invariant functions are the
+eigenvectors, with eigenvalue 1, of the mean over the generators of their action on the harmonics.
+Perturbations are of order
 
     0       invariant under G,
-    1, ...  orthogonal to all of those: they break the symmetry. They are sorted by what the changes
-            of sign (x, y, z) -> (+-x, +-y, +-z) that G has do to them; those that stay the same
-            under all of them come first. There are none without symmetry.
+    1, ...  orthogonal to the invariants: they break the symmetry. They are sorted by their parities
+            under the changes of sign (x, y, z) -> (+-x, +-y, +-z) in G; order 1 is even under all.
+            The trivial group has order 0 only.
 
-Rotations about an axis that every element of G fixes (about all of them where G is trivial or holds
-the inversion alone) turn invariant states into others. With their generator A, R(m) of the
+Rotations about an axis fixed by every element of G (about every axis if G is trivial or consists of
+1 and the inversion) map invariant states to invariant states. With their generator A, R(m) of the
 `equation` satisfies, as A commutes with the interaction,
 
     sum_i W_i (A m)_i R_i(m) = 0   for every m,
 
-so that the Jacobian J of a state has the null vector A m, and W A m on the left. Newton's method
-takes J + sum_k b_k a_k^T with a_k an orthonormal basis of the A m and b_k = W a_k: its steps are
-those of the bordered system with the phase conditions <a_k, step> = 0. There are as many conditions
-as independent A m: three for a state without an axis, two for one about an axis.
+so that the Jacobian J of a state has the null vector A m, and the left null vector W A m. Newton's
+method uses J + sum_k b_k a_k^T with a_k an orthonormal basis of the A m and b_k = W a_k: its steps
+are those of the bordered system with the phase conditions <a_k, step> = 0. There are as many
+conditions as independent A m: three for a state without an axis, two for one about an axis.
 """
 
 import re
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_SYMMETRY = "none"
-LARGEST_GROUP = 240  # elements of a group
-ORTHOGONAL = 1e-10
-MOST_DENSE_UNKNOWNS = 640  # unknowns up to which matrices are made: 24 degrees without symmetry
+LARGEST_GROUP = 240  # largest number of elements of a group
+ORTHOGONAL = 1e-10  # tolerance on the entries of matrices
+MOST_DENSE_UNKNOWNS = 640  # for dense Jacobians: degree 24 without symmetry
 CHEAP_PERTURBATIONS = (
-    300  # perturbations of one order for which half the degree is not enough of a saving
+    300  # perturbations of one order; with fewer, the degree of a basis is not halved
 )
-TURNED = 1e-8  # of the largest change by a rotation: a smaller one is rounding
+TURNED = 1e-8  # relative to the largest change by a rotation: smaller ones are rounding
 GROUP_NAMES = (
     "'none' (all harmonics), Cn, Cnv, Cnh, Cs, Ci, S2n, Dn, Dnh, Dnd with a number n >= 1 (D2h), "
     "T, Td, Th, O, Oh, I or Ih, or matrices (k, 3, 3) that generate a finite group"
@@ -64,7 +64,7 @@ GROUP_NAMES = (
 
 
 def turn_about_z(angle: float) -> np.ndarray:
-    """The rotation by an angle about the third axis."""
+    """Matrix (3, 3) of the rotation by an angle about the third axis."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]])
 
@@ -83,10 +83,10 @@ CUBIC = {
 
 
 def generators_of(symmetry: Any) -> list[np.ndarray] | None:
-    """Matrices that generate a group, from its name in Schoenflies' notation; None if unknown.
+    """Generators (3, 3) of a group from its name in Schoenflies' notation; None for other names.
 
-    The main axis is z. Cnv has the mirror y -> -y, Dn the half turn about x. T, O and I are placed
-    as the polyhedra of `bases`.
+    The main axis is z. Cnv contains the mirror y -> -y, Dn the half turn about x. T, O and I have
+    the axes of the polyhedra of `bases`.
     """
     if symmetry in CUBIC:
         return [CYCLE, HALF_TURNS[1], *CUBIC[symmetry]()]
@@ -111,14 +111,14 @@ class PointGroup:
     Parameters
     ----------
     symmetry : str or array, (k, 3, 3)
-        Its name, or generators.
+        Name or generators.
 
     Attributes
     ----------
     generators : ndarray, (k, 3, 3)
     elements : ndarray, (n, 3, 3)
     turning : ndarray, (r, 3)
-        Axes of the rotations that commute with it: three, one or none.
+        Axes of the rotations that commute with the group: three, one or none.
     """
 
     def __init__(self, symmetry: Any):
@@ -140,7 +140,7 @@ class PointGroup:
         self._sorted: dict[int, list[Any]] = {}
 
     def _closed(self) -> np.ndarray:
-        """All products of the generators."""
+        """All products of the generators, (n, 3, 3)."""
         known = {self._key(np.eye(3)): np.eye(3)}
         new = [np.eye(3)]
         while new:
@@ -156,17 +156,18 @@ class PointGroup:
 
     @staticmethod
     def _key(matrix: np.ndarray) -> tuple[Any, ...]:
+        """Rounded entries, equal for equal matrices."""
         return tuple(np.round(matrix, 6).ravel() + 0.0)
 
     @cached_property
     def about_z(self) -> int:
-        """n of the rotations by 2 pi/n about z that it has."""
+        """The largest n for which the group contains the rotation by 2 pi/n about z."""
         fixes = np.abs(self.elements[:, 2, 2] - 1) < ORTHOGONAL
         return int((fixes & (np.linalg.det(self.elements) > 0)).sum())
 
     @cached_property
     def _signs(self) -> list[np.ndarray]:
-        """Generators (3,) of its changes of sign of the coordinates."""
+        """Generators of the changes of sign of the coordinates in the group, as signs (3,)."""
         generators: list[np.ndarray] = []
         reached = {(1.0, 1.0, 1.0)}
         for element in self.elements:
@@ -179,16 +180,19 @@ class PointGroup:
 
     @property
     def orders(self) -> int:
-        """The number of orders of perturbations."""
+        """Number of orders of perturbations."""
         return 1 if len(self.elements) == 1 else 1 + self.classes
 
     @property
     def classes(self) -> int:
-        """The number of behaviours that functions have under its changes of sign."""
+        """Number of combinations of parities under the changes of sign in the group."""
         return int(2 ** len(self._signs))
 
     def sorted_harmonics(self, degree: int) -> list[tuple["csr_array", np.ndarray]]:
-        """Matrices (n, N) of the functions of each order, by degree, with their degrees (n,)."""
+        """Functions of each order up to a degree, as matrices (n, N), and their degrees (n,).
+
+        Rows are coefficients in all real harmonics. Cached by degree.
+        """
         if degree not in self._sorted:
             self._sorted[degree] = self._sorted_harmonics(degree)
         return self._sorted[degree]
@@ -228,10 +232,11 @@ class PointGroup:
         return orders
 
     def signs_of_images(self, mixing: "csr_array", degree: int) -> list[np.ndarray]:
-        """The signs (n,) of the invariants under elements of O(3) that only change signs of them.
+        """Signs (n,) of the invariants under elements of O(3) that change at most their signs.
 
-        Of the inversion, half the smallest turn about z, the mirror y -> -y, the half turn about x
-        and their products.
+        The elements tried are the inversion, half the smallest rotation about z, the mirror
+        y -> -y, the half turn about x, and products of those that pass. `mixing` (n, N) has the
+        invariants up to `degree`.
         """
         candidates = [INVERSION, turn_about_z(np.pi / self.about_z), UPRIGHT, HALF_TURN]
         images = [np.ones(mixing.shape[0])]
@@ -255,7 +260,7 @@ class PointGroup:
 def parities_of_harmonics(degree: int) -> np.ndarray:
     """Whether the real harmonics are odd in x, in y and in z, 1 or 0, (N, 3).
 
-    In every degree they are those of order 0, cos(phi), sin(phi), cos(2 phi), ...
+    The order within a degree is m = 0, cos(phi), sin(phi), cos(2 phi), ...
     """
     l = np.repeat(np.arange(1, degree + 1), 2 * np.arange(1, degree + 1) + 1)
     place = np.arange(l.size) - (l**2 - 1)
@@ -264,7 +269,7 @@ def parities_of_harmonics(degree: int) -> np.ndarray:
 
 
 def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
-    """Matrices by which an orthogonal matrix acts on the real harmonics of degrees 1, 2, ..."""
+    """Action of an orthogonal matrix on the real harmonics: (2 l + 1, 2 l + 1) for l = 1, 2, ..."""
     every, turn = _all_harmonics(degree), rotation(degree, matrix)
     starts = np.arange(1, degree + 1) ** 2 - 1
     blocks = [np.zeros((2 * l + 1, 2 * l + 1)) for l in range(1, degree + 1)]
@@ -278,19 +283,19 @@ def actions(matrix: np.ndarray, degree: int) -> list[np.ndarray]:
 
 
 class Invariants(Basis, groups_on=Sphere):
-    """The functions of one order up to a degree, on the grid of a `Sphere`.
+    """Basis of one order for a finite group on S^2, on the grid of a `Sphere`.
 
-    Tables of the functions and matrices are made for up to 640 unknowns; beyond them sums are
-    spherical harmonic transforms, and the equations of Newton's method are solved by GMRES.
+    Up to 640 unknowns, functions are tabulated and Jacobians are dense matrices; beyond, sums are
+    computed by spherical harmonic transforms, and linear systems are solved by GMRES.
 
     Parameters
     ----------
     symmetry : str or ndarray
-        The group, by its name or generators.
+        Name or generators of the group.
     degree : int
     order : int
     grid : Sphere, optional
-        By default that of the degree.
+        Grid, by default that of the degree.
     """
 
     dimension, turning = 3, -1
@@ -336,7 +341,7 @@ class Invariants(Basis, groups_on=Sphere):
         return 3 * self.degree // 2
 
     def _series(self, c: np.ndarray) -> np.ndarray:
-        """Coefficients (..., modes) on the grid of sum_i c_i p_i."""
+        """Coefficients (..., modes) on `space` of sum_i c_i p_i; `c` (..., N)."""
         every = _all_harmonics(self.space.degree)
         mixed = (self.mixing.T @ np.transpose(c)).T
         lacking = every.degrees.size - mixed.shape[-1]
@@ -366,7 +371,7 @@ class Invariants(Basis, groups_on=Sphere):
         return self._analysed(masses / self.weights) / self.sizes
 
     def _analysed(self, values: np.ndarray) -> np.ndarray:
-        """int p_i f dsigma, (..., N), of functions on the grid."""
+        """int p_i f dsigma, (..., N), from the values of f on the grid, (..., M)."""
         moments = _all_harmonics(self.space.degree).moments(self.space.to_coefficients(values))
         return (self.mixing @ moments[..., : self.mixing.shape[1]].T).T
 
@@ -376,7 +381,7 @@ class Invariants(Basis, groups_on=Sphere):
     # Symmetries -------------------------------------------------------------------------------
 
     def _turned(self, m: np.ndarray, axes: np.ndarray) -> np.ndarray:
-        """Changes of a state that rotates about axes (r, 3): densities (r, M) on the grid."""
+        """Infinitesimal rotations of a state about axes (r, 3): values (r, M) on the grid."""
         field = np.einsum("cm,cmi->mi", self.gradient_of(m * self.sizes), self.space.frame)
         return axes @ np.cross(self.space.points, field).T
 
@@ -400,7 +405,7 @@ class Invariants(Basis, groups_on=Sphere):
 
     @cached_property
     def single(self) -> list[int]:
-        """Degrees with one function, or with one about z, along which a branch leaves."""
+        """Degrees with one function, or whose first function is the harmonic symmetric about z."""
         degrees = super().single
         for l in range(1, self.degree // 2 + 1):
             if l not in degrees and (self.degrees == l).any():
@@ -421,7 +426,7 @@ class Invariants(Basis, groups_on=Sphere):
         return self.group.signs_of_images(self.mixing, self.degree)
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
-        """Numbers that no rotation changes: the size of every degree, (degree,)."""
+        """Rotation invariants of a state: the L^2 norm of its part of every degree, (degree,)."""
         return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
@@ -449,7 +454,7 @@ def _all_harmonics(degree: int) -> AllHarmonics:
 
 
 def point_group(symmetry: Any) -> PointGroup:
-    """The group of a name or of generators; the last few are kept."""
+    """The group of a name or of generators; the last 16 of each are cached."""
     if isinstance(symmetry, str):
         return _named(symmetry)
     matrices = real_array("symmetry", symmetry)

@@ -6,12 +6,12 @@ from .bases import Array
 
 
 def product(f: Array, g: Array) -> Array:
-    """f g."""
+    """Coefficients of f g."""
     return np.stack([sum(f[i] * g[k - i] for i in range(k + 1)) for k in range(len(f))])
 
 
 def divided(f: Array, g: Array) -> Array:
-    """h = f/g, of f = g h."""
+    """Coefficients of h = f/g, from f = g h."""
     h = np.zeros_like(f)
     for k in range(len(f)):
         h[k] = (f[k] - sum(h[i] * g[k - i] for i in range(k))) / g[0]
@@ -19,7 +19,7 @@ def divided(f: Array, g: Array) -> Array:
 
 
 def exponential(f: Array) -> Array:
-    """h = exp(f), of h' = f' h."""
+    """Coefficients of h = exp(f), from h' = f' h."""
     h = np.zeros_like(f)
     h[0] = np.exp(f[0])
     for k in range(1, len(f)):
@@ -28,7 +28,7 @@ def exponential(f: Array) -> Array:
 
 
 def logarithm(f: Array) -> Array:
-    """h = log(1 + f), of (1 + f) h' = f'."""
+    """Coefficients of h = log(1 + f), from (1 + f) h' = f'."""
     h = np.zeros_like(f)
     h[0] = np.log1p(f[0])
     for k in range(1, len(f)):

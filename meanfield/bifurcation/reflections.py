@@ -1,14 +1,15 @@
-"""Harmonics sorted by the reflections of a model that has no rotations, or not all of them.
+"""Basis of all harmonics for models without full rotational invariance, sorted by reflections.
 
-Noise that is not isotropic, fields and matrices leave no rotation, but they may leave changes of
-sign of the coordinates, x -> (s_1 x_1, ..., s_d x_d): all 2^d for a diagonal Sigma, x -> -x for
-every even scale. Real harmonics are even or odd under each of them. A state keeps some of the
-reflections of its model; functions that all of these leave alone are of order 0, and the others are
-sorted by the reflections that change their sign: perturbations of a state mix within an order only.
+Models with non-isotropic noise, fields or matrices are not invariant under all rotations, but may
+be invariant under changes of sign of the coordinates, x -> (s_1 x_1, ..., s_d x_d), which are
+called reflections: all 2^d for a diagonal Sigma, x -> -x for every even scale. Real harmonics are
+even or odd under each of them. A state is invariant under some of the reflections of its model.
+Functions invariant under all of these have order 0; the others are sorted by the reflections under
+which they are odd. Perturbations of different orders do not couple.
 
-The orders are numbers with one bit for each generator of the reflections kept, which is set where
-the function is odd. The generators are changes of one sign where possible: for a diagonal Sigma bit
-k of an order says whether a perturbation is odd in x_k.
+An order is a number with one bit for each generator of the reflections of the state, set for odd
+functions. Generators change one sign if possible: for a diagonal Sigma, bit k of an order says
+whether a perturbation is odd in x_k.
 """
 
 from collections.abc import Iterator
@@ -25,20 +26,20 @@ from ..spaces import Space
 from ..spaces.density import Density
 from .bases import NO_MOMENT, Basis
 
-REFLECTION_ROUNDING = 1e-11  # entries of L*, relative to the largest, that are rounding
-FORWARD = np.array([1.0, 0.618, 0.287])  # a direction in which no two images are as far
-PARITY_POINTS = 5  # at which parities are seen
+REFLECTION_ROUNDING = 1e-11  # entries of L* below this, relative to the largest, are rounding
+FORWARD = np.array([1.0, 0.618, 0.287])  # no two images of a point are equally far along it
+PARITY_POINTS = 5  # number of points at which parities are determined
 
 
 class Symmetries(NamedTuple):
-    """Reflections and rotations that a model does not see.
+    """Reflections and rotations under which a model is invariant.
 
     Attributes
     ----------
     reflections : tuple of int
-        Numbers with a bit for each sign that changes.
+        Numbers with bit k set if the sign of x_k changes.
     planes : tuple of int
-        Coordinate planes in which it may be turned, by their numbers.
+        Indices of the coordinate planes of the rotations, in the order (0, 1), (0, 2), (1, 2).
     """
 
     reflections: tuple[int, ...]
@@ -51,9 +52,9 @@ class AllHarmonics:
     Attributes
     ----------
     degrees : ndarray of int, (N,)
-        Not decreasing: those of a finer space begin with these.
+        Degrees, nondecreasing; a finer space begins with the same harmonics.
     parities : ndarray of bool, (N, d)
-        Whether they are odd in each coordinate.
+        Whether each harmonic is odd in each coordinate.
     """
 
     def __init__(self, space: Space):
@@ -76,7 +77,7 @@ class AllHarmonics:
         return parts.view(complex)
 
     def table(self, members: np.ndarray, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (n, M) and components of gradients (d - 1, n, M) of some of them on the grid."""
+        """Values (n, M) and gradients (d - 1, n, M) of harmonics `members` at points `nodes`."""
         space, d = self.space, self.space.dimension
         shape = d, members.size, nodes.size
         check_memory(f"tables of harmonics on {space!r}", (2, *shape), "degree")
@@ -90,7 +91,10 @@ class AllHarmonics:
         return table[0], table[1:]
 
     def nodes(self, kept: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Points of the grid of which no reflection makes another, and their weights."""
+        """Indices of grid points, one of each set of mirror images, and their summed weights.
+
+        The reflections are those in `kept`.
+        """
         x = np.round(self.space.points, 12)
         flips = np.array([[-1 if r >> k & 1 else 1 for k in range(x.shape[1])] for r in kept])
         images = flips[:, None] * x + 0.0  # (reflections, N, d); no -0
@@ -101,7 +105,7 @@ class AllHarmonics:
 
     @cached_property
     def parities(self) -> np.ndarray:
-        """Parities by values at a few points, and where one coordinate has the other sign."""
+        """Parities (N, d), from values at a few points and their images under changes of sign."""
         rng = np.random.default_rng(0)
         x = rng.standard_normal((PARITY_POINTS, self.space.dimension))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -114,13 +118,16 @@ class AllHarmonics:
         return np.array(odd).T
 
     def operator(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A matrix on parts of coefficients, on the harmonics (N, N) and on the constant, (N,)."""
+        """Operator on the harmonics, (N, N), and on the constant, (N,).
+
+        `matrix` acts on real and imaginary parts of the coefficients of the space.
+        """
         parts, factors = self._parts, self._factors
         scaled = matrix[parts] * factors[parts, None]
         return scaled[:, parts] / factors[parts], scaled[:, 0] / factors[0]
 
     def odd(self, reflection: int) -> np.ndarray:
-        """A mask (N,) of the functions whose sign a reflection changes."""
+        """Mask (N,) of the functions that are odd under a reflection."""
         signs = [k for k in range(self.space.dimension) if reflection >> k & 1]
         return self.parities[:, signs].sum(axis=1) % 2 == 1
 
@@ -133,7 +140,7 @@ class AllHarmonics:
         planes = list(zip(*np.triu_indices(self.space.dimension, 1), strict=True))
         fields = [x[:, i] * frame[:, :, j] - x[:, j] * frame[:, :, i] for i, j in planes]
         blocks: list[list[np.ndarray]] = [[] for _ in planes]
-        for degree in np.unique(self.degrees):  # rotations mix harmonics of the same degree
+        for degree in np.unique(self.degrees):  # rotations preserve the degree
             members = np.flatnonzero(self.degrees == degree)
             values, gradients = self.table(members, np.arange(weights.size))
             for of_plane, field in zip(blocks, fields, strict=True):
@@ -144,12 +151,12 @@ class AllHarmonics:
 
 @lru_cache(maxsize=16)
 def all_harmonics(space: Space) -> AllHarmonics:
-    """The harmonics of a space; the last few are kept."""
+    """The harmonics of a space; the last 16 are cached."""
     return AllHarmonics(space)
 
 
 class _NoiseKey:
-    """A noise as a key: the same object is the same noise."""
+    """Key of a cache for a noise, which compares noises by identity of objects."""
 
     def __init__(self, noise: Noise):
         self.noise = noise
@@ -162,7 +169,7 @@ class _NoiseKey:
 
 
 def generator_of(noise: Noise, space: Space) -> tuple[np.ndarray, np.ndarray]:
-    """L* on the harmonics, (N, N), and on the uniform density, (N,); the last few are kept."""
+    """L* on the harmonics, (N, N), and on the uniform density, (N,); the last 8 are cached."""
     return _generator(_NoiseKey(noise), space)
 
 
@@ -177,9 +184,9 @@ def _generator(key: _NoiseKey, space: Space) -> tuple[np.ndarray, np.ndarray]:
 
 
 def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
-    """Reflections and rotations that the noise does not see."""
+    """Reflections and rotations under which the generator of a noise is invariant."""
     harmonics, number = all_harmonics(space), 2**space.dimension
-    if noise.is_absent:  # of which a file has states
+    if noise.is_absent:  # a placeholder: its functions were not saved with the file
         return Symmetries(tuple(range(number)))
     matrix, uniform = generator_of(noise, space)
     rounding = REFLECTION_ROUNDING * np.abs(matrix).max()
@@ -198,14 +205,15 @@ def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
 
 
 class HarmonicsOfOrder:
-    """The harmonics of one order, on the nodes.
+    """The harmonics of one order, at the nodes.
 
     Attributes
     ----------
     members : ndarray of int, (n,)
-        Which of all harmonics they are.
+        Indices among all harmonics.
     values : ndarray, (n, M)
     gradients : ndarray, (d - 1, n, M)
+        Components in an orthonormal frame of the tangent space.
     """
 
     def __init__(self, basis: "Reflected", order: int):
@@ -216,7 +224,10 @@ class HarmonicsOfOrder:
         self.values, self.gradients = basis.all.table(self.members, basis.nodes)
 
     def rotations(self, m: np.ndarray) -> int:
-        """The number of directions in which rotations that keep the model turn the state m."""
+        """Dimension of the infinitesimal rotations of a state m in this order.
+
+        Only rotations under which the model is invariant count.
+        """
         turned = [(matrix @ m)[self.members] for matrix in self._turnings]
         if not turned or not self.members.size:
             return 0
@@ -224,19 +235,19 @@ class HarmonicsOfOrder:
 
 
 class Reflected(Basis):
-    """All harmonics of a space up to a degree, and the reflections that a state keeps.
+    """All harmonics of a space up to a degree, sorted by the reflections of a state.
 
-    Moments are m_i = int p_i dmu/sqrt(dim H_l): those of degree 1 are the components of the mean.
-    They are moments of all harmonics; those that are odd under a reflection kept are 0.
+    Moments are m_i = int p_i dmu/sqrt(dim H_l) of all harmonics: those of degree 1 are the
+    components of the mean. Moments of functions that are odd under a reflection in `kept` are 0.
 
     Parameters
     ----------
     space : Space
     noise : Noise
     symmetries : Symmetries, optional
-        Of the model: by default those of the noise.
+        Symmetries of the model, by default those of the noise.
     kept : tuple of int, optional
-        The reflections that states keep: by default all that the model has.
+        Reflections under which states are invariant, by default all of the model.
     """
 
     symmetric = False
@@ -273,39 +284,40 @@ class Reflected(Basis):
 
     @classmethod
     def resolving(cls, space: Space) -> Space:
-        """The space with the degree at which states are sought first."""
+        """The space with the degree at which the search for states begins."""
         return space.with_degree(max(cls.bounds[space.dimension][0], space.degree))
 
     @cached_property
     def turnings(self) -> list[Any]:
-        """Matrices (N, N) of the infinitesimal rotations that the model does not see."""
+        """Sparse matrices (N, N) of the infinitesimal rotations that preserve the model."""
         planes = self.symmetries.planes
         return [self.all.rotations[plane] for plane in planes] if planes else []
 
     @cached_property
     def diffusion(self) -> tuple[np.ndarray, np.ndarray]:
-        """L* on the functions (N, N), and on the uniform density, (N,)."""
+        """L* of the noise on the harmonics, (N, N), and on the uniform density, (N,)."""
         return generator_of(self.noise, self.space)
 
     def finer(self, degree: int) -> Self:
         return type(self)(self.space.with_degree(degree), self.noise, self.symmetries, self.kept)
 
     def keeping(self, reflections: tuple[int, ...]) -> Self:
-        """These functions for states with some reflections."""
+        """The basis for states invariant under other reflections."""
         return type(self)(self.space, self.noise, self.symmetries, reflections)
 
     def fitted(self, m: np.ndarray) -> tuple[Self, np.ndarray]:
-        """The functions for states with the reflections that m has to rounding, and m with them."""
+        """The basis with the reflections of m, to rounding, and m with zeros for odd functions."""
         basis = self.keeping(self._reflections_of(m))
         return basis, np.where(basis.orders_of_functions == 0, m, 0.0)
 
     def _reflections_of(self, m: np.ndarray) -> tuple[int, ...]:
+        """Reflections of the model under which a state is invariant, to rounding."""
         seen = np.abs(m) > NO_MOMENT
         return tuple(r for r in self.symmetries.reflections if not seen[self.all.odd(r)].any())
 
     @cached_property
     def _generators(self) -> list[int]:
-        """Generators of the reflections kept; changes of one sign first."""
+        """Generators of the reflections in `kept`; changes of one sign first."""
         generators, reached = [], {0}
         for reflection in sorted(self.kept, key=lambda r: (r.bit_count(), r)):
             if reflection not in reached:
@@ -315,17 +327,17 @@ class Reflected(Basis):
 
     @cached_property
     def orders_of_functions(self) -> np.ndarray:
-        """The order of each, (N,)."""
+        """The order of each harmonic, (N,)."""
         odd = [self.all.odd(r) for r in self._generators]
         return sum((part.astype(int) << i for i, part in enumerate(odd)), 0 * self.degrees)
 
     def without(self, order: int) -> Self:
-        """These functions for states that a perturbation of an order has changed."""
+        """The basis without the reflections that a perturbation of an order breaks."""
         kept = tuple(r for r in self.kept if not self._odd_order(order, r))
         return self.keeping(kept)
 
     def _odd_order(self, order: int, reflection: int) -> bool:
-        """Whether a reflection that is kept changes the sign of functions of an order."""
+        """Whether functions of an order are odd under a reflection, one of `kept`."""
         for bits in range(1 << len(self._generators)):
             product = 0
             for i, generator in enumerate(self._generators):
@@ -343,7 +355,7 @@ class Reflected(Basis):
         return HarmonicsOfOrder(self, order) if order else self.even
 
     def padded(self, m: np.ndarray) -> np.ndarray:
-        """Moments in these functions of a state in fewer, or more, functions."""
+        """Moments of another degree of truncation, padded with zeros or cut to (N,)."""
         kept = m[: len(self.degrees)]
         return np.pad(kept, (0, len(self.degrees) - len(kept)))
 
@@ -355,7 +367,10 @@ class Reflected(Basis):
         return Density(self.space, self.all.series(self.sizes * m))
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
-        """Numbers that rotations which keep the model do not change: the size of every degree."""
+        """Invariants under rotations of the model: the L^2 norm for every degree, (degree,).
+
+        The coefficients (N,) if the model has no rotations.
+        """
         if not self.symmetries.planes:
             return self.sizes * m
         return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
@@ -363,16 +378,16 @@ class Reflected(Basis):
     # Images of states ---------------------------------------------------------------------------
 
     def images(self, m: np.ndarray) -> list[np.ndarray]:
-        """The signs of the moments of the images under the other reflections of the noise."""
+        """Signs (N,) of each distinct image of a state under the reflections of the model."""
         kept, images = self._reflections_of(m), {}
         others = (r for r in self.symmetries.reflections if r not in kept)
-        for reflection in others:  # those that differ by one that is kept have the same image
+        for reflection in others:  # r and r ^ k have the same image, k in kept
             image = min(reflection ^ r for r in kept)
             images[image] = np.where(self.all.odd(image), -1.0, 1.0)
         return list(images.values())
 
     def symmetrised(self, m: np.ndarray) -> np.ndarray:
-        """The mean of a state and of its images."""
+        """The mean of a state and its images; zeros if it has no images."""
         images = [signs * m for signs in self.images(m)]
         return np.mean([m, *images], axis=0) if images else np.zeros_like(m)
 
@@ -384,12 +399,12 @@ class Reflected(Basis):
 
     @property
     def without_drift(self) -> np.ndarray:
-        """The moments of the stationary density of the noise alone, (N,)."""
+        """Moments of the stationary density of the noise without drift, (N,)."""
         matrix, uniform = self.diffusion
         return np.linalg.solve(matrix, -uniform) / self.sizes
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
-        """Moments of the stationary density of the noise, times exp(p_i) and exp(-p_i)."""
+        """Moments of stationary density of the noise times exp(p_i) and exp(-p_i), i < `count`."""
         density = self.space.to_values(self.all.series(self.sizes * self.without_drift))
         for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
             for exponent in (function, -function):
@@ -398,5 +413,5 @@ class Reflected(Basis):
                 yield self.all.moments(series) / self.sizes
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
-        """m itself: what the reflections kept exclude is 0 already."""
+        """m unchanged: moments that the reflections in `kept` exclude are 0 already."""
         return m

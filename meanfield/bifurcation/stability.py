@@ -2,7 +2,7 @@
 
     L h = (1/kappa) Laplacian h - div(h grad g[mu]) - div(mu grad(gain W * h))
 
-maps functions of one order to such functions. With test functions p_i it is
+maps functions of one order to functions of the same order. With test functions p_i it is
 
     L_ij = -l_i (l_i + d - 2)/kappa delta_ij + int p_j <grad p_i, grad g>
            + w_j int mu <grad p_i, grad(gain p_j)>.
@@ -16,9 +16,9 @@ from ..core.checks import whole_number
 from ..lowlevel.blas import one_blas_thread
 from .bases import Basis
 
-COUNTED_ATTRACTION = 1e-18  # kappa W_l that count in moments, which are at most 1
+COUNTED_ATTRACTION = 1e-18  # smaller kappa W_l are negligible, as moments are at most 1
 GROWING_RATE = 1e-9  # smaller growth rates are rounding
-REAL_SPECTRUM = 1e-9  # imaginary parts of rounding, relative to the largest rate of diffusion
+REAL_SPECTRUM = 1e-9  # smaller imaginary parts, relative to the fastest diffusion, are rounding
 
 
 class Stability(NamedTuple):
@@ -27,21 +27,21 @@ class Stability(NamedTuple):
     Attributes
     ----------
     eigenvalues : ndarray, (count,)
-        In decreasing order of their real parts; real for gradient flows.
+        Eigenvalues in decreasing order of their real parts; real for gradient flows.
     orders : ndarray of int, (count,)
-        The order of each: 0 keeps the symmetry of the state. About an axis, the order about it; on
-        the circle, 0 is even and 1 odd; for polyhedra, 1 keeps the half turns about the axes, and 2
-        stands for three equal eigenvalues; for other groups on S^2, see `point_groups`. Under
-        other noises than isotropic noise, one bit for each reflection that the state keeps: see
-        `reflections`.
+        Order of each perturbation; 0 has the symmetry of the state. About an axis, the order m
+        about it; on the circle, 0 is even and 1 odd; for polyhedra, 1 is even under the half turns
+        about the axes, and 2 stands for three equal eigenvalues; for other groups on S^2, see
+        `point_groups`. Under non-isotropic noise, one bit for each generator of the reflections of
+        the state: see `reflections`.
     neutral : ndarray of bool, (count,)
-        Which of them are rotations of the state, with eigenvalue 0. Other families of states are
-        not recognised: on the ring of ordered states under `MultiplicativeIto` noise of an even
-        scale on the circle an eigenvalue is 0 to rounding, 1e-13, and is not marked.
+        Whether each eigenvalue is the 0 of a rotation of the state. Other continuous families are
+        not marked: on the ring of ordered states under `MultiplicativeIto` noise of an even scale
+        on the circle, one eigenvalue is 0 to rounding, 1e-13.
     modes : list of ndarray
         Coefficients of each eigenfunction in the basis of its order.
     gap : float
-        Minus the largest real part but for rotations: the rate at which perturbations decay.
+        Minus the largest real part, rotations excluded: the rate at which perturbations decay.
     """
 
     eigenvalues: np.ndarray
@@ -52,9 +52,9 @@ class Stability(NamedTuple):
 
     @property
     def stable(self) -> bool:
-        """Whether every perturbation decays, but for rotations.
+        """Whether every perturbation decays, rotations excepted.
 
-        Where the gap is 0 to rounding, see `neutral`, it is neither.
+        Not meaningful if the gap is 0 to rounding: see `neutral`.
         """
         return self.gap > 0
 
@@ -64,10 +64,10 @@ class Stability(NamedTuple):
 
 
 def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stability:
-    """The `count` eigenvalues of largest real part, of all orders."""
+    """The `count` eigenvalues of largest real part over all orders, at the moments m."""
     count = whole_number("count", count)
     leading: list[tuple[complex, int, bool, np.ndarray]] = []
-    kept = count + 3  # up to three may be rotations, and the gap is that of another
+    kept = count + 3  # up to three may be rotations, which the gap excludes
     for order in range(equation.basis.orders):
         with one_blas_thread():
             here = _of_order(equation, m, kappa, order, kept)
@@ -84,16 +84,16 @@ def stability_of(equation: Any, m: np.ndarray, kappa: float, count: int) -> Stab
 
 
 def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
-    """Whether every perturbation decays, but for rotations of the state.
+    """Whether every perturbation decays, rotations of the state excepted.
 
-    Where there is a free energy: whether its second variation (1/kappa) 1/mu - W is positive for
+    If there is a free energy: whether its second variation (1/kappa) 1/mu - W is positive for
     perturbations of mass 0, that is, whether
 
         sign(w_i) delta_ij - kappa |w_i w_j|^(1/2) Cov(p_i, p_j),    w_i not 0,
 
-    has as many negative eigenvalues as there are negative w_i (inertia of Schur complements), but
-    for the 0 of each rotation. That takes the functions of the degrees that attract alone, and no
-    spectrum of the linearised equation, which is computed elsewhere.
+    has as many negative eigenvalues as there are negative w_i (inertia of Schur complements), the 0
+    of each rotation excluded. Only functions with nonzero w_i are needed, and no spectrum of the
+    linearised equation. Without a free energy, by `stability_of`.
     """
     if not getattr(equation, "gradient_flow", False) or not equation.basis.dense:
         return stability_of(equation, m, kappa, 1).stable
@@ -103,7 +103,7 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
         w = equation.multipliers(basis)
         felt = np.flatnonzero(kappa * np.abs(w) > COUNTED_ATTRACTION)
         if not felt.size:
-            return True  # as in all higher orders
+            return True  # no w_i in this order, nor in higher ones
         p, w = basis.values[felt], w[felt]
         covariance = (p * mean.weights) @ p.T
         if order == 0:
@@ -118,6 +118,7 @@ def is_stable(equation: Any, m: np.ndarray, kappa: float) -> bool:
 
 
 def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int) -> Any:
+    """Leading eigenvalues of one order, as (value, order, whether a rotation, eigenvector)."""
     basis = equation.basis.of_order(order)
     values, vectors = np.linalg.eig(equation.linearised(m, kappa, basis))
     turning = neutral_among(values, basis, m)
@@ -126,12 +127,12 @@ def _of_order(equation: Any, m: np.ndarray, kappa: float, order: int, count: int
 
 
 def neutral_among(values: np.ndarray, basis: Any, m: np.ndarray) -> np.ndarray:
-    """Numbers of the eigenvalues that are those of rotations of the state: 0."""
+    """Indices of the eigenvalues that belong to rotations of the state: the least in size."""
     return np.argsort(np.abs(values))[: basis.rotations(m)]
 
 
 def growth_rates(equation: Any, m: np.ndarray, kappa: float, basis: Basis) -> np.ndarray:
-    """Real parts of the eigenvalues of one order but for rotations, in decreasing order."""
+    """Real parts of the eigenvalues of one order, decreasing, without those of rotations."""
     values = np.linalg.eigvals(equation.linearised(m, kappa, basis))
     kept = np.delete(values, neutral_among(values, basis, m))
     return np.sort(kept.real)[::-1]

@@ -1,4 +1,4 @@
-"""Stationary states by Newton's method and by deflation, with their stability."""
+"""Stationary states by Newton's method and deflation, and their stability."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ from .newton import Iteration, deflated, newton
 from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
 
-RESOLVED_TAIL = 1e-13  # of the last moments
-FINEST, COARSEST = 1e-15, 1e-3  # tolerances
-STATIONARY = 1e-8  # residual of a density whose stability is asked for
-ASYMMETRIC = 1e-5  # part of a guess, in L^2, that may lack the symmetry asked for
-SAME_STATE = 1e-5  # in L^2: how near states of different degrees are the same
-GUESSED_FUNCTIONS = 6  # functions along which states are looked for
-SETTLING_STEPS = 30
-GUESS_TAIL = 1e-4  # last moments of a guess
+RESOLVED_TAIL = 1e-13  # largest last moment of a resolved state
+FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
+STATIONARY = 1e-8  # largest residual of a density for `stability`
+ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
+SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
+GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
+SETTLING_STEPS = 30  # fixed-point steps from a guess
+GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 FAILED = (
     "Newton's method ended at the residual {residual:.1e} ({status}): start nearer to the state, "
     "for instance from the end of a run, or follow a branch."
@@ -55,12 +55,12 @@ class StationaryState(Shown):
     density : Density
     status : str
         "converged", or why Newton's method ended: "stalled", "singular", "max_iterations",
-        "unresolved", "known" (one of those to be apart from).
+        "unresolved", "known" (equal to a state of `apart_from`).
     message : str
     residual : float
         max_l |m_l - E P_l| of the Legendre moments, E the mean with respect to exp(kappa g).
     residuals : list of float
-        Before every step of Newton's method.
+        Residuals before every step of Newton's method, and the last one.
     legendre_moments : ndarray, (N,)
         int P_l(<x, axis>) dmu for l = 1, 2, ...; int cos(l theta) dmu on the circle. For polyhedra,
         moments of the invariants over sqrt(2 l + 1).
@@ -98,10 +98,9 @@ class StationaryState(Shown):
 
     @property
     def speed(self) -> float:
-        """The angular velocity at which the state turns, unchanged; 0 of one that rests.
+        """Angular velocity of a rotating wave; 0 for a state at rest.
 
-        On the circle its sign is the sense; on S^2 it is positive. Stability is that in the frame
-        that turns with it.
+        Signed on the circle, positive on S^2. `stability` is that in the co-rotating frame.
         """
         return self.equation.speed(self.legendre_moments, self.kappa)
 
@@ -112,20 +111,20 @@ class StationaryState(Shown):
 
     @property
     def stable(self) -> bool:
-        """Whether every perturbation decays, but for rotations: see `is_stable`.
+        """Whether every perturbation decays, rotations excepted: see `is_stable`.
 
-        Of a state that has not converged what the spectrum of `stability` says.
+        For a state that has not converged, from the spectrum that `stability` computes.
         """
         if not self.converged:
             return self.stability(1).stable
         return is_stable(self.equation, self.legendre_moments, self.kappa)
 
     def stability(self, count: int = 6) -> Stability:
-        """The leading eigenvalues of the linearised equation: `meanfield.stability`."""
+        """The `count` leading eigenvalues of the linearised equation: `meanfield.stability`."""
         return stability_of(self.equation, self.legendre_moments, self.kappa, count)
 
     def derivative(self, parameter: str) -> StationaryDerivative:
-        """The derivative of the state by kappa or a parameter of the drift, and of what follows.
+        """Derivative of the state, and of quantities computed from it, by a parameter.
 
         By the implicit function theorem, among states of the same symmetry and axis.
 
@@ -137,14 +136,14 @@ class StationaryState(Shown):
         Returns
         -------
         StationaryDerivative
-            Of moments, density, order parameter, free energy and eigenvalues.
+            Derivatives of moments, density, order parameter, free energy and eigenvalues.
 
         Raises
         ------
         ValueError
-            For another parameter, and for a state that has not converged.
+            If there is no such parameter, or the state has not converged.
         MeanfieldError
-            At a fold, and where another branch crosses; see `SpecialPoint.derivative`.
+            At a fold or where branches cross: see `SpecialPoint.derivative`.
         """
         return state_derivative(self, parameter)
 
@@ -161,7 +160,7 @@ class StationaryState(Shown):
 
 
 def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> StationaryState:
-    """A point (m, p) of a branch as a state; moments that it lacks are 0."""
+    """The state of a point (m, p) of a curve; missing moments of high degree are 0."""
     equation, kappa = curve.at(float(z[-1]))
     m = equation.basis.padded(z[:-1])
     axis = equation.basis.axis if axis is None else axis
@@ -185,47 +184,49 @@ def stationary(
     Parameters
     ----------
     model : Transformer
-        A single one with a finite kappa that moves a `Density` and does not change with time. Where
-        a zonal drift grad(W * mu)/(Z * mu) with constant Z or Z' = c W', under isotropic noise, is
-        all of it, the equation is that of moments; else the general one of `transport`.
+        A single model with a finite kappa that moves a `Density` and does not change with time. If
+        it consists of isotropic noise and a zonal drift grad(W * mu)/(Z * mu) with constant Z or
+        Z' = c W', the equation of moments is solved; else the general one of `transport`.
     guess : Density
-        On the circle, S^2 or Zonal, with the symmetry asked for: see `symmetrised`.
+        Density on the circle, S^2 or Zonal that has the symmetry: see `symmetrised`.
     symmetry : str or array, (k, 3, 3)
-        "axisymmetric": about the axis of the first moment of the guess that does not vanish. On
-        S^2 also "none", for all harmonics, and any finite group: by its name in Schoenflies'
+        "axisymmetric": about the axis of the first nonzero moment of the guess. On S^2 also
+        "none", for all harmonics, and any finite group: by its name in Schoenflies'
         notation with the main axis z, "C3v" or "D2h", or by matrices that generate it. Faster
         are "tetrahedral" (vertices at (1, 1, 1), (1, -1, -1), ... or their opposites),
         "octahedral" (on the axes) and "icosahedral" ((0, 1, (1 + sqrt 5)/2), ...), which have the
         reflections of these polyhedra.
     apart_from : sequence of StationaryState
-        States that are not to be found again. Newton's method is applied to the residual times
-        1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation).
+        Solutions to exclude. Newton's method is applied to the residual times
+        1 + 1/|mu - mu_k|^2 for each of them, with norms in L^2 (deflation). Mirror images are
+        excluded too.
     tolerance : float
-        Of the largest residual of a Legendre moment, from 1e-15 to 1e-3.
+        Tolerance on the largest residual of a Legendre moment, from 1e-15 to 1e-3.
     max_degree : int
-        The degree is doubled up to this until the state is resolved to 1e-13. By default 1024, and
-        162 for polyhedra; on S^2 with other symmetries by steps of a half up to 80.
+        Highest degree of truncation. The degree is doubled up to it until the state is resolved to
+        1e-13. By default 1024, and 162 for polyhedra; on S^2 with other groups the degree is raised
+        by a half each time, up to 80.
 
     Returns
     -------
     StationaryState
-        With a status: it need not have converged, nor to the state nearest to the guess.
+        See its status: it need not have converged, nor be the state nearest to the guess.
 
     Raises
     ------
     TypeError, ValueError
-        For other arguments, ensembles, models without noise, symmetries that the space lacks, and
-        guesses without the symmetry.
+        For wrong arguments, ensembles, models without noise, symmetries that are not available on
+        the space, and guesses without the symmetry.
     MeanfieldError
-        For drifts that are no gradient of a potential.
+        For models that change with time or move no densities.
 
     Notes
     -----
     Convergence is quadratic: `residuals` shows it. A step costs O(N^3 + N^2 M) for N moments and
     M = 2 N nodes, about 0.1 ms for 32. Without symmetry on S^2 N is (degree + 1)^2 - 1 and M 4.5
-    times as much: 0.1 s a step for degree 16, 1 s for 24. Above 640 unknowns a step takes GMRES
-    with spherical harmonic transforms, O(degree^3) for each of some 30 iterations. There rotations
-    of the state, which would make the Jacobian singular, are excluded by phase conditions.
+    times as much: 0.1 s a step for degree 16, 1 s for 24. Above 640 unknowns a step is solved by
+    GMRES with spherical harmonic transforms: some 30 iterations of O(degree^3). Rotations of the
+    state, which would make the Jacobian singular, are excluded by phase conditions.
 
     References
     ----------
@@ -266,11 +267,12 @@ def stationary_states(
     symmetry: str | np.ndarray = AXISYMMETRIC,
     most: Natural = 20,
 ) -> list[StationaryState]:
-    """Many stationary states of a model: those that deflation finds from a few guesses.
+    """Compute several stationary states of a model, by deflation from a few guesses.
 
     The guesses are exp(p_l) and exp(-p_l), normalised, for the first six functions p_l of the
-    symmetry, and what they become by 30 steps mu <- exp(kappa g[mu])/const, which lower the free
-    energy where W is positive. From each of them further states are looked for until there is none.
+    symmetry, and the results of 30 steps mu <- exp(kappa g[mu])/const from them, which lower the
+    free energy if W is positive. From each guess, Newton's method with deflation is repeated until
+    it fails to converge.
 
     Parameters
     ----------
@@ -280,13 +282,13 @@ def stationary_states(
     symmetry : str
         As for `stationary`.
     most : int
-        How many are enough.
+        Largest number of states.
 
     Returns
     -------
     list of StationaryState
-        Converged ones, the uniform one among them; in the order of their free energy, or for SA
-        of their order parameter, the largest first. Nothing says that there are no others.
+        Converged states, the uniform one included, in increasing order of the free energy or, if
+        there is none as for SA, in decreasing order of the order parameter. Others may exist.
 
     Raises
     ------
@@ -308,25 +310,26 @@ def stationary_states(
 
 @checked_call()
 def symmetrised(density: Density, symmetry: str | np.ndarray = AXISYMMETRIC) -> Density:
-    """The part of a density with a symmetry: the mean of all that the symmetry makes of it.
+    """Project a density on those with a symmetry: the mean of its images under the group.
 
     Parameters
     ----------
     density : Density
-        On the circle, S^2 or Zonal; a single one.
+        A single density on the circle, S^2 or Zonal.
     symmetry : str or array, (k, 3, 3)
-        As for `stationary`. "axisymmetric" is about the axis of the first moment of the density
-        that does not vanish.
+        As for `stationary`. "axisymmetric": about the axis of the first nonzero moment of the
+        density.
 
     Returns
     -------
     Density
-        Of the degree at which states with the symmetry are sought.
+        Symmetric density, of the degree at which the search for states begins, or of the degree of
+        the given density if that is higher.
 
     Raises
     ------
     TypeError, ValueError
-        For other arguments, ensembles, and symmetries that the space lacks.
+        For wrong arguments, ensembles, and symmetries that are not available on the space.
     """
     fitting("density.shape", density.shape, "(), one density", density.shape == ())
     basis = basis_on(density.space, symmetry)
@@ -349,11 +352,11 @@ def stability(
     ----------
     model : Transformer
     density : Density
-        Stationary, and of the symmetry: of `stationary`, or the last of a run.
+        Stationary density with the symmetry, from `stationary` or the end of a simulation.
     symmetry : str
         As for `stationary`.
     count : int
-        How many eigenvalues.
+        Number of eigenvalues.
 
     Returns
     -------
@@ -362,7 +365,7 @@ def stability(
     Raises
     ------
     TypeError, ValueError
-        For other arguments, and for densities that are not stationary.
+        For wrong arguments, and for densities that are not stationary.
     """
     check_model(model, density.space, density.shape)
     basis = basis_of([model], density.space, symmetry)
@@ -382,14 +385,14 @@ def stability(
 
 
 def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -> None:
-    """Raise ValueError or MeanfieldError for a model without stationary densities, or unknown ones.
+    """Raise ValueError or MeanfieldError if stationary densities of a model cannot be computed.
 
     Parameters
     ----------
     model : Transformer
     space : Space
     shape : tuple of int
-        That of the densities.
+        Ensemble shape of the densities.
     """
     if model.shape or shape:
         raise ValueError(
@@ -409,14 +412,14 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
             f"does not change; got {model!r}."
         )
     if not model.is_zonal:
-        DensityMotion(model, space.uniform(), rtol=COARSEST)  # refuses what moves no densities
+        DensityMotion(model, space.uniform(), rtol=COARSEST)  # raises if it moves no densities
         check_differentiable(model.at_each_place.replace(reaction=0.0), space)
 
 
 def _check_symmetry(
     what: str, basis: Basis, symmetry: Any, density: Density, m: np.ndarray, axis: Any
 ) -> None:
-    """Refuse a density that is not what its moments with the symmetry make of it."""
+    """Raise ValueError if a density lacks the symmetry; `m` and `axis` are its moments with it."""
     lost = _asymmetry(basis, density, m, axis)
     if lost > ASYMMETRIC:
         name = symmetry if isinstance(symmetry, str) else "that of the matrices"
@@ -428,7 +431,10 @@ def _check_symmetry(
 
 
 def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> float:
-    """The part of a density that its moments (m, axis) leave out, relative to its order, in L^2."""
+    """Relative L^2 norm of the part of a density that is not represented by the moments (m, axis).
+
+    Relative to its difference from the uniform density; 0 for a uniform one.
+    """
     space = density.space
     degree = min(space.degree, basis.degree)
     kept = basis.density(m, axis)
@@ -441,12 +447,12 @@ def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> floa
 
 
 def _same(basis: Basis, one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two states are the same, but for a rotation that keeps the symmetry."""
+    """Whether two states are equal up to a rotation that preserves the symmetry."""
     return bool(np.linalg.norm(basis.fingerprint(one) - basis.fingerprint(other)) < SAME_STATE)
 
 
 def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
-    """The highest degree."""
+    """The highest degree of truncation, after checks of the tolerance and the degree."""
     wanted = f"from {FINEST:g} to {COARSEST:g}"
     real("tolerance", tolerance, wanted, lambda number: FINEST <= number <= COARSEST)
     most = basis.finest if max_degree is None else max_degree
@@ -454,6 +460,7 @@ def _checked_accuracy(tolerance: Any, max_degree: Any, basis: Basis) -> int:
 
 
 def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
+    """`apart_from` as a list; raises unless it has states on the same space up to the degree."""
     states = list(apart_from) if isinstance(apart_from, Iterable) else [apart_from]
     known = all(isinstance(state, StationaryState) for state in states)
     fitting("apart_from", apart_from, "a sequence of StationaryState", known, TypeError)
@@ -464,7 +471,7 @@ def _checked_states(apart_from: Any, space: Space) -> list[StationaryState]:
 
 
 def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
-    """The moments of known states and of their mirror images."""
+    """Moments, in a basis, of the states to exclude and of their mirror images."""
     here = [basis.moments(state.density)[0] for state in known]
     images = [signs * m for m in here for signs in basis.images(m)]
     return here + [m for m in images if not any(np.array_equal(m, other) for other in here)]
@@ -473,7 +480,10 @@ def _places(known: list[StationaryState], basis: Basis) -> list[np.ndarray]:
 def _solved(
     equation: Any, kappa: float, m: np.ndarray, tolerance: float, known: list[np.ndarray]
 ) -> Iteration:
-    """A state near m. Steps away from known states are not shortened: residuals may grow."""
+    """Newton's method from m, deflated if there are `known` states.
+
+    With deflation, steps are not shortened, so that residuals may grow.
+    """
 
     def system(m: np.ndarray) -> Any:
         mean = equation.mean(m, kappa)
@@ -490,17 +500,21 @@ def _solved(
 
 
 def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
+    """Guesses of the basis, each followed by the result of `settled` from it."""
     equation = equation_of(model, basis)
     for m in basis.guesses(GUESSED_FUNCTIONS):
         yield basis.density(m, basis.axis)
-        if equation.real_spectrum:  # else the iteration need not settle
+        if equation.real_spectrum:  # otherwise the iteration may not converge
             end, finer = settled(equation, m, float(model.kappa))
             if np.isfinite(end).all():
                 yield finer.basis.density(end, basis.axis)
 
 
 def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:
-    """Moments after steps mu <- exp(kappa g[mu])/const, and the equation in functions enough."""
+    """Moments after fixed-point steps mu <- exp(kappa g[mu])/const, and the resolving equation.
+
+    30 steps are repeated at twice the degree while the last moments exceed 1e-4.
+    """
     while True:
         for _ in range(SETTLING_STEPS):
             m = equation.mean(m, kappa).moments

@@ -1,23 +1,23 @@
-"""The stationary equation of any model that moves densities: 0 = L c + N(c).
+"""The stationary equation of any model that moves densities.
 
-A density mu = 1 + sum_i c_i p_i, in real orthonormal harmonics p_i of degree l, rests under the
-velocity v[mu] and a noise with the generator M/kappa if M* mu - kappa div(mu v[mu]) = 0. In the
+A density mu = 1 + sum_i c_i p_i, in real orthonormal harmonics p_i of degree l, is stationary under
+the velocity v[mu] and a noise with the generator M/kappa if M* mu - kappa div(mu v[mu]) = 0. In the
 moments m_i = c_i/s_i, s_i = sqrt(dim H_l),
 
     R_i(m) = -(sum_j M_ij c_j + M_i0 + kappa int mu <grad p_i, v[mu]>) / (l (l + d - 2) s_i) = 0.
 
-v is a sum of quotients of linear functions of a density, v[mu] = sum_h A_h mu/B_h mu: one for a
-zonal drift, grad(W * mu)/(Z * mu), one for every head of attention, and A alone for fields. So all
-derivatives are known: with q_h(k) = (A_h k - v_h B_h k)/B_h mu,
+v is a sum of quotients of linear functions of a density, v[mu] = sum_h A_h mu/B_h mu: one quotient
+for a zonal drift, grad(W * mu)/(Z * mu), one for every head of attention, and A_h mu alone for a
+field. So its derivatives are, with q_h(k) = (A_h k - v_h B_h k)/B_h mu,
 
     dv(k) = sum_h q_h(k),    d^2 v(h, k) = -sum_h (q_h(k) B_h h + q_h(h) B_h k)/B_h mu.
 
-Where rotations keep the model, with the generators A_k, a state may turn: M* mu/kappa - div(mu v)
-is sum_k Omega_k A_k c. R is taken without its projection on the A_k c, by least squares, which is
-the equation in the frame that turns, with the Omega_k that it has. Steps of Newton's method are
-orthogonal to the A_k c, as states that differ by a rotation are the same.
+If the model is invariant under rotations with the generators A_k, a state may rotate steadily:
+M* mu/kappa - div(mu v) = sum_k Omega_k A_k c. The projection of R on the A_k c is removed, by least
+squares; this is the equation in the co-rotating frame, with the Omega_k as unknowns. Steps of
+Newton's method are orthogonal to the A_k c, as states that differ by a rotation are equivalent.
 
-Frequencies add T c, which turns and damps densities, and a reaction alpha mu (Phi - int Phi dmu)
+Frequencies add T c, which rotates and damps densities; a reaction adds alpha mu (Phi - int Phi dmu)
 with Phi linear in mu.
 """
 
@@ -34,20 +34,20 @@ from .bases import UNIFORM_MOMENT, Array, Basis
 from .equation import StationaryEquation
 from .power_series import divided, product
 
-MOMENT_ROUNDING = 2e-15  # of a moment, for each degree
+MOMENT_ROUNDING = 2e-15  # rounding error of a moment, for each degree of truncation
 
 
 class LinearFunction(NamedTuple):
-    """A linear function of densities, by its values at the nodes.
+    """A linear map from densities to functions, by its values at the nodes.
 
     Attributes
     ----------
     constant : ndarray, (..., M)
-        Of the uniform density.
+        Values for the uniform density.
     table : callable
-        (functions of one order) -> (..., n, M), their values up to factors.
+        (functions of one order) -> (..., n, M): values for each function, divided by `factors`.
     factors : ndarray, (degree + 1,), or 1
-        These, by degree.
+        Factor for each degree.
     """
 
     constant: Any
@@ -55,18 +55,22 @@ class LinearFunction(NamedTuple):
     factors: Any = 1.0
 
     def _factors(self, part: Any) -> Any:
+        """Factors of the functions in `part`, (n,) or 1."""
         return self.factors if np.ndim(self.factors) == 0 else self.factors[part.degrees]
 
     def at(self, c: Array, part: Any) -> Array:
-        """The value (..., M) of sum_i c_i p_i."""
+        """Values (..., M) for sum_i c_i p_i, with the functions p_i of one order in `part`."""
         return (self._factors(part) * c) @ self.table(part)
 
     def of(self, part: Any) -> Array:
-        """The values (..., n, M) of each function."""
+        """Values (..., n, M) for each function in `part`."""
         return self.table(part) * np.reshape(self._factors(part), (-1, 1))
 
     def pulled(self, masses: Array, part: Any) -> Array:
-        """The sums (n,) of the values of each function over masses (..., M) at the nodes."""
+        """Transposed map: sums (n,) over nodes of values for each function times masses (..., M).
+
+        Components that only one of the two has are left out.
+        """
         table = self.table(part)
         axes = tuple(range(masses.ndim))
         kept = table if masses.ndim == 1 else table[: len(masses)]
@@ -76,14 +80,14 @@ class LinearFunction(NamedTuple):
 
 
 class VelocityPart(NamedTuple):
-    """A quotient of linear functions, of values (C, M) and (M); `below` None stands for 1."""
+    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1."""
 
     above: LinearFunction
     below: LinearFunction | None = None
 
 
 class TransportState(NamedTuple):
-    """The motion of the density with the moments m, at the nodes.
+    """Velocity and other values at the nodes, for the density with the moments m.
 
     Attributes
     ----------
@@ -91,17 +95,17 @@ class TransportState(NamedTuple):
     density : ndarray, (M,)
     velocity : ndarray, (C, M)
     parts : list of (ndarray, ndarray or 1)
-        The velocity of each head, and its denominator.
+        Velocity (C, M) of each head, and its denominator, (M,) or 1.
     potential : ndarray, (M,), or 0
         Phi - int Phi dmu.
     force : ndarray, (n,)
-        The change by drift, frequencies and reaction, in functions of order 0.
+        Rate of change of the coefficients by drift, frequencies and reaction, for order 0.
     moments : ndarray, (N,)
         m - R.
     turned : ndarray, (n, r)
-        Orthonormal directions in which rotations turn it, among functions of order 0.
+        Orthonormal tangents of the rotations of the state, in functions of order 0.
     speeds : ndarray, (k,)
-        Omega_k of each rotation of the model.
+        Angular velocities Omega_k, one for each rotation under which the model is invariant.
     """
 
     kappa: float
@@ -121,13 +125,13 @@ class TransportEquation(StationaryEquation):
     Parameters
     ----------
     model : Transformer
-        A single one.
+        A single model.
     basis : Basis
-        One for models that no rotation changes, else a `Reflected` one.
+        A symmetric basis for rotation-invariant models, else a `Reflected` one.
     neighbours : callable, optional
-        () -> weights and equations at other values of a parameter: derivatives by it are sums.
+        () -> (weights, equations at other values of a parameter): finite differences by it.
     zonal : list of (ndarray, ndarray or None), optional
-        Multipliers of the zonal parts, where they are known: see `scaled`.
+        Multipliers of the zonal parts, if computed before: see `scaled`.
     """
 
     def __init__(
@@ -142,7 +146,7 @@ class TransportEquation(StationaryEquation):
         self._diffusions: dict[int, Array] = {}
 
     def among(self, basis: Any) -> "TransportEquation":
-        """This equation in other functions, without derivatives by a parameter."""
+        """The equation in another basis, without derivatives by a parameter."""
         return TransportEquation(self.model, basis)
 
     def finer(self, degree: int) -> "TransportEquation":
@@ -150,9 +154,9 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def weights(self) -> Array:
-        """w_l for all degrees: of W over the mean of Z, in the sum of all zonal parts.
+        """Multipliers w_l, (degree + 1,): sum over zonal parts of those of W over the mean of Z.
 
-        And what a reaction adds to them, alpha Phi_l/(l (l + d - 2)).
+        A reaction adds alpha Phi_l/(l (l + d - 2)).
         """
         l, d = np.arange(self.basis.degree + 1), self.basis.dimension
         total = np.sum([0.0 * l, *(w for w, _ in self._zonal_parts)], axis=0)
@@ -163,7 +167,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def _zonal_parts(self) -> list[tuple[Array, Array | None]]:
-        """Multipliers of W and Z of the zonal parts, over the mean of Z."""
+        """Multipliers of W and Z (None for Z = 1) of each zonal part, over the mean of Z."""
         if self._zonal is not None:
             return self._zonal
         of, parts, drift = (self.basis.degree, self.basis.dimension), [], self.model.drift
@@ -175,7 +179,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def _fields(self) -> list[tuple[float, Any]]:
-        """Factors and fields of the parts that are not zonal."""
+        """Factors and fields of the parts of the drift that are not zonal."""
         drift: Any = self.model.drift
         others = [] if drift.is_zonal else [term for term in drift.terms if not term[1].is_zonal]
         space = getattr(self.basis, "space", None)
@@ -183,7 +187,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def heads(self) -> list[VelocityPart]:
-        """The velocity as a sum of quotients."""
+        """Quotients of which the velocity is the sum."""
         basis: Any = self.basis
         heads = [_zonal_head(w, z) for w, z in self._zonal_parts]
         if self._fields:
@@ -200,7 +204,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def _potentials(self) -> list[LinearFunction]:
-        """Phi, in the parts of which it is the sum."""
+        """Linear maps of which the sum is Phi."""
         basis: Any = self.basis
         drift, of = self.model.drift, (self.basis.degree, self.basis.dimension)
         terms = [(1.0, drift)] if drift.is_zonal else drift.terms
@@ -215,7 +219,7 @@ class TransportEquation(StationaryEquation):
 
     @cached_property
     def _turning(self) -> Array | float:
-        """T, (N, N): what frequencies do to the functions."""
+        """T, (N, N): operator of the frequencies on coefficients; 0.0 without frequencies."""
         frequency: Any = self.model.frequency
         if frequency is None:
             return 0.0
@@ -225,12 +229,12 @@ class TransportEquation(StationaryEquation):
         return basis.all.moments(-basis.space.degrees * damping * every).T
 
     def _turned(self, part: Any) -> Any:
-        """T among functions of one order, (n, n); 0 without frequencies."""
+        """The block of T of one order, (n, n); 0.0 without frequencies."""
         turning: Any = self._turning
         return turning[np.ix_(part.members, part.members)] if np.ndim(turning) else 0.0
 
     def _diffusion(self, part: Any) -> Array:
-        """L* among functions of one order, (n, n); remembered."""
+        """The block of L* of one order, (n, n); cached by order."""
         if part.order not in self._diffusions:
             if self.basis.symmetric:
                 matrix = np.diag(-part.eigenvalues)
@@ -240,7 +244,7 @@ class TransportEquation(StationaryEquation):
         return self._diffusions[part.order]
 
     def mean(self, m: Array, kappa: float) -> TransportState:
-        """The motion of a density."""
+        """Velocity, force and m - R(m) of the density with the moments m."""
         even, weights = self.basis.even, self.basis.weights
         mine = even.members
         c = even.sizes * m[mine]
@@ -269,7 +273,10 @@ class TransportEquation(StationaryEquation):
         )
 
     def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
-        """Directions in which rotations turn a state, and the speeds at which a change does."""
+        """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
+
+        The velocities are the least-squares fit of the rate of change `change` by the tangents.
+        """
         mine, turnings = self.basis.even.members, getattr(self.basis, "turnings", [])
         columns = np.array([(A @ (self.basis.sizes * m))[mine] for A in turnings])
         if np.abs(columns).max(initial=0.0) < UNIFORM_MOMENT:
@@ -295,7 +302,7 @@ class TransportEquation(StationaryEquation):
         return result
 
     def block(self, flow: TransportState, part: Any) -> Array:
-        """The Jacobian among functions of one order: dR/dm, (n, n), for those of order 0."""
+        """Block of the Jacobian of one order, (n, n); for order 0 it is dR/dm."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
         if part.order == 0 and flow.turned.size:
             operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
@@ -309,7 +316,7 @@ class TransportEquation(StationaryEquation):
         return matrix if directions is None else matrix @ directions
 
     def _transport(self, flow: TransportState, part: Any) -> Array:
-        """The change by the drift, linearised, in functions of one order: (n, n)."""
+        """Linearised drift, reaction, frequencies and co-rotation in one order, (n, n)."""
         weights, count = self.basis.weights, len(part.gradients)
         flux = _wide(flow.velocity, count)[:, None] * part.values
         for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
@@ -331,7 +338,7 @@ class TransportEquation(StationaryEquation):
     def block_change(
         self, flow: TransportState, m: Array, part: Any, left: Array, right: Array
     ) -> Array:
-        """d(left . block right), (N + 2,), by the moments, log kappa and the parameter."""
+        """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
         even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
         scaled = left / (part.eigenvalues * part.sizes)
         slope, c = np.tensordot(scaled, part.gradients, (0, 1)), part.sizes * right
@@ -409,11 +416,12 @@ class TransportEquation(StationaryEquation):
 
 
 def scaled(w: Array, z: Array | None) -> tuple[Array, Array | None]:
-    """Multipliers of W and Z over the mean of Z."""
+    """Multipliers of W and of Z, divided by the mean of Z; None stands for Z = 1."""
     return (w, z) if z is None else (w / z[0], z / z[0])
 
 
 def _zonal_head(w: Array, z: Array | None) -> VelocityPart:
+    """grad(W * mu)/(Z * mu) from multipliers with z_0 = 1; z is None for Z = 1."""
     below = None if z is None or not np.any(z[1:]) else LinearFunction(1.0, _values, z)
     return VelocityPart(LinearFunction(0.0, _gradients, w), below)
 
@@ -431,7 +439,7 @@ def _no_gradients(part: Any) -> Array:
 
 
 def _tabulated(basis: Any, rows: Array) -> LinearFunction:
-    """The function with these values (..., 1 + N, points) of the constant and all harmonics."""
+    """Linear map with the values rows (..., 1 + N, points), for the constant and all harmonics."""
     inner = rows[..., basis.nodes]
     return LinearFunction(inner[..., 0, :], lambda part: inner[..., 1 + part.members, :])
 
@@ -444,6 +452,6 @@ def _unit_densities(basis: Any) -> GridDensity:
 
 
 def _wide(components: Array, count: int) -> Array:
-    """Components (C, M) of a field and as many zeros as `count` components need."""
+    """Components (C, M) of a field, padded with zeros to `count` components."""
     missing = count - len(components)
     return np.pad(components, ((0, missing), (0, 0))) if missing > 0 else components
