@@ -28,17 +28,17 @@ from .merging import checked_distance
 from .streams import Seeds, streams_of
 
 DEFAULT_OUTPUTS = 101
-STEADY_TOLERANCE = 1e-10  # a rate of change, the default of steady_tolerance
+STEADY_TOLERANCE = 1e-10  # default of steady_tolerance, a rate of change
 FEWEST_MODES = 16
 LAYER_ROUNDING = 1e-9
-LONGEST_SPAN = 1e300  # a span, so that steps times weights of a scheme are numbers
+LONGEST_SPAN = 1e300  # longest t_span: steps times the weights of a scheme do not overflow
 MOST_LAYERS = 10**6
-SAME_TIME = 8 * np.finfo(float).eps  # times that differ by it, relative, are the same
+SAME_TIME = 8 * np.finfo(float).eps  # relative difference up to which two times are the same
 PROVENANCE_KEYS = {"model", "options", "versions", "machine", "written"}
 
 
 class Requested(NamedTuple):
-    """The scheme, the step and the degrees that a user asked for; None where they are chosen."""
+    """Scheme, step and bounds of the degree as the user gave them; None means automatic."""
 
     scheme: Any
     dt: float | None
@@ -46,7 +46,10 @@ class Requested(NamedTuple):
     max_degree: int | None
 
     def chosen(self, motion: Motion, start: float, end: float) -> dict[str, Any]:
-        """The scheme, the step and the degrees of a run; ValueError for those that do not fit."""
+        """Scheme, step and bounds of the degree of a run from `start` to `end`, as a dict.
+
+        The keys are "scheme", "dt" and "degrees". Raises ValueError if they do not fit the motion.
+        """
         scheme, dt = motion.chosen_scheme(self.scheme, self.dt, start)
         least = np.spacing(max(abs(start), abs(end)))  # shorter steps do not change the time
         wanted = f"at least {least:.3g}, by which numbers of the size of the times differ"
@@ -57,36 +60,39 @@ class Requested(NamedTuple):
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of a run, which fit together, and the motion that they make.
+    """Checked arguments of a run, and the motion that belongs to them.
 
     Attributes
     ----------
     start : float
+        First time of the run.
     times : ndarray
-        Of the outputs.
+        Output times.
     breaks : tuple of float
-        Times of the user that no step passes.
+        The argument `breaks` of `solve`: times that no step passes.
     jumps : list of float
-        Times since the start that no step passes: `breaks`, and jumps of the model.
+        Times, relative to `start`, that no step passes: `breaks`, and jumps of the model.
+    requested : Requested
+        Scheme, step and bounds of the degree as the user gave them.
     scheme : Scheme or Splitting or None
-        None is a choice as the run goes.
+        None: the run chooses the scheme and may change it.
     degrees : (int, int)
-        The least and the highest degree of a density; else zeros.
+        Lowest and highest degree of a density; (0, 0) for states without a degree.
     steady : float
-        The rate of change at which to end; 0 never.
+        Rate of change at or below which the run ends; 0 switches this off.
     tangents : bool
-        Whether derivatives of the run are asked for.
+        Whether derivatives of the run are wanted.
     rng, common_rng : Generator, Streams or None
-        The sources of independent and of common noise.
+        Random numbers of the independent noise and of the common noise.
     seed : object
-        Plain data that tell the generator `rng` from others; both are None if none is read.
+        Plain data that identify the generator `rng`; both are None if no random numbers are read.
     apart : bool
-        Whether it is an ensemble whose members move apart: see `members`. Under common noise they
-        have steps of a given length, and share the degree.
+        Whether the state is an ensemble of densities whose members have separate steps: see
+        `members`. Under common noise it is False: steps and degree are shared.
     autonomous : bool
-        Whether nothing depends on time.
+        Whether the motion does not depend on time.
     make_motion : callable
-        Makes `motion`.
+        Function without arguments that returns `motion`.
     """
 
     model: Transformer
@@ -141,12 +147,14 @@ class Arguments:
         provenance: Any,
         **others: Any,
     ) -> "Arguments":
-        """The arguments of `solve`, each as its annotation says; `others` are taken as they are.
+        """Check the arguments of `solve`, whose types are checked already, and complete them.
+
+        `others` are fields that are stored without a check.
 
         Raises
         ------
         TypeError, ValueError, MeanfieldError
-            For what makes no sense, or does not fit together.
+            If an argument is invalid, or arguments do not fit together.
         """
         if not 1e-13 <= rtol <= 1e-3:
             raise ValueError(f"rtol must be between 1e-13 and 1e-3; got rtol = {rtol!r}.")
@@ -232,10 +240,10 @@ class Arguments:
         return self.make_motion()
 
     def members(self) -> Iterator["Arguments"]:
-        """The arguments of each member of an ensemble, as those of a single run, in C order.
+        """Arguments of each member of an ensemble, in C order, as those of a single run.
 
-        Members that differ in numbers alone share the choices for each degree, and make a motion
-        only if it is asked for.
+        If the members differ in numbers only (`Motion.alike`), members of the same degree share
+        the choice of scheme, step and degrees, and their motions are made on first use.
         """
         end, choices = float(self.times[-1]), dict[int, dict[str, Any]]()
         for number, state in enumerate(self.state.members()):
@@ -248,7 +256,7 @@ class Arguments:
             yield replace(self, apart=False, state=state, make_motion=make, **choices[key])
 
     def described(self) -> dict[str, Any]:
-        """Plain data that determine the result, besides model and state."""
+        """Options that determine the result, besides model and state, as plain data."""
         kept = {}
         if self.motion.random or self.motion.options & {"engine", "merge"}:
             kept = {"engine": repr(self.engine), "merge": self.merge, "seed": self.seed}
@@ -272,7 +280,10 @@ class Arguments:
 
 
 def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
-    """Times since the start that no step passes; one next to an output is that output."""
+    """Times, relative to the start, that no step passes: breakpoints of the motion.
+
+    A breakpoint that differs from an output by rounding (SAME_TIME) is replaced by the output.
+    """
     end, jumps = start + float(outputs[-1]), []
     for t in motion.breakpoints(start, float(np.nextafter(end, np.inf))):
         elapsed = min(t, end) - start
@@ -283,7 +294,11 @@ def _jumps(motion: Motion, start: float, outputs: np.ndarray) -> list[float]:
 
 
 def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple[float, np.ndarray]:
-    """The start, and the times of outputs; of every layer of this depth where none are given."""
+    """First time, and output times (n,), from the arguments `t_span` and `t_eval` of `solve`.
+
+    Without `t_eval` there are 101 equally spaced times, or with `layer`, the depth of a layer, the
+    times of all layers.
+    """
     increase = len(t_span) == 2 and t_span[0] < t_span[1]
     fitting("t_span", t_span, "two times (start, end), start < end", increase)
     start, end = t_span
@@ -312,7 +327,7 @@ def times_of(t_span: Sequence[float], t_eval: Any, layer: float | None) -> tuple
 
 
 def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, ...]:
-    """The times that a user knows, checked; those of the ends are ends of steps anyway."""
+    """Checked argument `breaks` of `solve`: increasing times within `t_span`, ends included."""
     start, end = t_span
     increase = all(one < other for one, other in pairwise(breaks))
     fitting("breaks", breaks, "times that increase strictly", increase)
@@ -323,7 +338,7 @@ def breaks_of(breaks: Sequence[float], t_span: Sequence[float]) -> tuple[float, 
 
 
 def _check_outputs(outputs: int, state: Any) -> None:
-    """Raise ValueError where memory cannot hold the states at all outputs."""
+    """Raise ValueError if memory cannot hold the states at all outputs."""
     if isinstance(state, Density):
         numbers = 2 * state.coefficients.size
     else:
@@ -333,7 +348,11 @@ def _check_outputs(outputs: int, state: Any) -> None:
 
 
 def _plain_data(provenance: Any) -> dict[str, Any]:
-    """`provenance`, or nothing for None; it must be a dict JSON can write, without our keys."""
+    """Argument `provenance`, or {} for None.
+
+    Raises TypeError unless it is a dict that JSON can write, ValueError if it has a key that the
+    package writes itself.
+    """
     try:
         json.dumps(provenance, ensure_ascii=False).encode()
     except (TypeError, ValueError) as error:
@@ -348,6 +367,10 @@ def _plain_data(provenance: Any) -> dict[str, Any]:
 def _degrees(
     motion: Any, span: tuple[float, float], min_degree: int | None, max_degree: int | None
 ) -> tuple[int, int]:
+    """Lowest and highest degree of a run; (0, 0) for a state without a degree.
+
+    Raises ValueError if the bounds exclude each other or the degree of the initial density.
+    """
     if "min_degree" not in motion.options:
         return 0, 0
     density: Any = motion.like
@@ -365,9 +388,19 @@ def _degrees(
 
 
 def _random(rng: Any, read: bool, checkpoint: Path | None) -> tuple[Any, object]:
-    """The generator, if it is read, and what tells it from others as plain data."""
+    """Generator or `Seeds` of a run, and plain data that identify it; both None unless `read`.
+
+    Parameters
+    ----------
+    rng : Generator, seed, Seeds or None
+        None draws a new seed, except with a checkpoint, which raises ValueError.
+    read : bool
+        Whether the run needs random numbers.
+    checkpoint : Path or None
+        File of the checkpoint.
+    """
     if not read:
-        generator(rng)  # a valid one is not read
+        generator(rng)  # checks it only
         return None, None
     if rng is None and checkpoint is not None:
         raise ValueError(
@@ -387,7 +420,10 @@ def _random(rng: Any, read: bool, checkpoint: Path | None) -> tuple[Any, object]
 
 
 def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
-    """The times of all layers of depth dt, a million at most."""
+    """Times of all layers of depth dt, both ends included.
+
+    Raises ValueError for more than a million layers, or a span that is no multiple of dt.
+    """
     layers = (end - start) / dt
     if layers > MOST_LAYERS:
         raise ValueError(
@@ -403,7 +439,10 @@ def _layer_times(start: float, end: float, dt: float) -> np.ndarray:
 
 
 def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
-    """Raise ValueError unless times since the start are whole numbers of layers."""
+    """Raise ValueError unless times relative to the start are multiples of dt, to rounding.
+
+    `what` names the times in the message.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond 1e308 are not whole
         layers = np.asarray(elapsed) / (dt or np.nan)
         off = np.abs(layers - np.round(layers)) / np.clip(layers, 1.0, MOST_LAYERS)
@@ -415,7 +454,7 @@ def check_layers(elapsed: Any, dt: float | None, what: str) -> None:
         )
 
 
-# Times of outputs, as configuration files give them ------------------------------------------
+# Output times, as configuration files give them ----------------------------------------------
 
 
 class Times(Kind, family=True):

@@ -1,4 +1,4 @@
-"""Densities that are moved together: rows beside each other, so that all steps are one call."""
+"""Batches of densities: rows of common arrays, whose steps are one call of compiled code."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,27 +14,27 @@ from ..steppers.rows import Rows
 from ..steppers.stepper import advance_rows
 from .arguments import Arguments
 
-LARGEST_BATCH = 32  # members: larger ones save nothing, smaller ones are spread over threads
-FIRST_CHANGE = 0.05  # times rtol^(1/4): by which the first step changes a state
+LARGEST_BATCH = 32  # members of a batch; more save nothing, and leave less to other threads
+FIRST_CHANGE = 0.05  # change of the state in the first step, divided by rtol^(1/4)
 
 
 class DensityBatch:
-    """Some runs of densities under the same arguments, and what they have in common.
+    """Batch of runs of densities that share equations, transforms and memory.
 
-    Each run has the steps that it has alone; they share equations, transforms and memory, so one
-    thread at a time may move them.
+    The steps of each run are the same as without the others. Only one thread at a time may advance
+    the batch, as the memory is shared.
 
     Parameters
     ----------
     arguments : Arguments
-        Those of the ensemble, or of a single run.
+        Arguments of the ensemble, or of a single run.
     numbers : ndarray of int, optional
-        Of the members of the ensemble, in C order; by default it is a single run.
+        Indices, in C order, of the members of the ensemble; by default there is a single run.
     """
 
     def __init__(self, arguments: Arguments, numbers: np.ndarray | None = None):
         self._arguments, self._size = arguments, 1 if numbers is None else len(numbers)
-        self._motion: Any = None  # that of all of them, where they can share it
+        self._motion: Any = None  # motion of all runs, if they can share one
         if numbers is not None and arguments.motion.alike:
             self._motion = arguments.motion.of_members(numbers)
         self._evolutions: dict[tuple[int | None, int], Any] = {}
@@ -42,7 +42,7 @@ class DensityBatch:
         self._speeds: dict[int, np.ndarray] = {}
 
     def stepper(self, run: Any, space: Space, scheme: Scheme) -> Stepper:
-        """A new stepper of one of the runs, on these modes, without a state."""
+        """New stepper of one of the runs, on the modes of a space and without a state."""
         evolution, member = self.evolution(run, space), 0 if self._motion is None else run.row
         linear, nonlinear, number = evolution.of_member(member)
         key = space.degree, scheme.name
@@ -63,7 +63,7 @@ class DensityBatch:
         return Stepper.of_row(self._rows[key], run.row, linear, nonlinear, number)
 
     def evolution(self, run: Any, space: Space) -> Any:
-        """The equation of a run on these modes, or that of all runs."""
+        """Equation of a run on the modes of a space; one for all runs if they share a motion."""
         shared = self._motion is not None
         key = None if shared else run.row, space.degree
         if key not in self._evolutions:
@@ -73,7 +73,7 @@ class DensityBatch:
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def begin(self, runs: Sequence[Any]) -> None:
-        """Let runs, which have steppers, begin at their first densities.
+        """Set the initial states of runs that have steppers, and the lengths of their first steps.
 
         The first step changes the state by rtol^(1/4) / 20 in the norm of errors, at most: see
         `first_steps`.
@@ -94,7 +94,10 @@ class DensityBatch:
                 run.clock = started(run.dt or step)
 
     def advance(self, runs: Sequence[Any], output: float, limits: Iterable[int]) -> list[int]:
-        """Advance each of the runs, as `Integration.advance` does, and return the codes."""
+        """Advance each run towards an output, by at most its limit of attempts; return the codes.
+
+        The codes are those of `Integration.advance`.
+        """
         limit = dict(zip(runs, limits, strict=True))
         moved = [run for run in runs if not run.within]
         tasks = {run: run.task(output, run.until_review(limit[run])) for run in moved}
@@ -109,7 +112,7 @@ class DensityBatch:
 
 
 def _by_rows(runs: Sequence[Any]) -> list[tuple[Rows, list[Any]]]:
-    """Runs whose steppers have the same rows."""
+    """Runs grouped by the `Rows` of their steppers."""
     by_rows: defaultdict[Rows, list[Any]] = defaultdict(list)
     for run in runs:
         by_rows[run.stepper.rows].append(run)

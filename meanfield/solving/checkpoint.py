@@ -2,9 +2,9 @@
 
     CHECKPOINT_MAGIC (16 bytes) | SHA-256 of the payload (32 bytes) | payload
 
-The payload is a .npz archive of arrays and of the identity of the run: a digest of what is computed
-with, functions by their code. A file that is cut short, altered, or written for another model,
-initial state or options is refused.
+The payload is a .npz archive of arrays and of the identity of the run: a digest of the model, the
+initial state and the options, with functions by their code. A file that is incomplete, altered, or
+written for another run is refused.
 """
 
 import hashlib
@@ -29,23 +29,24 @@ CHECKPOINT_MAGIC = b"meanfield ckpt11"
 
 
 class Keeper:
-    """Writes and reads the checkpoint of one run, if there is to be one.
+    """Writer and reader of the checkpoint of one run; without a path it does nothing.
 
-    Within a ``with`` block, no other run may use the same file.
+    The file is locked against other runs until the ``with`` block of the keeper ends.
 
     Parameters
     ----------
     checkpoint : path or None
-        None keeps none.
+        File of the checkpoint; None writes none.
     checkpoint_every : float
         Seconds of wall time between two checkpoints.
     resume : bool
-        Whether the file, if it exists, is read first; else it must be a checkpoint, or empty.
+        Whether the run continues from the file, if it exists. If False, an existing file must be a
+        checkpoint or empty, and is overwritten.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments that make no sense.
+        If an argument is invalid.
     """
 
     def __init__(self, checkpoint: Any, checkpoint_every: Any, resume: Any):
@@ -64,18 +65,19 @@ class Keeper:
             self._lock.release()
 
     def opened(self, identity: dict[str, Any]) -> dict[str, np.ndarray]:
-        """The arrays to go on from, none at the beginning of a run.
+        """Lock the file, and return the arrays to resume from by name; {} for a new run.
 
         Parameters
         ----------
         identity : dict
-            What determines the result, see `digest`. It must agree on resuming.
+            Objects that determine the result, see `digest`. They must be the same when the run is
+            resumed.
 
         Raises
         ------
         CheckpointError
             If the file is damaged, belongs to another run, is no checkpoint, cannot be written, or
-            is in use by another run; if `identity` cannot be told from others.
+            is in use by another run; if `digest` cannot describe an object of `identity`.
         """
         path = self.path
         if path is None:
@@ -102,15 +104,15 @@ class Keeper:
         return self._load(path) if there and self._resume else {}
 
     def save_now_and_then(self, arrays: Callable[[], dict[str, Any]]) -> None:
-        """Save what `arrays` returns if the last checkpoint is old enough."""
+        """Save the arrays that `arrays()` returns, if the last checkpoint is old enough."""
         if self.path is not None and time.monotonic() - self._last >= self._every:
             self.save(arrays)
 
     def save(self, arrays: Callable[[], dict[str, Any]]) -> None:
-        """Write a checkpoint of what `arrays` returns, replacing the previous one atomically.
+        """Write the arrays that `arrays()` returns, replacing the previous checkpoint atomically.
 
-        Where that fails, on a full disk for instance, the run is worth more than its checkpoint: it
-        goes on, with a warning, and the previous checkpoint stays.
+        If that fails, for instance on a full disk, a warning is issued and the previous checkpoint
+        stays; the run goes on.
         """
         if self.path is None:
             return
@@ -130,7 +132,7 @@ class Keeper:
         self._last = time.monotonic()
 
     def _load(self, path: Path) -> dict[str, np.ndarray]:
-        """The arrays that were saved; raises CheckpointError unless all is well."""
+        """Arrays saved in a file; CheckpointError if it is damaged or belongs to another run."""
         try:
             sealed = path.read_bytes()
         except OSError as error:
@@ -161,5 +163,6 @@ class Keeper:
 
 
 def _may_be_overwritten(path: Path) -> bool:
+    """True if a file is empty or a checkpoint."""
     with open(path, "rb") as file:
         return file.read(len(CHECKPOINT_MAGIC)) in (b"", CHECKPOINT_MAGIC)

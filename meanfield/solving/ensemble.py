@@ -1,4 +1,4 @@
-"""Ensembles of densities: every member has its own steps, modes, scheme and end."""
+"""Ensembles of densities, whose members have separate steps, modes, schemes and ends."""
 
 import json
 import math
@@ -19,34 +19,35 @@ from .spectral_integration import SpectralIntegration
 from .watching import EventWatch
 
 ALL_ENDED = 104  # all members have ended before the output
-BATCHES_PER_THREAD = 8  # for each of several threads, if there are members enough
-ADVANCE_SECONDS = 0.5  # after which threads wait for each other, and the driver goes on
+BATCHES_PER_THREAD = 8  # number of batches for each of several threads, if members suffice
+ADVANCE_SECONDS = 0.5  # wall time of a call of `advance`, checked after the steps of a batch
 
 
 class EnsembleIntegration(Integration):
-    """The members of an ensemble, each moved as if it were alone: the results have the same bits.
+    """Time integration of an ensemble; each member has the same bits as in a run of its own.
 
-    Between outputs the members are at different times, at an output all are at its time. A member
-    that has ended, because it is steady, by a terminal event, or because it cannot go on, keeps
-    its last state, and the others go on.
+    Between outputs the members are at different times; at an output all have its time. A member
+    ends if it is steady, at a terminal event, or by a failure. It keeps its last state, and the
+    others go on.
 
     Parameters
     ----------
     arguments : Arguments
-        Those of the ensemble.
+        Arguments of the ensemble.
 
     Attributes
     ----------
     members : list of Integration
-        In C order.
+        Integration of each member, in C order.
     ends : list of str or None
-        Why each member has ended; None for those that go on.
+        Reason why each member has ended; None while it goes on.
     elapsed : float
-        The time since the start that all members have reached, or that of the end.
+        Time, relative to the start, of the last output that all members have reached; if all have
+        ended, the latest of their times.
     state : Density
-        The ensemble at this time.
+        Ensemble at the time `elapsed`.
     t_events : list of list of list of float
-        For each event function, and each member, the times of its events.
+        Times of events, by event function and member.
     """
 
     state: Any = None
@@ -55,10 +56,10 @@ class EnsembleIntegration(Integration):
         super().__init__(arguments)
         self._shape = arguments.state.shape
         self.members: list[SpectralIntegration] = []
-        self._batches: list[range] = []  # numbers of the members that one thread moves at a time
+        self._batches: list[range] = []  # indices of the members of each batch
         self._gather(arguments)
         self.ends: list[str | None] = [None] * len(self.members)
-        self._last: dict[int, tuple[float, Any]] = {}  # where an event has ended members
+        self._last: dict[int, tuple[float, Any]] = {}  # (t, state) of the events that ended members
         self.t_events: list[Any] = [[[] for _ in self.members] for _ in arguments.events]
         self._watch()
         self._arrive(0.0)
@@ -67,7 +68,7 @@ class EnsembleIntegration(Integration):
                 self.ends[i] = "steady"
 
     def _gather(self, arguments: Arguments) -> None:
-        """Make the members, and let them begin."""
+        """Create the members in batches, and set their initial states and first steps."""
         count, size = math.prod(self._shape), LARGEST_BATCH
         if arguments.threads > 1:
             size = min(LARGEST_BATCH, max(1, count // (BATCHES_PER_THREAD * arguments.threads)))
@@ -81,7 +82,7 @@ class EnsembleIntegration(Integration):
             self._batches.append(numbers)
 
     def _watch(self) -> None:
-        """Look for events from the present states on."""
+        """Create the watches for events, which begin at the present states."""
         functions = self._arguments.events
         self._watches = [EventWatch(functions, m) for m in self.members] if functions else []
 
@@ -89,24 +90,24 @@ class EnsembleIntegration(Integration):
 
     @property
     def rate(self) -> float:
-        """The largest rate of change of the members, each at its own time."""
+        """Largest rate of change of a member, each at the end of its last step."""
         return max(member.rate for member in self.members)
 
     @property
     def size(self) -> str:
-        """The number of members that go on, for the progress bar."""
+        """Number of members that have not ended, in words, for the progress bar."""
         left = sum(member.elapsed < self.duration for member in self._moving)
         return f"{left} of {len(self.members)} members on their way"
 
     @property
     def progress(self) -> float:
-        """The part of the way that lies behind, the mean over the members."""
+        """Fraction of the time span that is done, as a mean over the members; 1 for ended ones."""
         done = [1.0 if end else m.progress for m, end in zip(self.members, self.ends, strict=True)]
         return float(np.mean(done))
 
     @property
     def attempts(self) -> int:
-        """The most steps that a member has tried that is on its way."""
+        """Largest number of attempted steps among the members that have not ended."""
         return max((m.attempts for m in self._moving if m.elapsed < self.duration), default=0)
 
     @property
@@ -115,13 +116,17 @@ class EnsembleIntegration(Integration):
 
     @property
     def journal(self) -> EnsembleJournal | None:
-        """The accepted steps of every member, where they are all known."""
+        """Record of the accepted steps of every member; None if not all are known."""
         return EnsembleJournal.of([member.journal for member in self.members], self._shape)
 
     # Moving --------------------------------------------------------------------------------
 
     def advance(self, output: float, _limit: int) -> int:
-        """Move the members towards an output for ADVANCE_SECONDS; return why it came back."""
+        """Integrate the members towards an output for about ADVANCE_SECONDS; return a code.
+
+        REACHED: all members that go on are at the output. PAUSED: some are not yet. ALL_ENDED:
+        there are none.
+        """
         waiting = deque(self._batches)
         until = time.monotonic() + ADVANCE_SECONDS
         threads = min(self._arguments.threads, len(waiting))
@@ -139,7 +144,7 @@ class EnsembleIntegration(Integration):
         return REACHED
 
     def _move(self, waiting: deque[range], output: float, until: float) -> None:
-        """Move one waiting batch after another, until the time is over."""
+        """Take batches from the queue and integrate each to the output, until the time `until`."""
         while waiting and time.monotonic() < until:
             try:
                 numbers = waiting.popleft()
@@ -151,14 +156,14 @@ class EnsembleIntegration(Integration):
                     break
 
     def _goes_on(self, i: int, output: float) -> bool:
-        """True if a member has not reached an output and has steps left."""
+        """True if member i has not ended, is before the output, and may take more steps."""
         member = self.members[i]
         if self.ends[i] is not None or member.elapsed >= output:
             return False
         return member.within or member.attempts < self._arguments.max_steps
 
     def _step(self, moving: list[int], output: float) -> None:
-        """Move members of a batch by some steps."""
+        """Advance members of one batch by some steps, and record which of them end."""
         members, most = [self.members[i] for i in moving], self._arguments.max_steps
         before = [member.elapsed for member in members]
         pauses = [1 if self._watches else max(1, m.pause // len(members)) for m in members]
@@ -168,7 +173,10 @@ class EnsembleIntegration(Integration):
             self.ends[i] = self._end_of(i, elapsed, code)
 
     def _end_of(self, i: int, before: float, code: int) -> str | None:
-        """The reason why a member ends after steps from the time `before`, or None."""
+        """Reason why member i ends after steps that began at `before` and returned `code`, or None.
+
+        Records the events of these steps.
+        """
         member = self.members[i]
         if code in FAILURES:
             return FAILURES[code]
@@ -181,11 +189,11 @@ class EnsembleIntegration(Integration):
         return "steady" if code == STEADY else None
 
     def _time(self, i: int) -> float:
-        """The time of a member, or that of the event that ended it."""
+        """Time of member i, or of the event that ended it."""
         return self._last[i][0] if i in self._last else self.members[i].t
 
     def _states(self) -> Density:
-        """All members (n,), each at its time."""
+        """Ensemble (n,) of the states of all members, each at its time `_time`."""
         rows = [
             self._last[i][1].coefficients if i in self._last else member.coefficients
             for i, member in enumerate(self.members)
@@ -193,19 +201,25 @@ class EnsembleIntegration(Integration):
         return type(self._arguments.state).of_rows(self.members[0].space, rows)
 
     def _arrive(self, elapsed: float) -> None:
-        """Have all members at this time."""
+        """Set `elapsed`, and `state` to the present states of the members."""
         self.elapsed, self.state = elapsed, self._states().reshape(self._shape)
 
     # The end -------------------------------------------------------------------------------
 
     @property
     def cause(self) -> str:
-        """The reason for the end of an ensemble all of whose members have ended."""
+        """Reason for the end of an ensemble whose members have all ended.
+
+        It is the first failure of a member, else "steady" if all members are steady, else "event".
+        """
         failed = [end for end in self.ends if end and end in FAILURES.values()]
         return failed[0] if failed else "steady" if set(self.ends) == {"steady"} else "event"
 
     def ending(self, cause: str, _state: Any, _t: float) -> dict[str, Any]:
-        """The end as plain data; counts, status and t_end of each member in lists of the shape."""
+        """Description of the end as plain data, see `Integration.ending`.
+
+        The counts, "status" and "t_end" in "stats" are nested lists of the shape of the ensemble.
+        """
         states, times = self._states(), [self._time(i) for i in range(len(self.members))]
         rtol = self._arguments.rtol
         certain = self._arguments.motion.without_warning(states, self.t, rtol)
@@ -232,7 +246,7 @@ class EnsembleIntegration(Integration):
         }
 
     def _summary(self, which: list[int], texts: list[str | None]) -> str | None:
-        """One sentence about these members, with the text of the first of them."""
+        """Text of the first of the members `which`, and how many others have one; None for none."""
         if not which:
             return None
         index = tuple(int(k) for k in np.unravel_index(which[0], self._shape))
@@ -242,7 +256,7 @@ class EnsembleIntegration(Integration):
     # Kept in a checkpoint ------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """The snapshots of all members, joined array by array."""
+        """Arrays of the ensemble, and the snapshots of all members joined array by array."""
         motion = self._arguments.motion
         last = {i: t for i, (t, _) in self._last.items()}
         about = {
@@ -259,7 +273,7 @@ class EnsembleIntegration(Integration):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Continue from the data that `snapshot` returned."""
         motion = self._arguments.motion
         about = json.loads(str(snapshot["ensemble"]))
         self.elapsed, self.ends, self.t_events = about["elapsed"], about["ends"], about["t_events"]
@@ -273,7 +287,11 @@ class EnsembleIntegration(Integration):
 
 
 def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Arrays of the same names and numbers of axes, joined, and their shapes."""
+    """Snapshots of all members in one dict: for each array name two entries.
+
+    "member.NAME" is the flattened arrays one after the other, "shapes.NAME" (members, axes) their
+    shapes. The numbers of axes must agree.
+    """
     joined = {}
     for name in snapshots[0]:
         arrays = [np.asarray(snapshot[name]) for snapshot in snapshots]
@@ -283,7 +301,7 @@ def _packed(snapshots: list[dict[str, Any]]) -> dict[str, np.ndarray]:
 
 
 def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """The snapshots that `_packed` joined."""
+    """Snapshots of the members from the dict that `_packed` returned."""
     names = [key[7:] for key in content if key.startswith("member.")]
     members: list[dict[str, np.ndarray]] = [{} for _ in content[f"shapes.{names[0]}"]]
     for name in names:
@@ -296,7 +314,10 @@ def _unpacked(content: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
 
 
 def nested(each: list[Any], shape: tuple[int, ...]) -> Any:
-    """Values of all members as nested lists of an ensemble's shape; of dictionaries, in them."""
+    """Values of all members as nested lists of the shape of the ensemble.
+
+    If the values are dictionaries with common keys, the result is one dictionary of such lists.
+    """
     if isinstance(each[0], dict):
         return {name: nested([one[name] for one in each], shape) for name in each[0]}
     values = np.empty(len(each), dtype=object)
@@ -305,7 +326,7 @@ def nested(each: list[Any], shape: tuple[int, ...]) -> Any:
 
 
 def padded(times: list[list[float]], shape: tuple[int, ...]) -> np.ndarray:
-    """Times of each member, (*shape, most), filled up with nan."""
+    """Times of each member as an array (*shape, largest number of times), padded with nan."""
     rows = np.full((len(times), max(map(len, times), default=0)), np.nan)
     for row, of_member in zip(rows, times, strict=True):
         row[: len(of_member)] = of_member

@@ -26,54 +26,55 @@ from .merging import Merging, MergingHint, may_merge
 from .policies import BLOWN_UP, CANCELLED_RATES, DEGREE_EXHAUSTED, BlowUp, Policy, Stiffness
 from .streams import random_state, restore_random
 
-KEPT_STAGES = 1 << 29  # bytes of stages that are kept for tangents
-STALLED = 101  # a step was too short for the clock to show
+KEPT_STAGES = 1 << 29  # bytes of Runge-Kutta stages that the journal may store for tangents
+STALLED = 101  # code: an accepted step was too short to change the time of the clock
 FAILURES = {
     NOT_FINITE: "not_finite",
     TOO_SMALL: "step_too_small",
     DEGREE_EXHAUSTED: "unresolved",
     BLOWN_UP: "blow-up",
     CANCELLED_RATES: "cancelled",
-}  # causes for which a run cannot go on, by the codes of `Integration.advance`
-FEWEST_REJECTED = 50  # rejected steps that tell something of the drift
+}  # names of the failures that end a run, by the codes that `Integration.advance` returns
+FEWEST_REJECTED = 50  # so many rejected steps, or fewer, do not indicate a rough drift
 ROUGH_DRIFT = "More steps were rejected than accepted: the drift seems discontinuous. Give dt."
-RESUMABLE = ("interrupted", "max_steps", "stopped")  # a run that goes on when it is resumed
-STATUS_OF_CAUSE = {"cancelled": "step_too_small"}  # of a cause, where it has not the same name
+RESUMABLE = ("interrupted", "max_steps", "stopped")  # statuses after which a run can be resumed
+STATUS_OF_CAUSE = {"cancelled": "step_too_small"}  # status of a cause whose name is no status
 JUMP_MARGIN = (
     32 * np.finfo(float).eps
-)  # relative: times this far from a jump are before or after it
+)  # relative distance from a jump, within which the model is not evaluated
 
 
 class Integration(ABC):
-    """A state, or an ensemble of states, on its way through time, as the driver asks for it.
+    """Time integration of a state, or of an ensemble of states: the interface that `solve` uses.
 
-    The clock counts from the start: times far from zero lose no digits.
+    Times inside the integration are relative to `start`, so that a start far from zero costs no
+    digits.
 
     Attributes
     ----------
     start : float
-        The first time.
+        First time of the run.
     outputs : ndarray
-        Times of outputs since the start.
+        Output times, relative to `start`.
     elapsed : float
-        The time since the start, of the state.
+        Time of `state`, relative to `start`.
     steady : float
-        The rate of change at which the run ends; 0 never.
+        Rate of change at or below which the run ends as steady; 0 switches this off.
     within : bool
-        Whether the state is one within the last step.
+        Whether `state` is interpolated within the last step.
     pause : int
-        Steps after which the driver may look around without loss of speed.
+        Number of steps for one call of `advance` that costs no speed.
     continuous : bool
-        Whether a step can be taken again, shorter, as events need it: by `step_from`.
+        Whether `step_from` can repeat a step with a shorter length, to locate events.
     """
 
     elapsed: float = 0.0
     within: Any = False
     pause: Any = 1
     continuous: Any = False
-    journal: Any = None  # of accepted steps, for derivatives
-    t_events: Any = None  # times of events, where an integration looks for them itself
-    cause: Any = None  # of the end of an ensemble all of whose members have ended
+    journal: Any = None  # record of the accepted steps, for derivatives
+    t_events: Any = None  # times of events, if the integration locates them itself
+    cause: Any = None  # reason why an ensemble ended, once all its members have ended
 
     def __init__(self, arguments: Arguments):
         self._arguments = arguments
@@ -92,61 +93,73 @@ class Integration(ABC):
     @property
     @abstractmethod
     def rate(self) -> float:
-        """The rate of change that a steady state is known by."""
+        """Rate of change of the state, which is compared with `steady`."""
 
     @property
     @abstractmethod
     def size(self) -> str:
-        """The size of the representation in words, for the progress bar."""
+        """Size of the representation in words, for the progress bar."""
 
     @property
     @abstractmethod
     def progress(self) -> float:
-        """The part of the way that lies behind."""
+        """Fraction of the time span that is done, from 0 to 1."""
 
     @property
     @abstractmethod
     def attempts(self) -> int:
-        """Steps tried so far, accepted or rejected; the most of a member."""
+        """Number of steps tried so far, accepted or rejected; of members the largest number."""
 
     @abstractmethod
     def advance(self, output: float, limit: int) -> int:
-        """Move towards an output by at most `limit` attempts; return why it came back, a code."""
+        """Integrate towards the time `output` by at most `limit` attempted steps.
+
+        Returns
+        -------
+        int
+            Code of the reason why the call returned: one of `steppers.advance`, such as REACHED,
+            PAUSED or STEADY, STALLED, ALL_ENDED of an ensemble, or a key of FAILURES.
+        """
 
     def step_from(self, state: Any, elapsed: float, dt: float) -> Any:
-        """The state one single step after another one, that at `elapsed` after the start."""
+        """State after a single step of length `dt` from `state`, whose time is `elapsed`."""
         raise NotImplementedError
 
     @abstractmethod
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
-        """The end with this state, as plain data: status, message, warning, and counts."""
+        """Description of a run that ends with `state` at the time `t`, as plain data.
+
+        `cause` is a status of `Solution` or a value of FAILURES. The entries are "status",
+        "message", "warning", a text or None, and "stats", the counts.
+        """
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """Everything that the future of the run depends on, and its counts, as arrays."""
+        """All data that are needed to continue the run, and its counts, as arrays by name."""
 
     @abstractmethod
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
+        """Continue from the data that `snapshot` returned."""
 
 
 class SteppedIntegration(Integration):
-    """One run, in steps that all parts of the state have in common.
+    """Time integration in steps that are the same for all parts of the state.
 
-    Steps do not depend on the outputs where the state within a step is known: they are planned to
-    the end. The driver is taken through the outputs within a step, then to its end. Only there
-    policies follow, so that a run that is resumed within a step consults them at the same place.
+    Where a scheme has dense output, steps are planned to the end of the run and do not depend on
+    the outputs. `advance` then stops at each output within a step, where the state is
+    interpolated, and at the end of the step. Policies are consulted at the ends of steps only, so
+    that a run that is resumed within a step consults them at the same times.
 
     Attributes
     ----------
     motion : Motion
-        Of the state as a whole.
+        Motion of the whole state.
     clock : Clock
-        The time since the start, at the end of the last step, and the plan of steps.
+        Time at the end of the last step, relative to `start`, and the lengths of the next steps.
     tally : dict of ndarray
-        For each scheme: steps accepted, steps rejected, evaluations.
+        By the name of each scheme: numbers of accepted steps, rejected steps and evaluations.
     policies : dict of Policy
-        They are consulted after every step, in this order.
+        Policies, which are consulted after every step, in this order.
     """
 
     clock: Clock
@@ -158,9 +171,9 @@ class SteppedIntegration(Integration):
         super().__init__(arguments)
         self.rtol, self.dt = arguments.rtol, arguments.dt
         self.tally: dict[str, np.ndarray] = {}
-        self._code = PAUSED  # with which the last steps came back
-        self.jumps = arguments.jumps  # which no step passes
-        self._piece: tuple[float, float] | None = None  # between two of them
+        self._code = PAUSED  # code that the last call of `take_steps` returned
+        self.jumps = arguments.jumps  # times, relative to the start, that no step passes
+        self._piece: tuple[float, float] | None = None  # times of the jumps before and after
 
     @property
     def motion(self) -> Any:
@@ -186,7 +199,10 @@ class SteppedIntegration(Integration):
         return self.arrive(output)
 
     def arrive(self, output: float) -> int:
-        """Go to the output, or to the end of the steps, where policies follow; return why."""
+        """Set `elapsed` to the output, or to the end of the last step if that is earlier.
+
+        At the end of a step the policies are consulted. Returns a code as `advance` does.
+        """
         self.elapsed = min(self.clock.t, output)
         if self.within:
             return REACHED
@@ -195,24 +211,33 @@ class SteppedIntegration(Integration):
 
     @abstractmethod
     def take_steps(self, output: float, limit: int) -> int:
-        """Move the clock until it is at the output or beyond; return why it stopped, a code."""
+        """Advance the clock to the output or beyond, by at most `limit` attempts; return a code."""
 
     @abstractmethod
     def follow(self, code: int) -> int | None:
-        """React to steps that came back with a code; return why the run ends there, or None."""
+        """Apply the policies after `take_steps` returned `code`.
+
+        Returns the code of the reason why the run ends there, or None if it goes on.
+        """
 
     def goal(self, output: float, dense: bool) -> float:
-        """The time to which steps are planned: the end, or an output; never past a jump."""
+        """Time to which steps are planned: the next jump at the latest.
+
+        With dense output this is the end of the run, else the time `output`.
+        """
         goal = self.duration if dense else output
         return min([goal, *[jump for jump in self.jumps if jump > self.clock.t]])
 
     @property
     def motions(self) -> list[Motion]:
-        """The motions that velocities are asked of."""
+        """Motions whose velocities are evaluated."""
         return [self.motion]
 
     def enter_piece(self, elapsed: float) -> bool:
-        """Tell motions between which jumps a time is; return whether these have changed."""
+        """Restrict the motions to the interval between the jumps around a time.
+
+        Returns True if this is another interval than before.
+        """
         if not self.jumps:
             return False
         edges = [0.0, *self.jumps, self.duration]
@@ -230,7 +255,10 @@ class SteppedIntegration(Integration):
         return True
 
     def consult(self, code: int = PAUSED, *, always_only: bool = False) -> int | None:
-        """Let policies follow a step with this code; return why the run ends, or None."""
+        """Call `after_step` of the policies, in order, until one of them ends the run.
+
+        Returns its code, or None. With `always_only` policies with `always` = True are called only.
+        """
         for policy in self.policies.values():
             if policy.always or not always_only:
                 end = policy.after_step(self, code)
@@ -248,14 +276,21 @@ class SteppedIntegration(Integration):
             )
 
     def first_steps(self, y: np.ndarray, *, apart: bool = False) -> np.ndarray:
-        """The step, or those of replicas that move apart, in which y changes by rtol^(1/8) / 10.
+        """Length of the first step, in which y changes by rtol^(1/8) / 10.
+
+        Parameters
+        ----------
+        y : ndarray
+            Coordinates at the start.
+        apart : bool
+            Whether the members on the first axis have separate steps; then one length for each.
 
         Raises
         ------
         MeanfieldError
-            If the first velocities are not finite.
+            If the velocities at the start are not finite.
         TypeError, ValueError
-            If they are not one real number for each coordinate.
+            If the velocities are not one real number for each coordinate.
         """
         motion, start, part = self.motion, self.start, 0.1 * self.rtol**0.125
         axes = tuple(range(1 if apart else 0, y.ndim))
@@ -278,12 +313,12 @@ class SteppedIntegration(Integration):
             return first_steps(part, sizes * fastest, growths, self.duration)
 
     def count(self, scheme: str, accepted: int, rejected: int, evaluations: int) -> None:
-        """Add steps, and what they cost, to the tally."""
+        """Add numbers of steps and evaluations to the tally of a scheme."""
         self.tally[scheme] = self.tally.get(scheme, 0) + np.array([accepted, rejected, evaluations])
 
     @property
     def accepted(self) -> int:
-        """Steps so far."""
+        """Number of accepted steps so far."""
         return int(sum(counts[0] for counts in self.tally.values()))
 
     @property
@@ -291,7 +326,7 @@ class SteppedIntegration(Integration):
         return sum(int(counts[0]) + int(counts[1]) for counts in self.tally.values())
 
     def counts(self) -> dict[str, Any]:
-        """Numbers of steps, and the counts of the policies."""
+        """Numbers of steps and evaluations, steps of each scheme, and counts of the policies."""
         names = "steps", "rejected", "evaluations"
         totals = [int(sum(column)) for column in zip(*self.tally.values(), strict=True)]
         counts: dict[str, Any] = dict(zip(names, totals, strict=True))
@@ -302,11 +337,11 @@ class SteppedIntegration(Integration):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Counts for a result that ends with a state, and what the motion tells of it."""
+        """Counts of the run, with the entries of `Motion.stats` for its last state."""
         return self.counts() | self.motion.stats(state, t)
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """The point that the run has reached, for the message of its end."""
+        """Time, coordinates, step and counts at the end of the run, for the message about it."""
         now = self.t, self.elapsed, self.coordinates, self.clock.step, self.stalled
         return Failure(*now, self.dt, self.rtol, stats, "merging" in self.policies)
 
@@ -319,7 +354,7 @@ class SteppedIntegration(Integration):
         warning = None if failed else self.motion.warning(state, t, at)
         remark = self.motion.remark(state)
         most_rejected = stats["rejected"] > np.maximum(stats["steps"], FEWEST_REJECTED)
-        rough = ROUGH_DRIFT if np.any(most_rejected) else ""  # of any replica
+        rough = ROUGH_DRIFT if np.any(most_rejected) else ""  # one replica is enough
         return {
             "status": STATUS_OF_CAUSE.get(cause, cause),
             "message": " ".join(filter(None, (text, warning, remark, rough))),
@@ -328,12 +363,12 @@ class SteppedIntegration(Integration):
         }
 
     def plain_ending(self, cause: str) -> dict[str, Any]:
-        """The end of a member of an ensemble, where there is no failure and no warning."""
+        """Status, warning (None) and counts of a member that ended without failure or warning."""
         stats = self.counts() | {"rate_of_change": self.rate}
         return {"status": STATUS_OF_CAUSE.get(cause, cause), "warning": None, "stats": stats}
 
     def _message(self, status: str) -> str:
-        """A status that is no failure in words."""
+        """Message for a status that is not a failure."""
         t, rate, steady = self.t, self.rate, self.steady
         not_yet = f", not steady yet: rate of change {rate:.1e} > {steady:g}" if steady else ""
         return {
@@ -367,15 +402,18 @@ class SteppedIntegration(Integration):
 
 
 class FlowIntegration(SteppedIntegration):
-    """Steps of a flow: adaptive, or of a given length by a splitting.
+    """Time integration of a state with a velocity, by a Runge-Kutta scheme or a splitting.
+
+    A Runge-Kutta scheme adapts its steps unless dt is given; a splitting has steps of length dt.
 
     Attributes
     ----------
     first : object
-        The initial state.
+        Initial state.
     rows : Motion
-        That of the tokens that are left after merging; else `motion`.
+        Motion of the tokens that are left after merging; without merging it is `motion`.
     flow : PointFlow
+        Stepper with the coordinates at the end of the last step.
     """
 
     def __init__(self, arguments: Arguments):
@@ -404,7 +442,7 @@ class FlowIntegration(SteppedIntegration):
             self.policies["blow_up"] = BlowUp()
         if motion.implicit:
             self.policies["stiffness"] = Stiffness()
-        self._stepped = False  # whether the last attempt was a step
+        self._stepped = False  # whether the last attempt was accepted
         self.journal = (
             None if motion.random else FlowJournal(KEPT_STAGES if arguments.tangents else 0)
         )
@@ -421,7 +459,7 @@ class FlowIntegration(SteppedIntegration):
 
     @property
     def flow_options(self) -> dict[str, float]:
-        """Options of the flow that control its steps."""
+        """Tolerance, smallest change and start, as keyword arguments of flows."""
         return {
             "rtol": 0.0 if self.dt else self.rtol,
             "smallest_change": self.motion.smallest_change,
@@ -436,7 +474,7 @@ class FlowIntegration(SteppedIntegration):
         merging: Any = self.policies.get("merging")
         if merging is None:
             return motion.state_of(y)
-        if self.within:  # a step, after which tokens merge
+        if self.within:  # the policy merges tokens at the end of a step only: merge a copy here
             merging = copy.deepcopy(merging)
             rows = merging.merge(motion.state_of(y), self.t)
             y = y if rows is None else motion.coordinates(rows)
@@ -448,7 +486,7 @@ class FlowIntegration(SteppedIntegration):
 
     @property
     def _array(self) -> np.ndarray:
-        """Coordinates now, which may be within the last step."""
+        """Coordinates at the time `elapsed`, interpolated if it is within the last step."""
         return self.flow.within(self.elapsed) if self.within else self.flow.x
 
     @property
@@ -489,14 +527,14 @@ class FlowIntegration(SteppedIntegration):
         return STALLED if stands else code
 
     def _note(self) -> None:
-        """Keep the last step in the journal."""
+        """Add the last step to the journal, with its stages while there is room for them."""
         step = self.flow.before.elapsed, self.flow.before.dt
         stages = self.flow.stages if self.journal.room > 0 else None
         self.journal.add(self.flow.scheme, self.rows.ends, self._labels, step, stages)
 
     @property
     def _labels(self) -> np.ndarray | None:
-        """The row of each token, once some have merged."""
+        """Row index of each token, (n,), once some tokens have merged; None before."""
         merging = self.policies.get("merging")
         return getattr(merging, "labels", None) if getattr(merging, "times", ()) else None
 
@@ -510,7 +548,7 @@ class FlowIntegration(SteppedIntegration):
         return end
 
     def go_on(self, rows: Motion, y: np.ndarray) -> None:
-        """With other rows, at these coordinates."""
+        """Continue with another motion, that of the rows left, from the coordinates `y`."""
         self.rows = rows
         if self.journal is not None:
             self.journal.open(self.flow.scheme, rows.ends, self._labels)
@@ -556,7 +594,7 @@ class FlowIntegration(SteppedIntegration):
         for name, rng in (("random", self._rng), ("common", self._common)):
             restore_random(rng, snapshot[name])
         self.motion.restore(json.loads(str(snapshot["motion"])))
-        self.journal = None  # which a checkpoint does not keep
+        self.journal = None  # a checkpoint does not store it
         step = Step(np.array(snapshot["before"]), *snapshot["step"])
         self._stepped = bool(snapshot["elapsed"] < snapshot["clock"][0])
         self.enter_piece(step.elapsed if self._stepped else float(snapshot["elapsed"]))

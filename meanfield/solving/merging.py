@@ -1,4 +1,4 @@
-"""Merging: tokens that have collapsed onto each other, followed as one of all their mass."""
+"""Merging: tokens that have collapsed onto each other are replaced by one with their total mass."""
 
 import warnings
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from ..dynamics.motion import Motion
 from ..states import Tokens
 from .policies import Policy
 
-Lengths = Callable[[np.ndarray], np.ndarray]  # of gaps, after parts of a step
-Gaps = Callable[[np.ndarray, np.ndarray], Lengths]  # between pairs of rows
+Lengths = Callable[[np.ndarray], np.ndarray]  # fractions of a step -> distances of pairs of rows
+Gaps = Callable[[np.ndarray, np.ndarray], Lengths]  # indices of both rows of pairs -> Lengths
 
-MERGE_HALVINGS = 52
-SIMULTANEOUS = 1e-6  # of a step: times that differ by less are one
-FARTHEST_MERGED = 0.1  # tokens farther apart are not one
-COLLAPSED_DISTANCE = 1e-8  # tokens that are closer are advised to merge
-HINT_INTERVAL = 5000  # steps, each so many of which it is seen whether merging would save some
+MERGE_HALVINGS = 52  # bisections of a step for the time of a merger
+SIMULTANEOUS = 1e-6  # fraction of a step: mergers whose times differ by less are one entry
+FARTHEST_MERGED = 0.1  # largest value of the argument `merge`
+COLLAPSED_DISTANCE = 1e-8  # the hint about merging is given for tokens closer than this
+HINT_INTERVAL = 5000  # number of steps between two checks whether to give the hint
 
 
 def checked_distance(merge: float | None, motion: Motion) -> float | None:
-    """The distance below which tokens merge, None for never; ValueError where they cannot."""
+    """Argument `merge` of `solve`, None for never; raises ValueError if tokens cannot merge."""
     if merge is None:
         return None
     fitting(
@@ -46,17 +46,17 @@ def checked_distance(merge: float | None, motion: Motion) -> float | None:
 
 
 def may_merge(motion: Motion) -> bool:
-    """True for tokens that `merge` would be allowed for."""
+    """True for tokens whose run may have the argument `merge`."""
     if "merge" not in motion.options:
         return False
     return not (motion.model.drift.parts_tokens or motion.like.shape or motion.random)
 
 
 class MergingHint(Policy):
-    """Warns, once, of tokens that have collapsed and keep the steps of a long run short.
+    """Policy that warns, once, if collapsed tokens keep the steps of a long run short.
 
-    Tokens that are together attract each other at rates like e^beta under USA, and steps of an
-    explicit scheme are at most a few of these times, for ever.
+    Tokens at one point attract each other at rates like e^beta under USA, which limits the steps
+    of an explicit scheme for the rest of the run.
     """
 
     memory = ()
@@ -65,7 +65,7 @@ class MergingHint(Policy):
         self._steps, self._warned = 0, False
 
     def after_step(self, run: Any, code: int) -> None:
-        """Look at the tokens now and then."""
+        """Check every HINT_INTERVAL steps, in the first half of the run, and warn if due."""
         self._steps += 1
         if self._warned or self._steps % HINT_INTERVAL or run.progress > 0.5:
             return
@@ -82,23 +82,23 @@ class MergingHint(Policy):
 
 
 class Merging(Policy):
-    """Merging of tokens: a run goes on with fewer rows than it has tokens.
+    """Policy that merges tokens: a row of the coordinates then stands for several tokens.
 
     Parameters
     ----------
     count : int
-        The number of tokens.
+        Number of tokens.
     distance : float
-        Chains of gaps up to this distance are merged.
+        Tokens that are connected by pairs at most this far apart are merged.
 
     Attributes
     ----------
     labels : ndarray of int, (count,)
-        The row of each token.
+        Row index of each token.
     shares : ndarray, (count,)
-        The share of each token in the mass of its row, which does not change any more.
+        Share of each token in the mass of its row; constant once a token has merged.
     times : list of (t, rows)
-        When tokens were merged, and how many rows were left.
+        Time of each merger, and the number of rows left.
     """
 
     memory = ("labels", "shares", "times")
@@ -110,7 +110,7 @@ class Merging(Policy):
         self.times: list[tuple[float, int]] = []
 
     def after_step(self, run: Any, code: int) -> None:
-        """Merge what has collapsed in the last step of a run, which goes on with fewer tokens."""
+        """Merge tokens that have come close in the last step, and continue with fewer rows."""
         step, before = None, run.flow.before
         if before is not None and run.flow.dense:
             step = run.start + before.elapsed, before.dt, _gaps(run.flow.interpolant, run.rows)
@@ -122,10 +122,19 @@ class Merging(Policy):
     def merge(
         self, rows: Tokens, t: float, step: tuple[float, float, Gaps] | None = None
     ) -> Tokens | None:
-        """Merge rows that have come close at the time t; what is left, or None if none has.
+        """Merge rows that are close at the time t; return the rows left, or None if none is close.
 
-        Radii, where there are any, must have come as close, relative. The step that led there, its
-        beginning, its length and gaps(one, two) -> (s -> lengths), tells when they came close.
+        Distances are those of the points; with radii, of the points and the logarithms of radii.
+
+        Parameters
+        ----------
+        rows : Tokens
+            Tokens before the merger.
+        t : float
+            Time of `rows`.
+        step : (float, float, Gaps), optional
+            Beginning and length of the step that ends at t, and distances of rows within it, from
+            which the times of the mergers are computed; otherwise they are t.
         """
         points = rows.x
         if rows.radii is not None:
@@ -147,7 +156,10 @@ class Merging(Policy):
         return left
 
     def _parts(self, links: np.ndarray, gaps: Gaps) -> np.ndarray:
-        """The parts of a step after which the gaps of links are closed, in order; by bisection."""
+        """Fractions of the last step at which pairs of rows came close, increasing; by bisection.
+
+        `links` (m, 2) are the indices of the rows.
+        """
         gaps_at = gaps(*links.T)
         low, high = np.zeros(len(links)), np.ones(len(links))
         for _ in range(MERGE_HALVINGS):
@@ -157,14 +169,17 @@ class Merging(Policy):
         return np.sort(high)
 
     def rows_of(self, tokens: Tokens) -> Tokens:
-        """The rows of all tokens, of which merged ones are at the same place."""
+        """Tokens with one row for all that have merged, from all tokens (merged ones coincide)."""
         first = np.unique(self.labels, return_index=True)[1]
         masses = np.bincount(self.labels, tokens.masses)
         radii = None if tokens.radii is None else tokens.radii[first]
         return Tokens(tokens.x[first], masses, radii, on_sphere=tokens.on_sphere)
 
     def spread(self, y: np.ndarray, has_masses: bool) -> np.ndarray:
-        """Coordinates of all tokens from those of the rows; masses are in the last column."""
+        """Coordinates of all tokens from the coordinates of the rows.
+
+        With `has_masses` the last column is the logarithm of the masses, which `shares` divide.
+        """
         if not self.times:
             return y
         y = y[:, self.labels]
@@ -174,18 +189,18 @@ class Merging(Policy):
         return y
 
     def stats(self, start: float) -> dict[str, Any]:
-        """The times at which tokens were merged, with the rows left."""
+        """Times of the mergers and the numbers of rows left, as "merges"."""
         return {"merges": [[t, int(rows)] for t, rows in self.times]}
 
     def restore(self, snapshot: dict[str, np.ndarray], run: Any = None) -> None:
-        """Remember what `snapshot` returned, and take the run to the tokens that were left."""
+        """Set the attributes from a snapshot, and let the run continue with the rows left."""
         super().restore(snapshot)
         if self.times:
             run.rows = run.motion.with_state(self.rows_of(run.first))
 
 
 def _gaps(interpolant: Any, motion: Any) -> Gaps:
-    """Distances between rows, as a function of parts of the last step; see `Merging.merge`."""
+    """Distances between rows within the last step, from its interpolant; see `Merging.merge`."""
     d = motion.dimension
 
     def gaps(one: np.ndarray, two: np.ndarray) -> Lengths:
@@ -202,7 +217,10 @@ def _gaps(interpolant: Any, motion: Any) -> Gaps:
 
 
 def _links(x: np.ndarray, distance: float) -> np.ndarray:
-    """Pairs (m, 2) of points (n, d) that hold chains of gaps <= `distance` together; no more."""
+    """Minimum spanning forest of the pairs of points x (n, d) at most `distance` apart.
+
+    Returns the indices of its m pairs, (m, 2).
+    """
     from scipy.spatial import cKDTree
 
     pairs = cKDTree(x).query_pairs(distance, output_type="ndarray")
@@ -212,12 +230,12 @@ def _links(x: np.ndarray, distance: float) -> np.ndarray:
     from scipy.sparse.csgraph import minimum_spanning_tree
 
     lengths = np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1)
-    lengths += np.finfo(float).tiny  # a length of 0 would be no link
+    lengths += np.finfo(float).tiny  # a sparse matrix would drop a length of 0
     return np.argwhere(minimum_spanning_tree(coo_array((lengths, pairs.T), shape=(len(x),) * 2)))
 
 
 def _chains(links: np.ndarray, count: int) -> np.ndarray:
-    """Numbers of the chains (count,)."""
+    """Connected component of each of `count` points, numbered from 0, with pairs `links` (m, 2)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -226,12 +244,13 @@ def _chains(links: np.ndarray, count: int) -> np.ndarray:
 
 
 def _merged(tokens: Tokens, labels: np.ndarray) -> Tokens:
-    """One token for each label: centre of mass, put back on the sphere; mean radius.
+    """Tokens merged by their labels (n,): total mass, centre of mass and mean radius of each label.
 
-    A centre of mass is as accurate as the square of the distance between those merged.
+    A centre of mass is projected to the sphere. Its error is of the order of the square of the
+    distance between the merged tokens.
     """
     masses, alone = np.bincount(labels, tokens.masses), np.bincount(labels) == 1
-    weights = np.where(masses[labels] > 0, tokens.masses, 1.0)  # any, where there is no mass
+    weights = np.where(masses[labels] > 0, tokens.masses, 1.0)  # without mass any weights will do
     total = np.bincount(labels, weights)
 
     def averaged(values: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Policies of a run: what follows its steps, may change how it goes on, and may end it."""
+"""Policies of a run: rules that are consulted after its steps and may change or end it."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -10,31 +10,31 @@ from ..steppers.radau import Radau, StiffFlow, jacobian
 
 DEGREE_EXHAUSTED = 100  # max_degree modes are too few
 BLOWN_UP = 102  # the next step would pass a blow-up
-NEAR_BLOW_UP = 1e-11  # of the time since the start: what is left when the blow-up is certain
-SLOWEST_POWER = 0.02  # the least power of 1 / (T - t) that is told from a fast exponential
-POWER_TOLERANCE = 0.02  # relative: powers that single steps show
-AGREEING_STEPS, AGREEING_GROWTH = 4, 10.0  # how many have to, and the growth of the rate over them
-FAR_GROWTH = 1000.0  # growth of the rate after which a power is not waited for any more
+NEAR_BLOW_UP = 1e-11  # largest T - t, relative to the time since the start, to report a blow-up
+SLOWEST_POWER = 0.02  # least power of 1 / (T - t) that differs from a fast exponential
+POWER_TOLERANCE = 0.02  # relative difference up to which the powers of single steps agree
+AGREEING_STEPS, AGREEING_GROWTH = 4, 10.0  # steps that must agree, and growth of the rate in them
+FAR_GROWTH = 1000.0  # growth of the rate after which no common power is needed
 
-CANCELLED_RATES = 103  # rounding of what decays hides what grows
-JACOBIAN_INTERVAL = 100  # explicit steps between two looks at the stiffness
-STIFF_STEP = 3.0  # a step times the rate of what decays fastest: explicit steps bear about 6
-CANCELLING_NOISE = 100.0  # times rtol: rounding that hides the growth of the law
-IMPLICIT_COORDINATES = 600  # for implicit steps
-NOISE_IN_STEPS = 0.01  # times rtol: rounding that counts in errors of steps
-CRAWLING_STEPS = 500  # implicit steps in which a growing law then has to grow e-fold
-OLD_GROWTH = 5.0  # growth times the time since the start, of a law that grows
+CANCELLED_RATES = 103  # rounding errors of decaying parts hide growing parts
+JACOBIAN_INTERVAL = 100  # explicit steps between two estimates of the stiffness
+STIFF_STEP = 3.0  # step times fastest rate of decay: larger is stiff; explicit schemes allow 6
+CANCELLING_NOISE = 100.0  # rounding error, relative to rtol, that hides the growth of the law
+IMPLICIT_COORDINATES = 600  # largest number of coordinates for implicit steps
+NOISE_IN_STEPS = 0.01  # rounding error, relative to rtol, that matters in error estimates
+CRAWLING_STEPS = 500  # implicit steps within which a growing law must grow e-fold
+OLD_GROWTH = 5.0  # least growth rate times the time since the start of a law that grows
 
 
 class Policy(ABC):
-    """A rule that follows the steps of a run and may change or end it; see `Integration`.
+    """Rule that is consulted after the steps of a run and may change or end it; see `Integration`.
 
     Attributes
     ----------
     memory : tuple of str
-        The attributes that a checkpoint keeps: numbers, arrays, and sequences of numbers.
+        Names of the attributes that checkpoints store: numbers, arrays, sequences of numbers.
     always : bool
-        Whether it follows steps of a given length too, and looks at the beginning of a run.
+        Whether it is also consulted after fixed steps, and at the start of a run.
     """
 
     memory: ClassVar[tuple[str, ...]]
@@ -42,7 +42,10 @@ class Policy(ABC):
 
     @abstractmethod
     def after_step(self, run: Any, code: int) -> int | None:
-        """React to a step that came back with this code; return why the run ends, or None."""
+        """Consult the policy after steps that returned `code`.
+
+        Returns the code of the reason why the run ends, or None if it goes on.
+        """
 
     def stats(self, start: float) -> dict[str, Any]:
         """Entries for `stats` of the result."""
@@ -53,27 +56,27 @@ class Policy(ABC):
         return {name: np.array(getattr(self, name)) for name in self.memory}
 
     def restore(self, snapshot: dict[str, np.ndarray], run: Any = None) -> None:
-        """Set the attributes in `memory` to those of a snapshot."""
+        """Set the attributes in `memory` from a snapshot."""
         for name in self.memory:
             kind, value = type(getattr(self, name)), snapshot[name]
             setattr(self, name, value if kind is np.ndarray else kind(value.tolist()))
 
 
 class BlowUp(Policy):
-    """The time T of a blow-up like (T - t)^(-p), for any p.
+    """Policy that finds the time T of a blow-up like (T - t)^(-p), for any p.
 
-    The rate r of growth is p / (T - t), so that 1/r falls linearly to 0 at T. Each step shows the
-    slope -1/p, which is believed once several show the same while r grows tenfold. Where a law
-    turns for ever as it grows, r swings about such a line: there is no p, and T is known once r has
-    grown a thousandfold in a time like 1/r. Growth without blow-up has no such slope, or overflows
-    long before r is so large.
+    The growth rate r is p / (T - t), so that 1/r falls linearly to 0 at T. Each step gives an
+    estimate of the slope -1/p, which is accepted once several steps agree while r grows tenfold.
+    If a law rotates for ever as it grows, 1/r oscillates about a line: there is no p, and T is
+    accepted once r has grown a thousandfold within a time of the order of 1/r. Growth without
+    blow-up has no such slope, or overflows long before r is so large.
 
     Attributes
     ----------
     elapsed : float or None
-        T since the start, once it is known.
+        T, relative to the start, once it is known.
     power : float or None
-        p, to about 2 %; None where steps do not agree on one, as where several parts blow up.
+        p, to about 2 %; None if the steps do not agree, for instance if several parts blow up.
     """
 
     memory = ("alike", "close")
@@ -81,23 +84,31 @@ class BlowUp(Policy):
     def __init__(self) -> None:
         self.elapsed: float | None = None
         self.power: float | None = None
-        self.alike = (np.inf, np.inf, np.inf, 0.0)  # 1/r; p, 1/r and steps since they agree on it
-        self.close = (np.inf, 0.0)  # 1/r where it became small, and the time since
+        # Last 1/r; p of the steps that agree, 1/r at the first of them, and their number.
+        self.alike = (np.inf, np.inf, np.inf, 0.0)
+        self.close = (np.inf, 0.0)  # 1/r when it became small, and the time since then
 
     def after_step(self, run: Any, code: int) -> int | None:
-        """Return BLOWN_UP if the next step would pass the blow-up, as the last one shows."""
+        """Return BLOWN_UP once the time of the blow-up is known, else None."""
         growth = run.motion.growth(run.flow.x, run.flow.velocity, run.t)
         return BLOWN_UP if self.look(run.elapsed, run.flow.before.dt, growth) else None
 
     def stats(self, start: float) -> dict[str, Any]:
-        """The time of a blow-up, and its power of 1 / (T - t)."""
+        """Time T of the blow-up and its power p; None where they are not known."""
         time = None if self.elapsed is None else start + self.elapsed
         return {"blow_up_time": time, "blow_up_power": self.power}
 
     def look(self, elapsed: float, step: float, growth: float) -> bool:
-        """True if the blow-up is next, after a step of this length.
+        """Estimate T and p after a step; return True once T is known.
 
-        Steps count, not differences of times, which close to T have few digits.
+        Parameters
+        ----------
+        elapsed : float
+            Time at the end of the step, relative to the start.
+        step : float
+            Length of the step, which is more accurate than a difference of times close to T.
+        growth : float
+            Growth rate r at the end of the step.
         """
         left = 1 / growth if 0 < growth < np.inf else np.inf
         power, slope = self._power(step, left), self._slope(step, left, NEAR_BLOW_UP * elapsed)
@@ -108,7 +119,7 @@ class BlowUp(Policy):
         return self.elapsed is not None
 
     def _power(self, step: float, left: float) -> float:
-        """p, if the last steps agree on it, else inf."""
+        """Estimate of p, if the last steps agree, else inf; `left` is 1/r after the step."""
         before, expected, since, steps = self.alike
         power = step / (before - left) if left < before < np.inf else np.inf
         if abs(power - expected) <= POWER_TOLERANCE * expected < np.inf:
@@ -120,7 +131,10 @@ class BlowUp(Policy):
         return power if agreed and SLOWEST_POWER < power < 1 / SLOWEST_POWER else np.inf
 
     def _slope(self, step: float, left: float, near: float) -> float:
-        """The estimate of p from two rates far apart; inf without them."""
+        """Estimate of p from two values of 1/r whose ratio is FAR_GROWTH or more; inf without them.
+
+        `left` is 1/r after the step; the first value is the first one that is at most `near`.
+        """
         first, time = self.close[0], self.close[1] + step
         if first == np.inf or time * SLOWEST_POWER > first:
             first, time = left if left <= near else np.inf, 0.0
@@ -130,16 +144,26 @@ class BlowUp(Policy):
 
 
 class Stiffness(Policy):
-    """The change to `Radau` in a stiff run, and the end of one whose steps rounding limits."""
+    """Policy that changes to the implicit scheme `Radau` if a run is stiff.
+
+    It ends a run with implicit steps if rounding errors limit its steps or hide its growth.
+
+    Attributes
+    ----------
+    implicit : bool
+        Whether the run has implicit steps.
+    mark : ndarray, (2,)
+        Number of steps and time at the last check of the progress.
+    """
 
     memory = ("implicit", "mark")
 
     def __init__(self) -> None:
         self.implicit = False
-        self.mark = np.zeros(2)  # steps and time of the last look at progress
+        self.mark = np.zeros(2)
 
     def after_step(self, run: Any, code: int) -> int | None:
-        """Look at the Jacobian now and then."""
+        """Change to implicit steps if the run is stiff; return CANCELLED_RATES to end the run."""
         if (
             not self.implicit
             and run.clock.step * self._rates(run, JACOBIAN_INTERVAL)[0] > STIFF_STEP
@@ -147,11 +171,15 @@ class Stiffness(Policy):
             self.implicit, self.mark = True, np.array([run.accepted, run.elapsed])
             self._go_implicit(run)
             run.flow.restart(run.flow.x, run.start + run.clock.t)
-            run.clock = replanned(run.clock, run.clock.proposal)  # its steps end at outputs
+            run.clock = replanned(run.clock, run.clock.proposal)  # implicit steps end at outputs
         return CANCELLED_RATES if self._cancelled(run) else None
 
     def _rates(self, run: Any, every: int) -> tuple[float, float]:
-        """Rates of the fastest decay and growth near the state, once in `every` steps; else nan."""
+        """Largest rates of decay and of growth, from the eigenvalues of the Jacobian.
+
+        They are computed once in `every` accepted steps; nan at other steps, for more than
+        IMPLICIT_COORDINATES coordinates, and for a Jacobian that is not finite.
+        """
         y = run.flow.x
         if run.accepted % every or y.size > IMPLICIT_COORDINATES:
             return np.nan, np.nan
@@ -162,9 +190,10 @@ class Stiffness(Policy):
         return float(-values.min()), float(values.max())
 
     def _cancelled(self, run: Any) -> bool:
-        """True if rounding of decaying parts hides growing ones, or makes steps too short.
+        """True if rounding errors of decaying parts hide growing parts, or make steps too short.
 
-        Where it is a few times rtol, errors of steps are rounding, and steps become ever shorter.
+        If they are comparable with rtol, error estimates are rounding errors, and steps become
+        shorter and shorter.
         """
         if not self.implicit:
             return False
@@ -175,7 +204,10 @@ class Stiffness(Policy):
         )
 
     def _crawls(self, run: Any, growth: float) -> bool:
-        """True if many implicit steps together are short for a law that grows at this rate."""
+        """True if the last CRAWLING_STEPS steps or more cover less than 1/growth.
+
+        `growth` is the growth rate of the law.
+        """
         steps, before = self.mark
         if not growth >= 0 or run.accepted < steps + CRAWLING_STEPS:
             return False
@@ -186,7 +218,7 @@ class Stiffness(Policy):
         run.flow = StiffFlow(Radau, run.rows, run.flow.x, **run.flow_options)
 
     def restore(self, snapshot: dict[str, np.ndarray], run: Any = None) -> None:
-        """Remember what `snapshot` returned, and take the run to the steps that it had."""
+        """Set the attributes from a snapshot, and change to implicit steps if the run had them."""
         super().restore(snapshot)
         if self.implicit:
             self._go_implicit(run)

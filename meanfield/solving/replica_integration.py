@@ -1,8 +1,8 @@
-"""Replicas of tokens in runs with error control: each has its own steps and its own end.
+"""Replicas of tokens under an explicit scheme: each has separate steps and a separate end.
 
-A replica takes the steps that it takes alone, to the last bit, whatever the others are. Replicas
-that have passed an output, within their last step, wait until all have; there all are at the same
-time. A replica that is steady, or for which no step is short enough, keeps its last state.
+A replica takes the same steps, to the last bit, as in a run of its own. A replica whose last step
+has passed an output waits until all others have passed it; the states at the output are
+interpolated. A replica that is steady, or for which no step is short enough, keeps its last state.
 """
 
 from typing import Any
@@ -27,13 +27,15 @@ STATUS_OF_END = {
 
 
 class ReplicaIntegration(SteppedIntegration):
-    """Steps of replicas by an explicit scheme, with error control or of a given length.
+    """Time integration of replicas by an explicit scheme, with error control or fixed steps.
 
     Attributes
     ----------
     flow : ReplicaFlow
+        Stepper with the coordinates and the clock of each replica.
     ends : ndarray of int, shape (R,)
-        Why replicas have ended: `RUNNING`, `STEADY`, `TOO_SMALL` or `NOT_FINITE`.
+        Code of the reason why each replica has ended: `STEADY`, `TOO_SMALL` or `NOT_FINITE`;
+        `RUNNING` if it has not.
     """
 
     def __init__(self, arguments: Arguments):
@@ -49,7 +51,7 @@ class ReplicaIntegration(SteppedIntegration):
         self.flow = ReplicaFlow(self._scheme, motion, y, steps, rtol=rtol, start=self.start)
         self.ends = np.full(len(y), RUNNING)
         self.policies, self._output = {}, 0.0
-        self._kept = y.copy()  # at the last output, as replicas are at different times between two
+        self._kept = y.copy()  # coordinates at the last output: between outputs the times differ
         self.journal = FlowJournal()
         if self.steady:
             self._end_where_steady(np.arange(len(y)))
@@ -61,7 +63,7 @@ class ReplicaIntegration(SteppedIntegration):
         return self.motion.state_of(self._kept)
 
     def _array(self) -> np.ndarray:
-        """Coordinates at an output that all have reached, which may be within last steps."""
+        """Coordinates at the time `elapsed`, interpolated where the last step passed it."""
         y, within = self.flow.x.copy(), np.flatnonzero(self.flow.t > self.elapsed)
         if within.size:
             y[within] = self.flow.within(within, self.elapsed)
@@ -83,13 +85,16 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def within(self) -> bool:
-        """True if all replicas that still move are at the next output or beyond."""
+        """True if all replicas that have not ended are at the next output or beyond."""
         moving, later = self.ends == RUNNING, self.outputs[self.outputs > self.elapsed]
         return bool(later.size and moving.any() and (self.flow.t[moving] >= later[0]).all())
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, output: float, limit: int) -> int:
-        """Towards the time of an output, by one attempt of each replica that is not there yet."""
+        """Attempt one step of each replica that is before the output; return a code.
+
+        At most one attempt, whatever `limit` is.
+        """
         code = self.take_steps(output, limit)
         if code == PAUSED:
             return code
@@ -105,7 +110,10 @@ class ReplicaIntegration(SteppedIntegration):
         return PAUSED if behind.any() else REACHED
 
     def follow(self, code: int) -> int | None:
-        """Arrive where no replica has to go on; return why the run ends there, or None."""
+        """Store the state at the output that all replicas have reached, or at the end of all.
+
+        Returns the code of the reason why the run ends there, or None if it goes on.
+        """
         moving, output = (self.ends == RUNNING).any(), self._output
         if moving or (self.flow.t > output).any():
             self.elapsed, end = output, self._failed if output == self.duration else None
@@ -117,12 +125,15 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def _failed(self) -> int | None:
-        """The code of the first replica that could not go on; None where all can."""
+        """Code of the failure of the first replica that has failed; None if none has."""
         failures = self.ends[np.isin(self.ends, list(END_OF_CODE.values()))]
         return int(failures[0]) if failures.size else None
 
     def _attempt(self, members: np.ndarray, output: float) -> None:
-        """One attempt of some replicas: those between the same two jumps, where the model jumps."""
+        """Attempt one step of those of the members that are before the next jump of the model.
+
+        The next jump is that after the member with the smallest time.
+        """
         jump = next((at for at in self.jumps if at > self.flow.t[members].min()), self.duration)
         members = members[self.flow.t[members] < jump]
         if self.enter_piece(float(self.flow.t[members].min())):
@@ -136,7 +147,7 @@ class ReplicaIntegration(SteppedIntegration):
             self._end_where_steady(members[codes == ACCEPTED])
 
     def _note(self, members: np.ndarray, codes: np.ndarray) -> None:
-        """Keep a step in the journal, as long as all replicas take the same ones."""
+        """Add a step to the journal; once the steps of replicas differ, there is no journal."""
         steps = self.flow.step[members]
         whole = len(members) == len(self.ends) and (codes == ACCEPTED).all()
         if not (whole and (steps == steps[0]).all()):
@@ -145,6 +156,7 @@ class ReplicaIntegration(SteppedIntegration):
             self.journal.add(self._scheme, self.motion.ends, None, tuple(steps[0, :2].tolist()))
 
     def _end_where_steady(self, members: np.ndarray) -> None:
+        """End those of the members, given by their indices, whose rate of change is small."""
         if members.size:
             part = self.motion.of_members(members)
             rates = part.rates(self.flow.x[members], self.flow.velocity[members])
@@ -162,7 +174,7 @@ class ReplicaIntegration(SteppedIntegration):
 
     @property
     def attempts(self) -> int:
-        """Steps that the replica with the most of them has tried."""
+        """Largest number of attempted steps of a replica."""
         return int(self.flow.counts[:2].sum(axis=0).max())
 
     @property
@@ -170,7 +182,10 @@ class ReplicaIntegration(SteppedIntegration):
         return int(self.flow.counts[0].max())
 
     def stats(self, state: Any, t: float) -> dict[str, Any]:
-        """Counts, status and last time of every replica, and what the motion tells."""
+        """Counts, status and last time of every replica, and the entries of `Motion.stats`.
+
+        Values of the replicas are nested lists of the shape of the ensemble.
+        """
         shape, flow = self.motion.like.shape, self.flow
         ended = np.where(self.ends == RUNNING, self.elapsed, flow.t)
         names = "steps", "rejected", "evaluations"
@@ -183,7 +198,10 @@ class ReplicaIntegration(SteppedIntegration):
         return merges | stats | self.motion.stats(state, t)
 
     def ending(self, cause: str, state: Any, t: float) -> dict[str, Any]:
-        """The end as plain data; replicas that a run was cut short for have its status."""
+        """Description of the end as plain data, see `Integration.ending`.
+
+        If the run can be resumed, replicas that have not ended have its status.
+        """
         end = super().ending(cause, state, t)
         shape = self.motion.like.shape
         of_each, moving = np.array(end["stats"]["status"]), self.ends.reshape(shape) == RUNNING
@@ -192,7 +210,10 @@ class ReplicaIntegration(SteppedIntegration):
         return end
 
     def situation(self, stats: dict[str, Any]) -> Failure:
-        """The point reached by the first replica that could not go on; else by the run."""
+        """Time, coordinates and step of the first replica that failed, for the message about it.
+
+        If none failed they are those of the first replica.
+        """
         failed = np.flatnonzero(np.isin(self.ends, list(END_OF_CODE.values())))
         r = int(failed[0]) if failed.size else 0
         index = tuple(map(int, np.unravel_index(r, self.motion.like.shape)))
@@ -223,7 +244,7 @@ class ReplicaIntegration(SteppedIntegration):
     def restore(self, snapshot: dict[str, Any]) -> None:
         flow, self.elapsed = self.flow, float(snapshot["elapsed"])
         self._kept = np.array(snapshot["kept"])
-        self.journal = None  # which a checkpoint does not keep
+        self.journal = None  # a checkpoint does not store it
         self.ends = np.array(snapshot["ends"])
         flow.x, flow.clocks = np.array(snapshot["coordinates"]), np.array(snapshot["clocks"])
         flow.before, flow.step = np.array(snapshot["before"]), np.array(snapshot["step"])
@@ -238,8 +259,9 @@ class ReplicaIntegration(SteppedIntegration):
 def has_own_steps(arguments: Arguments) -> bool:
     """True if replicas take separate steps.
 
-    Events and callbacks look at all replicas at one time after every step, tangents are those of
-    common steps, noise and layers have steps of a given length: there replicas have common steps.
+    They take common steps with events or a callback, which need all replicas at the same time
+    after every step; with tangents, which are computed for common steps; and under a splitting,
+    whose steps are fixed.
     """
     looked_at = bool(arguments.events or arguments.callback or arguments.tangents)
     explicit = bool(getattr(arguments.scheme, "explicit", False))

@@ -1,4 +1,4 @@
-"""The driver: arguments in, a run to the requested times, a solution out."""
+"""The function `solve`: it checks the arguments, runs an integration and returns a `Solution`."""
 
 import json
 import time
@@ -66,117 +66,123 @@ def solve(
 ) -> Solution:
     """Move a state under a model: d mu/dt = (1/kappa) Lap mu - div(mu v[mu]).
 
-    A `Density` is solved for spectrally, with as many modes as it needs at each time, by an
-    exponential Runge-Kutta scheme of order 4 or an explicit one of order 8; all other states are
-    moved by the latter. Both have an embedded error estimate and adapt their steps. Tokens with
-    noise move in fixed steps of weak order 2.
+    A `Density` is expanded in harmonics, as many as it needs at each time, and advanced by an
+    exponential Runge-Kutta scheme of order 4 or an explicit Runge-Kutta scheme of order 8. All
+    other states are advanced by the explicit scheme. Both schemes adapt their steps by an embedded
+    error estimate. Tokens with noise move in fixed steps of weak order 2.
 
     Parameters
     ----------
     model : Transformer
-        Drift and noise. Arrays of beta and kappa, and stacked initial densities, make an
-        ensemble by broadcasting. Each of its members has its own steps, scheme, degree and end,
-        and the same bits as alone; see `stats` of `Solution`. So have replicas of tokens under
-        error control, which broadcast likewise; matrices of `Attention` may differ too. Densities
-        under common noise share their steps and their degree.
-        Characteristics and a Gaussian take a single model without noise.
+        Drift and noise. Arrays of beta and kappa, and stacked initial densities, are broadcast to
+        an ensemble. Each member of it has its own steps, scheme, degree and end, and its result
+        has the same bits as a run of this member alone; see `stats` of `Solution`. Replicas of
+        tokens under error control are broadcast and moved in this way too; their matrices of
+        `Attention` may differ. Densities under common noise share their steps and their degree.
+        Characteristics and a Gaussian need a single model without noise.
     state : State
-        The initial state, of any kind that a `Motion` moves: those of the package, in
-        ``State.kinds``, or one of your own.
+        Initial state: one of the package, see ``State.kinds``, or of a class of your own that has
+        a `Motion`.
     t_span : (float, float)
         First and last time.
     t_eval : array, optional
-        Times at which to keep the state, increasing, within `t_span`. By default 101 equally
-        spaced times, or every layer for `Layers`. The run ends at the last of them.
+        Output times, increasing, within `t_span`. By default 101 equally spaced times, or every
+        layer for `Layers`. The run ends at the last output.
     breaks : sequence of float, optional
-        Times at which parameters that are functions of t jump, have a kink, or begin and end a
-        pulse, increasing, within `t_span`: steps end exactly there, and before each of them the
-        functions are asked for times before it alone. `PerLayer` tells its jumps by itself.
+        Times at which parameters that are functions of t jump, have a kink, or begin or end a
+        pulse; increasing, within `t_span`. Steps end exactly there, and a step before a break
+        evaluates the functions before it only. The jumps of `PerLayer` are known without `breaks`.
     rtol : float
-        1e-13 to 1e-3. For a density: bound on the error of a step relative to the state, both
-        in H^-1 (the linearisation of W2); coefficients are kept down to
-        rtol / 10. For characteristics: on the error of a step relative to W2 to a Dirac. For
-        tokens: on that of the worst token, in radians; for a Gram matrix of an inner product; for
-        equiangular tokens on that of 1 - rho and of 1 + (n - 1) rho, relative; for a Gaussian of
-        the mean and of the root of the covariance, relative; else as `Motion.relative_error`.
+        Bound on the error of a step, 1e-13 to 1e-3. For a density: the error relative to the
+        state, both in H^-1 (the linearisation of W2); the number of modes is such that the last
+        coefficients are below rtol / 10. For characteristics: the error relative to W2 to a Dirac.
+        For tokens: the error of the worst token, in radians. For a Gram matrix: the error of an
+        inner product. For equiangular tokens: the relative error of 1 - rho and of
+        1 + (n - 1) rho. For a Gaussian: the relative error of the mean and of the root of the
+        covariance. For other states see `Motion.relative_error`.
     dt : float, optional
-        Fixed steps of at most this size, all equal, instead of error control. Tokens with noise
-        always have fixed steps, equal between outputs, by default 0.05 over the rates of drift and
-        noise.
+        Largest length of fixed steps, all equal, instead of error control. Tokens with noise
+        always have fixed steps, equal between two outputs, by default 0.05 over the rates of drift
+        and noise.
     scheme : Scheme or Splitting, optional
-        One of `steppers.SCHEMES`. By default, for a density, the exponential `Krogstad`, of order
-        4, or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation
-        of the right-hand side; `stats["schemes"]` has the steps of each. `Krogstad` where `dt` is
-        given. For other states `DormandPrince`, or any explicit scheme; for tokens with noise
-        `Strang`, without noise also `Layers` or `LieTrotter`, with `dt`.
+        One of `steppers.SCHEMES`. A density by default has the exponential `Krogstad`, of order 4,
+        or the explicit `DormandPrince`, of order 8, whichever advances further per evaluation of
+        the right-hand side, and `Krogstad` if `dt` is given; `stats["schemes"]` counts the steps
+        of each. Other states have `DormandPrince`, or any explicit scheme; tokens with noise have
+        `Strang`; tokens without noise may have `Layers` or `LieTrotter` too, with `dt`.
     until : "steady", optional
         Stop when the rate of change is <= `steady_tolerance`: for a density |d mu/dt| in L2, for
         each member of an ensemble by itself; for characteristics, tokens and equiangular ones the
         speed (int |v|^2 dmu)^(1/2); for a Gaussian that of the law in W2, which is 0 where points
         move and the law does not; for a Gram matrix the fastest change of an inner product.
     events : function or list of functions
-        g(t, state) -> float, whose zeros are located to rounding and returned in `t_events`;
-        g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or falling.
-        In fixed steps of tokens, and under common noise, an event is at the end of the step in
-        which it falls. Of an ensemble of densities, except under common noise, they see one member
-        at a time, which a terminal event ends; of other ensembles, such as replicas of tokens, all
-        members at one time. With events or a callback replicas of tokens have common steps.
+        Functions g(t, state) -> float, whose zeros are located to rounding and returned in
+        `t_events`; g.terminal = True ends the run there, g.direction = 1 or -1 selects rising or
+        falling zeros. In the steps of a splitting, and under common noise, the time of an event is
+        the end of the step in which g changes its sign. In an ensemble of densities without common
+        noise g is called with one member at a time, and a terminal event ends this member only. In
+        other ensembles, such as replicas of tokens, g is called with all members at the same time.
+        With events or a callback, replicas of tokens have common steps.
     callback : function, optional
         Called as callback(t, state) after every step, and at outputs within a step; returning
-        True ends the run. Of an ensemble of densities it sees all members, at outputs alone.
+        True ends the run. For an ensemble of densities without common noise it is called with all
+        members, at outputs only.
     observe : mapping of str to function, optional
-        Functions f(state) -> real number or array of one shape, whose values at the outputs are
-        among the `observables` of the result, and in its file; nan where a function fails.
+        Functions f(state) -> real number, or array whose shape does not change. Their values at
+        the outputs are added to the `observables` of the result, and to its file; nan where a
+        function fails.
     tangents : list, optional
-        Derivatives that the result has as `tangents`, at every output: names of parameters of the
-        model, such as "beta" and "kappa", and directions in which the initial density changes. A
-        direction is another Density, towards which it moves; a function of unit vectors (N, d); a
-        `Variation`; or coefficients. For a Density under a constant drift and independent noise,
-        or none; "kappa[0]" and so on are layers of a `PerLayer` kappa, "frequency.width",
-        "frequency.centre" and "frequency.factor" parameters of frequencies. Of `Indexed` densities
-        likewise: towards other `Indexed` densities, by a function that is the same at all nodes, or
-        by coefficients of all nodes; where each has its own beta, "beta" is added to all, and
-        "beta[0]" is that of a node. Of Tokens, Characteristics and Gaussian, without noise, a
-        direction is a change of their arrays: see the page Derivatives.
+        Parameters and directions by which the result is differentiated; its `tangents` are the
+        derivatives at every output. An entry is the name of a parameter of the model, such as
+        "beta" or "kappa", or a direction in which the initial density changes: another Density,
+        towards which it moves; a function of unit vectors (N, d); a `Variation`; or coefficients.
+        For a Density the drift must be constant, and the noise independent, if there is any;
+        "kappa[0]" and so on are layers of a `PerLayer` kappa, "frequency.width",
+        "frequency.centre" and "frequency.factor" are parameters of frequencies. For `Indexed`
+        densities a direction is another `Indexed` density, a function that is the same at all
+        nodes, or coefficients of all nodes; if each node has its own beta, "beta" changes all by
+        the same number, and "beta[0]" that of one node. For Tokens, Characteristics and Gaussian,
+        without noise, a direction is a change of their arrays: see the page Derivatives.
     min_degree, max_degree : int, optional
         Bounds of the degree of a density, by default 16 and 4096, or 512 on S^2, where the
         number of modes is its square. A density that needs more than `max_degree` ends the run
         with status "unresolved" and a warning. Equal bounds fix the number of modes.
     max_steps : int
-        Largest number of attempted steps. An ensemble is cut short, at the last output that all
-        members have reached, as soon as one of them has tried as many.
+        Largest number of attempted steps. An ensemble ends, at the last output that all members
+        have reached, as soon as one member has tried this number.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
     engine : engines.Automatic, engines.Direct or engines.Modes, optional
         How velocities of tokens are summed; by default Automatic().
     merge : float, optional
-        Tokens closer than this, and whose radii are as close, relative, become one; single sets
-        without noise. Never by default.
+        Distance below which tokens become one, if the logarithms of their radii are as close. For
+        a single set of tokens without noise. By default tokens do not merge.
     threads : int
-        How many groups of members of an ensemble of densities are moved at the same time. The
-        result has the same bits.
+        Number of threads, which move groups of members of an ensemble of densities. The result
+        has the same bits for any number.
     rng : numpy.random.Generator or seed, optional
-        Of the noise of tokens, and of common noise; without noise it is checked and not read. By
-        default a new seed, which `options["seed"]` records. Common noise has a stream of its own,
-        that of `rng.spawn(1)`: tokens and a density with the same seed and steps see the same.
-        Each replica has a stream of its own: those of `rng.spawn(R + 1)` after the first.
+        Source of the noise of tokens, and of common noise; without noise it is checked and not
+        read. By default a new seed, which `options["seed"]` records. Common noise is drawn from
+        the first child, `rng.spawn(1)`: tokens and a density with the same seed and steps have
+        the same common noise. R replicas draw from the others of the children `rng.spawn(R + 1)`.
     checkpoint : path, optional
-        Where to keep a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
+        File of a checkpoint, rewritten every `checkpoint_every` seconds of wall time.
     resume : bool
-        Continue from the checkpoint if it exists: the result is the same to the last bit. That of
-        a run that is over is given back; the callback of one that it ended is asked again.
+        Continue from the checkpoint if it exists: the result is the same to the last bit. If the
+        run was over, its result is returned; if the callback had ended it, the callback is called
+        again.
     provenance : dict, optional
-        Plain data to be kept with the result, for instance a configuration.
+        Plain data to be stored with the result, for instance a configuration.
 
     Returns
     -------
     Solution
-        With `success` False and the reason in `message` where the run did not reach its end.
+        Its `success` is False if the run did not reach its end; `message` has the reason.
 
     Raises
     ------
     ValueError, TypeError
-        For arguments that make no sense; see the message.
+        If an argument is invalid; the message says which values are expected.
     MeanfieldError
         For characteristics under an interaction that is not smooth; for a model that the state
         cannot follow; for velocities of tokens that are not finite at the start.
@@ -195,14 +201,14 @@ def solve(
     -----
     A step of Krogstad costs four evaluations, each one pair of inverse transforms (triple for
     SA) and one forward transform of about 2 to 3 times the degree; a step of DormandPrince
-    twelve. Under parameters that are functions of t Krogstad has a fifth, by which its estimate of
-    errors sees how they change. For characteristics an evaluation is two sums over nodes and
+    twelve. If parameters are functions of t, Krogstad has a fifth evaluation, so that its error
+    estimate includes their change. For characteristics an evaluation is two sums over nodes and
     harmonics, for tokens one or two sums over pairs, or over tokens and harmonics.
 
     Outputs cost no steps, and steps do not depend on them. The state within a step is interpolated,
     to order 4 for exponential schemes, without an evaluation; to order 7 for DormandPrince, for
-    which a step with outputs costs three more evaluations. Counts do not include them. Steps end at
-    every output where a scheme has no dense output, as for tokens with noise.
+    which a step with outputs costs three more evaluations, not included in the counts. If a scheme
+    has no dense output, as for tokens with noise, steps end at every output.
 
     References
     ----------
@@ -246,7 +252,7 @@ def solve(
 
 
 class _SolvedRun:
-    """A call of `solve`: the integration, the record, events, callback and checkpoint."""
+    """Single call of `solve`: integration, saved states, events, callback and checkpoint."""
 
     def __init__(self, arguments: Arguments, progress: Progress):
         self._progress = progress
@@ -264,11 +270,11 @@ class _SolvedRun:
 
     @property
     def journal(self) -> DensityJournal | EnsembleJournal | FlowJournal | None:
-        """The accepted steps of the run, where they are all known."""
+        """Record of the accepted steps; None if not all are known, as after a run was resumed."""
         return self._integration.journal
 
     def _identity(self) -> dict[str, Any]:
-        """The arguments that a checkpoint must agree with."""
+        """Arguments that must be the same when a checkpoint is resumed."""
         arguments = self._arguments
         return {
             "model": arguments.model,
@@ -282,7 +288,10 @@ class _SolvedRun:
         }
 
     def to_the_end(self) -> "_Record":
-        """Integrate through the output times, whatever happens on the way."""
+        """Integrate to the last output, or until the run ends earlier; return the record.
+
+        A record that was over when its checkpoint was written is returned unchanged.
+        """
         if self._record.end is None:
             with Interruption() as interruption:
                 status = self._at_once() or self._through_the_outputs(interruption)
@@ -290,14 +299,17 @@ class _SolvedRun:
         return self._record
 
     def _at_once(self) -> str | None:
-        """The status of a run that ends where it begins, or where it is resumed; else None."""
+        """Status of a run that ends before its first step, else None.
+
+        A resumed run asks the callback again; a new run may be steady at the start.
+        """
         run, steady = self._integration, self._arguments.steady
         if self._resumed:
             return self._asked_to_stop()
         return "steady" if steady and run.rate <= steady else None
 
     def _through_the_outputs(self, interruption: Interruption) -> str | None:
-        """Go on to the last output; return the status of a run that ends before it, or None."""
+        """Integrate to the last output; return the status if the run ends earlier, else None."""
         run = self._integration
         for time_of_output, elapsed in zip(self._arguments.times, run.outputs, strict=True):
             if elapsed < run.elapsed:
@@ -308,7 +320,7 @@ class _SolvedRun:
         return None
 
     def _to(self, elapsed: float, interruption: Interruption) -> str | None:
-        """Go on until this time since the start; return the status of a run that ends before it."""
+        """Integrate to a time relative to the start; return the status if the run ends earlier."""
         run, arguments = self._integration, self._arguments
         looked_at = bool(arguments.callback or arguments.events)
         limit = 1 if looked_at else run.pause
@@ -334,7 +346,7 @@ class _SolvedRun:
         return None
 
     def _look(self) -> str | None:
-        """Events and callback after a step."""
+        """Evaluate events and callback after a step; return the status if they end the run."""
         if self._watch:
             for index, t, state, terminal in self._watch.crossed(self._integration):
                 self._record.t_events[index].append(t)
@@ -348,7 +360,7 @@ class _SolvedRun:
         return "stopped" if callback and asks_to_stop(callback(run.t, run.state)) else None
 
     def _arrays(self) -> dict[str, Any]:
-        """Everything that a run needs to go on, or to be given back if it is over."""
+        """Content of a checkpoint: the snapshot of the integration, and the record."""
         return self._integration.snapshot() | self._record.arrays(
             self._arguments.motion, self._seconds()
         )
@@ -357,19 +369,22 @@ class _SolvedRun:
         return self._record.seconds + time.perf_counter() - self._began
 
     def _end(self, status: str) -> None:
-        """Keep how the run ends; the checkpoint of one that is over has it too."""
+        """Complete the record with the last state and the end of the run, and save a checkpoint.
+
+        The checkpoint of a run that can be resumed is written without the end.
+        """
         run, record = self._integration, self._record
         over = status not in RESUMABLE
-        if not over:  # before the state where the run happened to end is added
+        if not over:  # the last state is no output: the checkpoint must not contain it
             self._keeper.save(self._arrays)
-        if status not in ("event", "finished"):  # whose last state is kept already
+        if status not in ("event", "finished"):  # otherwise the last state is saved already
             record.save(run.t, run.state)
         if self._arguments.apart:
             record.t_events = run.t_events
         record.end = run.ending(status, record.states[-1], record.times[-1])
         arguments = self._arguments
         warning = arguments.motion.warning_of_start(arguments.state, arguments.rtol)
-        if warning and record.end["status"] != "unresolved":  # which says more
+        if warning and record.end["status"] != "unresolved":  # its own message says more
             record.end["message"] = f"{warning} {record.end['message']}"
             record.end["stats"]["resolved_at_start"] = False
         self._look_back()
@@ -378,7 +393,11 @@ class _SolvedRun:
             self._keeper.save(self._arrays)
 
     def _look_back(self) -> None:
-        """Remember from when on saved states are wrong, and say so where the end does not."""
+        """Store the first time at which a saved state is wrong as `stats["unresolved_since"]`.
+
+        For an ensemble there is one time for each member, None where all states are right. If the
+        end of the run has no warning yet, it gets one about the earliest such state.
+        """
         record, motion, rtol = self._record, self._arguments.motion, self._arguments.rtol
         last, shape = len(record.times) - 1, self._arguments.state.shape
         since: Any = None
@@ -397,7 +416,7 @@ class _SolvedRun:
             end |= {"warning": warning, "message": f"{end['message']} {warning}"}
 
     def _reason(self, member: int, t: float) -> str:
-        """A sentence that says why the state of a member is wrong at a time."""
+        """Sentence that says why the saved state of a member at the time `t` is wrong."""
         record, arguments = self._record, self._arguments
         motion, state = arguments.motion, record.states[record.times.index(t)]
         at = Failure(
@@ -411,7 +430,7 @@ class _SolvedRun:
 
 
 def _integration_of(arguments: Arguments) -> Integration:
-    """The integration of a run, or of an ensemble of runs."""
+    """Integration of the kind that suits the state, the noise and the events."""
     if not arguments.motion.semilinear:
         kind = ReplicaIntegration if has_own_steps(arguments) else FlowIntegration
         return kind(arguments)
@@ -422,7 +441,19 @@ def _integration_of(arguments: Arguments) -> Integration:
 
 @dataclass
 class _Record:
-    """Saved states, events, wall time spent in earlier sessions; once the run is over, its end."""
+    """Saved states and events of a run, and how it ended.
+
+    Attributes
+    ----------
+    t_events : list of list
+        Times of the events of each event function.
+    times, states : list
+        Times and states saved so far.
+    seconds : float
+        Wall time spent before the run was resumed.
+    end : dict or None
+        Result of `Integration.ending`, once the run is over.
+    """
 
     t_events: list[list[Any]]
     times: list[float] = field(default_factory=list)
@@ -431,13 +462,13 @@ class _Record:
     end: dict[str, Any] | None = None
 
     def save(self, t: float, state: State) -> None:
-        """Keep a state; a second one at the same time is not kept."""
+        """Append a state, unless the last saved state has the same time."""
         if not self.times or self.times[-1] != t:
             self.times.append(float(t))
             self.states.append(state)
 
     def arrays(self, motion: Motion, seconds: float) -> dict[str, np.ndarray]:
-        """Everything as named arrays, which a checkpoint keeps."""
+        """The record as arrays by name, for a checkpoint."""
         about = {"t_events": self.t_events, "times": self.times}
         about |= {"seconds": seconds, "end": self.end}
         states = enumerate(map(motion.packed, self.states))
@@ -445,14 +476,14 @@ class _Record:
 
     @classmethod
     def of_arrays(cls, content: dict[str, np.ndarray], motion: Motion) -> "_Record":
-        """The record that `arrays` described, of a run of the same motion."""
+        """Record from the arrays that `arrays` returned for a run with the same motion."""
         kept = sorted(key for key in content if key.startswith("record."))
         states = [motion.unpacked(content[key]) for key in kept]
         return cls(states=states, **json.loads(str(content["record"])))
 
 
 def _start(arguments: Arguments) -> Solution:
-    """The initial state as a result."""
+    """Solution that consists of the initial state alone."""
     return Solution(
         t=np.array([arguments.start]),
         states=(arguments.state,),
@@ -465,7 +496,7 @@ def _start(arguments: Arguments) -> Solution:
 
 
 def _solution(arguments: Arguments, record: _Record) -> Solution:
-    """The solution of a run that has ended, with a warning if its end has one."""
+    """Solution of a run that has ended; issues the warning of its end, if there is one."""
     end: Any = record.end
     if end["warning"]:
         warnings.warn(end["warning"], UnresolvedWarning, stacklevel=4)

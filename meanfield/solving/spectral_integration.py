@@ -1,4 +1,4 @@
-"""A density on its way through time: on as many modes as it needs, by the scheme that suits."""
+"""Time integration of a density, with automatic choice of the number of modes and the scheme."""
 
 import math
 from typing import Any
@@ -23,28 +23,32 @@ from .streams import random_state, restore_random
 COARSE_TAIL_PART = 0.01
 COEFFICIENTS_PER_PAUSE = 200_000
 
-AUTOMATIC_SCHEMES = (Krogstad, DormandPrince)  # for what is stiff, and for what is not
+AUTOMATIC_SCHEMES = (Krogstad, DormandPrince)  # for stiff and for non-stiff equations
 FIRST_REVIEW, REVIEW_INTERVAL, LONGEST_INTERVAL = 16, 64, 4096  # attempts between comparisons
-SCHEME_GAIN = 1.2  # a change of the scheme has to gain this much
+SCHEME_GAIN = 1.2  # least factor by which another scheme must advance further per evaluation
 
 
 class SpectralIntegration(SteppedIntegration):
-    """Steps of exponential or explicit schemes on modes whose number is adapted.
+    """Time integration of a density by exponential or explicit schemes, on adapted modes.
 
-    dt fixes steps. Where no scheme is asked for, one of AUTOMATIC_SCHEMES is chosen on the way.
+    If no scheme is given, the run chooses between AUTOMATIC_SCHEMES and may change its choice.
+    If dt is given, steps are fixed.
 
     Parameters
     ----------
     arguments : Arguments
+        Arguments of the run.
     batch : DensityBatch, optional
-        With which it is moved, in this `row`; it then begins with it, by `DensityBatch.begin`.
+        Batch to which the run belongs. The caller then calls `DensityBatch.begin`.
+    row : int
+        Index of the run in the batch.
 
     Attributes
     ----------
     first : Density
-        That at which it begins.
+        Initial density, on the modes with which the run begins.
     members : int
-        How many densities there are, with the same steps.
+        Number of densities that share the steps of this run.
     """
 
     scheme: Any
@@ -60,7 +64,7 @@ class SpectralIntegration(SteppedIntegration):
             self.schemes = tuple(scheme.in_time for scheme in self.schemes)
         for scheme in self.schemes:
             self.count(scheme.name, 0, 0, 0)
-        self.weights = 0  # computed so far
+        self.weights = 0  # number of computations of the weights of exponential schemes
         self.journal = DensityJournal()
         self.degrees = DegreeAdaptation(density, arguments)
         self.selection = SchemeSelection()
@@ -84,14 +88,14 @@ class SpectralIntegration(SteppedIntegration):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """Coefficients of the state."""
+        """Coefficients (*ensemble, modes) of the state."""
         stepper = self.stepper
         u = stepper.within(self.elapsed) if self.within else stepper.state
         return u.reshape(*self._shape, -1)
 
     @property
     def rate(self) -> float:
-        """The largest L2 norm of d mu/dt over the members, at the end of the last step."""
+        """Largest L2 norm of d mu/dt over the members, at the end of the last step."""
         return self.stepper.rate
 
     @property
@@ -110,23 +114,33 @@ class SpectralIntegration(SteppedIntegration):
         return self._code
 
     def until_review(self, limit: int) -> int:
-        """`limit` attempts, or fewer if the schemes are compared before."""
+        """Number of attempts until the next comparison of schemes, at most `limit`."""
         return min(limit, self.selection.at - self.attempts)
 
     def _advance(self, output: float, limit: int) -> tuple[int, Clock]:
-        """Move the row towards an output; return why the loop came back, and the new clock."""
+        """Integrate towards an output; return the code of the time loop, and the new clock."""
         task = self.task(output, limit)
         return self.stepper.advance(*task[:3], task.limit, output)
 
     def task(self, output: float, limit: int) -> Task:
-        """The task of the row on the way to an output, see `Rows.advance`."""
+        """Clock, rules and goal of the next steps towards an output, see `Rows.advance`."""
         self.follow_model()
         limit = 1 if self._kappa_moves else limit
         goal = self.goal(output, dense=self.scheme.dense is not None)
         return Task(self.clock, self._rules, goal, output, limit)
 
     def stepped(self, code: int, clock: Clock, counts: list[int]) -> None:
-        """Count the steps that the row has made; `counts` are `Stepper.counts` before them."""
+        """Record the steps that the time loop has made.
+
+        Parameters
+        ----------
+        code : int
+            Code that the loop returned.
+        clock : Clock
+            Clock after the steps.
+        counts : list of int
+            `Stepper.counts` before the steps.
+        """
         self._code, self.clock = code, clock
         if self.journal is not None:
             ends = (self.motion.ends,) if self.jumps else ()  # a member may have no motion yet
@@ -138,7 +152,7 @@ class SpectralIntegration(SteppedIntegration):
         self.weights += weights
 
     def follow_model(self) -> None:
-        """Update L and N where the model jumps or its noise changes."""
+        """Update the linear and nonlinear part of the equation after a jump, or if kappa varies."""
         if self.enter_piece(self.clock.t) or self._kappa_moves:
             self.stepper = self.stepper_for(self.state, self.scheme)
             self.stepper.state = self.stepper.state
@@ -154,29 +168,32 @@ class SpectralIntegration(SteppedIntegration):
         return type(state)(self.space, new.reshape(*self._shape, -1))
 
     def enter(self, density: Density, scheme: Scheme) -> None:
-        """Go on from this density, on its modes and with this scheme."""
+        """Continue from `density`, on its modes and with `scheme`."""
         self.stepper = self.stepper_for(density, scheme)
         self.stepper.elapsed = self.clock.t
-        self.stepper.weighed_step = np.nan  # a run that is resumed has no old weights either
+        self.stepper.weighed_step = np.nan  # no old weights, so that a resumed run has equal bits
         self.stepper.state = density.coefficients.reshape(self.members, -1)
         self._take(density, scheme)
 
     def _take(self, density: Density, scheme: Scheme) -> None:
-        """Take the stepper for these modes and this scheme; it may have no state."""
+        """Use the stepper for the modes of `density` and a scheme; a new stepper has no state."""
         self.stepper, _ = self._stepper(density.space, scheme)
         self.space, self.scheme = density.space, scheme
         self.degrees.highest = max(self.degrees.highest, density.space.degree)
         self._rules = self.degrees.rules(self)
 
     def stepper_for(self, density: Density, scheme: Scheme) -> Stepper:
-        """The stepper of a scheme on the modes of a density, where it starts if it is new."""
+        """Stepper of a scheme on the modes of a density, which is the state of a new stepper."""
         stepper, new = self._stepper(density.space, scheme)
         if new:
             stepper.state = density.coefficients.reshape(self.members, -1)
         return stepper
 
     def _stepper(self, space: Space, scheme: Scheme) -> tuple[Stepper, bool]:
-        """The stepper of a scheme on these modes, with L as it is now, and whether it is new."""
+        """Stepper of a scheme on the modes of `space`, and True if it is new.
+
+        If kappa changes with time, its linear part is that at the present time.
+        """
         key = space.degree, scheme.name
         new = key not in self._steppers
         if new:
@@ -194,7 +211,10 @@ class SpectralIntegration(SteppedIntegration):
         return super().counts() | {"weights": self.weights}
 
     def snapshot(self) -> dict[str, Any]:
-        """The snapshot; of a run within a step that of its beginning: the step is taken again."""
+        """Snapshot with the coefficients at the end of the last step.
+
+        If the state is within a step, they are those at its beginning: `restore` repeats the step.
+        """
         stepper = self.stepper
         u = stepper.state_before if self.within else stepper.state
         return super().snapshot() | {
@@ -206,7 +226,7 @@ class SpectralIntegration(SteppedIntegration):
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        self.journal = None  # which a checkpoint does not keep
+        self.journal = None  # a checkpoint does not store it
         coefficients = snapshot["coefficients"]
         space = self.space.with_modes(coefficients.shape[-1])
         super().restore(snapshot)
@@ -220,14 +240,15 @@ class SpectralIntegration(SteppedIntegration):
 
 
 class CommonNoiseIntegration(SpectralIntegration):
-    """A density under common noise: noise for dt/2, all the rest for dt, noise for dt/2.
+    """Time integration of a density under common noise, by Strang splitting.
 
-    Steps end at outputs and where the model jumps, as those of tokens do: with the same generator
-    and dt the increments are the same. A step whose last coefficients are too large is taken again
-    on more modes, with the same increments.
+    A step is common noise for dt/2, all other terms for dt, and common noise for dt/2. Steps end
+    at outputs and at jumps of the model, as those of tokens do, so that tokens with the same
+    generator and dt have the same increments. A step whose last coefficients are too large is
+    repeated on more modes, with the same increments.
     """
 
-    continuous = False  # a step that is taken again, shorter, would need other increments
+    continuous = False  # a shorter step would need other increments
 
     def __init__(self, arguments: Arguments):
         self._rng: Any = arguments.common_rng
@@ -241,7 +262,10 @@ class CommonNoiseIntegration(SpectralIntegration):
         return PAUSED, self.clock
 
     def _step(self, output: float) -> int:
-        """Take one step, or none where it needs more modes or fails; return the code."""
+        """Take one step, and return its code.
+
+        If the step fails or needs more modes, the state and the generator are as before.
+        """
         self.follow_model()
         stepper, rules = self.stepper, self._rules
         u, counts, random = stepper.state, stepper.counts.copy(), random_state(self._rng)
@@ -272,11 +296,11 @@ class CommonNoiseIntegration(SpectralIntegration):
         self.stepper.elapsed, self.stepper.state = elapsed, u
 
     def _after_noise(self, u: np.ndarray, elapsed: float, dt: float) -> np.ndarray:
-        """The coefficients after common noise for a time dt."""
+        """Coefficients (members, modes) after common noise for a time dt from `elapsed` on."""
         return self.motion.carried(self.space, u, self.start + elapsed, dt, self._rng)
 
     def _beyond(self, degree: float, u: np.ndarray) -> float:
-        """The largest coefficient beyond a degree."""
+        """Largest modulus of the coefficients of degrees above `degree`."""
         return float(np.abs(u[:, self.space.degrees > degree]).max(initial=0.0))
 
     def snapshot(self) -> dict[str, Any]:
@@ -288,11 +312,11 @@ class CommonNoiseIntegration(SpectralIntegration):
 
 
 class DegreeAdaptation(Policy):
-    """The degree of a density.
+    """Policy that adapts the degree of a density.
 
-    When a coefficient in the last eighth of the degrees exceeds rtol / 10 the degree grows to the
-    next 2^k, on S^2 also 3 * 2^k, and the step is taken again. It shrinks once all coefficients
-    that would go, and the last eighth of those that stay, are below rtol / 1000.
+    If a coefficient in the last eighth of the degrees exceeds rtol / 10, the degree grows to the
+    next 2^k, on S^2 also 3 * 2^k, and the step is repeated. The degree falls once all coefficients
+    that would be dropped, and the last eighth of those that would remain, are below rtol / 1000.
     """
 
     memory = ("changes", "highest")
@@ -303,7 +327,10 @@ class DegreeAdaptation(Policy):
         self.changes, self.highest = 0, 0
 
     def after_step(self, run: SpectralIntegration, code: int) -> int | None:
-        """Change the degree where a step has asked for it."""
+        """Change the degree if the code is FINER or COARSER.
+
+        Returns DEGREE_EXHAUSTED if the density needs more than the highest degree, else None.
+        """
         degree = run.space.degree
         if code == FINER and degree >= self._most:
             return DEGREE_EXHAUSTED
@@ -319,7 +346,7 @@ class DegreeAdaptation(Policy):
         return None
 
     def rules(self, run: SpectralIntegration) -> Rules:
-        """The bounds that the time loop checks on the modes of a run."""
+        """Bounds on errors and coefficients that the time loop checks, at the degree of a run."""
         degree = run.space.degree
         tail, fewer = self._tail(degree), self._coarser(degree)
         return Rules(
@@ -333,7 +360,7 @@ class DegreeAdaptation(Policy):
         )
 
     def first(self, density: Density) -> Density:
-        """The initial density on the fewest modes that the rules allow."""
+        """Initial density on the lowest degree that the bounds on its coefficients allow."""
         degree = max(density.space.degree, self._least)
         sizes = np.abs(density.coefficients).reshape(-1, density.space.degrees.size).max(axis=0)
         limit = COARSE_TAIL_PART * self._tail(density.space.degree)
@@ -344,31 +371,31 @@ class DegreeAdaptation(Policy):
         return density.resample(degree)
 
     def _tail(self, degree: int) -> float:
-        """The bound of the last coefficients, in proportion to those of a Dirac."""
+        """Bound of the last coefficients, in proportion to `Space.dirac`."""
         return max(TAIL_TOLERANCE * self._rtol, SMALLEST_TAIL) * self._space.dirac(degree)
 
     def _coarser(self, degree: int) -> int:
-        """The degree to shrink to from this one: the same if there is no lower one."""
+        """Next lower degree that is allowed; `degree` itself if there is none."""
         return max(coarser(degree, self._space.halfway), min(self._least, degree))
 
     def stats(self, start: float) -> dict[str, Any]:
-        """The number of changes of the degree, and the highest degree."""
+        """Number of changes of the degree, and the highest degree so far."""
         return {"degree_changes": self.changes, "highest_degree": self.highest}
 
 
 class SchemeSelection(Policy):
-    """The scheme for a density, compared with the others now and then.
+    """Policy that compares the scheme of a density with the others, and changes it.
 
-    Reviews come at the same steps wherever a run pauses. Schemes are compared by the time that they
-    advance per evaluation of the right-hand side: first with the longest step that is stable, then
-    by trying one.
+    Schemes are compared by the time that they advance per evaluation of the right-hand side: first
+    for the longest stable step, then for the step that a trial step suggests. Comparisons are due
+    at numbers of attempts that do not depend on where a run pauses.
 
     Attributes
     ----------
     at : int
-        Attempts at which the next review is due.
+        Number of attempts at which the next comparison is due.
     interval : int
-        Attempts from a review to the next one.
+        Number of attempts from the last comparison to the next one.
     """
 
     memory = ("at", "interval")
@@ -377,18 +404,18 @@ class SchemeSelection(Policy):
         self.at, self.interval = FIRST_REVIEW, REVIEW_INTERVAL
 
     def review_soon(self, attempts: int) -> None:
-        """After a change of the degree."""
+        """Bring the next comparison forward, after a change of the degree."""
         self.at, self.interval = min(self.at, attempts + FIRST_REVIEW), REVIEW_INTERVAL
 
     def after_step(self, run: SpectralIntegration, code: int) -> None:
-        """Review the scheme where it is due; later and later while nothing changes."""
+        """Compare the schemes if it is due; the interval doubles each time the scheme stays."""
         if self.at <= run.attempts:
             changed = self._review(run)
             self.interval = REVIEW_INTERVAL if changed else min(2 * self.interval, LONGEST_INTERVAL)
             self.at = run.attempts + self.interval
 
     def _review(self, run: SpectralIntegration) -> bool:
-        """Take another scheme if it is better from here; whether it is."""
+        """Change to another scheme if it advances further per evaluation; True if it changed."""
         density, state, left = run.state, run.stepper.state, run.duration - run.clock.t
         step = min(run.clock.proposal, left)
         enough = SCHEME_GAIN * _reach(run.scheme, step, left)
@@ -407,17 +434,20 @@ class SchemeSelection(Policy):
 
 
 def _reach(scheme: Scheme, step: float, left: float) -> float:
-    """The time that is advanced per evaluation in steps of this size, or in one to the end."""
+    """Time advanced per evaluation in a step of length `step`, or `left` if that is shorter.
+
+    `left` is the time to the end of the run.
+    """
     return min(step, left) / scheme.evaluations if step > 0 else 0.0
 
 
 def finer(degree: int, halfway: bool) -> int:
-    """The smallest 2^k, or 3 * 2^k if `halfway`, above this degree."""
+    """Smallest number 2^k, or also 3 * 2^k if `halfway`, above a degree."""
     power = 1 << degree.bit_length()
     return power * 3 // 4 if halfway and degree < power * 3 // 4 else power
 
 
 def coarser(degree: int, halfway: bool) -> int:
-    """The largest 2^k, or 3 * 2^k if `halfway`, below this degree; 1 if there is none."""
+    """Largest number 2^k, or also 3 * 2^k if `halfway`, below a degree; 1 if there is none."""
     power = 1 << max(degree - 1, 1).bit_length() - 1
     return max(1, power * 3 // 2 if halfway and degree > power * 3 // 2 else power)

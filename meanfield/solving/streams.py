@@ -1,9 +1,9 @@
-"""Random numbers of the members of an ensemble: a generator for each, a child of that of the run.
+"""Random numbers of the members of an ensemble, each from a child of the generator of the run.
 
-Child 0 of the generator of a run draws common noise, child r + 1 the independent noise of replica
-r, counted in C order, with its own common noise from child r of child 0. So the path of a replica
-depends neither on the others nor on how many there are. A single run draws independent noise
-from the generator itself, and common noise from child 0.
+In an ensemble, replica r, counted in C order, draws independent noise from child r + 1, and common
+noise from child r of child 0. So the path of a replica depends neither on the others nor on their
+number. A single run draws independent noise from the generator itself, and common noise from
+child 0.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,31 +15,32 @@ import numpy as np
 from ..core.checks import fitting
 from ..core.errors import CheckpointError
 
-RANDOM_WORD = 2**64  # states of generators are kept in words of 64 bits, two for each number
+RANDOM_WORD = 2**64  # states of generators are stored in words of 64 bits, two for each number
 
 
 class Streams:
-    """Normal numbers for R members of an ensemble, each from a generator of its own.
+    """Normal numbers for R members of an ensemble, each from a separate generator.
 
     Parameters
     ----------
     generators : sequence of numpy Generators
+        One generator for each member.
 
     Notes
     -----
-    Costs about a microsecond for each member beside the numbers, which are drawn into one array.
+    The overhead is about a microsecond for each member.
     """
 
     def __init__(self, generators: Sequence[np.random.Generator]):
         self.generators = tuple(generators)
 
     def standard_normal(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Independent N(0, 1) numbers (R, ...): those of a member are drawn in C order.
+        """Independent N(0, 1) numbers (R, ...); the numbers of a member are drawn in C order.
 
         Raises
         ------
         ValueError
-            If the first axis is not that of the members.
+            If the first axis has not length R.
         """
         numbers = np.empty(shape)
         for generator, row in zip(self.generators, numbers, strict=True):
@@ -49,9 +50,9 @@ class Streams:
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of the members of an ensemble, in C order: each draws as it does alone with its.
+    """Seeds of the members of an ensemble, in C order, for the argument `rng` of `solve`.
 
-    `solve` takes them as `rng`.
+    A member draws the same numbers as a single run with its seed.
     """
 
     numbers: tuple[int, ...]
@@ -62,7 +63,7 @@ class Seeds:
         Raises
         ------
         ValueError
-            If there is not one for each member.
+            If the number of seeds is not the number of members.
         """
         members = int(np.prod(shape))
         wanted = f"{members} seeds, one for each member"
@@ -75,28 +76,28 @@ class Seeds:
 def streams_of(
     rng: np.random.Generator | Seeds | None, shape: tuple[int, ...], *, each: bool, common: bool
 ) -> tuple[Any, Any]:
-    """The generators of the independent and of the common noise of a run.
+    """Generators of the independent noise and of the common noise of a run.
 
     Parameters
     ----------
     rng : Generator, Seeds or None
-        None where nothing is random.
+        Generator of the run; None if no random numbers are needed.
     shape : tuple of int
-        Of the ensemble; () for a single run.
+        Shape of the ensemble; () for a single run.
     each : bool
-        Whether members have independent noise of their own.
+        Whether each member draws independent noise from a separate generator.
     common : bool
         Whether there is common noise.
 
     Returns
     -------
-    Generator, Streams or None, twice
-        The second is None without common noise.
+    independent, common : Generator, Streams or None
+        `common` is None without common noise.
 
     Raises
     ------
     ValueError
-        If the generator has no seed, from which children can be spawned.
+        If children are needed and the generator has no seed to spawn them from.
     """
     if isinstance(rng, Seeds):
         return rng.streams(shape, common=common)
@@ -109,6 +110,7 @@ def streams_of(
 
 
 def _children(rng: np.random.Generator, count: int) -> list[np.random.Generator]:
+    """Children of a generator by `spawn`; ValueError if it has no seed."""
     try:
         return rng.spawn(count)
     except TypeError as error:
@@ -122,19 +124,19 @@ def _children(rng: np.random.Generator, count: int) -> list[np.random.Generator]
 
 
 def random_state(rng: Any) -> np.ndarray:
-    """The states of a Generator, of `Streams`, or of None, in 64-bit words (R, words)."""
+    """States of R generators as 64-bit words (R, words); R = 1 for a Generator, 0 for None."""
     states = [list(_words(g.bit_generator.state)) for g in _generators(rng)]
     words = len(states[0]) if states else 0
     return np.array(states, dtype=np.uint64).reshape(len(states), words)
 
 
 def restore_random(rng: Any, words: np.ndarray) -> None:
-    """Give a Generator, or each of `Streams`, the state that `random_state` returned.
+    """Set the states of a Generator, or of `Streams`, to those that `random_state` returned.
 
     Raises
     ------
     CheckpointError
-        If it is that of other generators.
+        If the number of states is not that of the generators.
     """
     generators = _generators(rng)
     if len(words) != len(generators):
@@ -154,7 +156,7 @@ def _generators(rng: Any) -> tuple[np.random.Generator, ...]:
 
 
 def _words(state: Any) -> Iterator[int]:
-    """The numbers of a state, nested dicts of numbers, arrays and names, in words."""
+    """Numbers in the state of a generator, in words; a state is a nested dict with arrays."""
     if isinstance(state, dict):
         for part in state.values():
             yield from _words(part)
@@ -165,7 +167,7 @@ def _words(state: Any) -> Iterator[int]:
 
 
 def _with_words(state: Any, words: Iterator[int]) -> Any:
-    """A state of the same kind with these numbers."""
+    """State with the structure of `state` and the numbers of `words`, the inverse of `_words`."""
     if isinstance(state, dict):
         return {name: _with_words(part, words) for name, part in state.items()}
     if isinstance(state, np.ndarray):

@@ -1,4 +1,4 @@
-"""User functions of a run: events, the callback, observables."""
+"""User functions of a run: events, callback and observables."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -17,12 +17,12 @@ Observables = dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]]
 
 
 class EventWatch:
-    """Looks for sign changes of g(t, state) over every step and locates them.
+    """Detection of events, the sign changes of functions g(t, state) over each step.
 
-    An event is located by taking the step again, shorter, until g is zero, from its beginning or
-    from the last output within it: the located state is as accurate as the steps and the outputs.
-    `g.terminal` (default False) ends the run; `g.direction` > 0 counts rising zeros only,
-    < 0 falling ones.
+    An event is located by repeating the step with shorter lengths, from its beginning or from the
+    last output within it, until g is zero; the state there is as accurate as the steps and the
+    outputs. `g.terminal` (default False) ends the run; `g.direction` > 0 selects rising zeros,
+    < 0 falling zeros.
     """
 
     def __init__(self, functions: tuple[EventFunction, ...], run: Integration):
@@ -31,7 +31,10 @@ class EventWatch:
         self._values = [self._value(g, *self._before) for g in functions]
 
     def crossed(self, run: Integration) -> list[tuple[int, float, State, bool]]:
-        """Events of the step just taken, in the order of time: (index, t, state, terminal)."""
+        """Events since the last call, by increasing time.
+
+        Each is (index of the function, t, state, terminal).
+        """
         (start, before), (end, after) = self._before, (run.elapsed, run.state)
         values = [self._value(g, end, after) for g in self._functions]
         events = []
@@ -47,6 +50,7 @@ class EventWatch:
         return sorted(events, key=lambda event: event[1])
 
     def _value(self, g: EventFunction, elapsed: float, state: State) -> float:
+        """Value of g; raises ValueError unless it is one finite number."""
         t = self._start + elapsed
         value = real_array("The value of an event function", answer := g(t, state))
         if value.shape != () or not np.isfinite(value) or isinstance(answer, bool | np.bool_):
@@ -70,6 +74,10 @@ class EventWatch:
         end: float,
         after: State,
     ) -> tuple[float, State]:
+        """Time and state at a zero of g between two states, by Brent's method.
+
+        Times are relative to the start. If steps cannot be repeated, it is the later state.
+        """
         if not run.continuous or end == start:
             return end, after
         from scipy.optimize import brentq
@@ -79,7 +87,7 @@ class EventWatch:
                 return before
             return after if elapsed == end else run.step_from(before, start, elapsed - start)
 
-        # A function with a jump there has no zero: then the shortest interval will do.
+        # If g jumps there is no zero: Brent's method then ends at the shortest interval.
         elapsed = brentq(
             lambda elapsed: self._value(g, elapsed, at(elapsed)),
             start,
@@ -92,7 +100,7 @@ class EventWatch:
 
 
 def asks_to_stop(answer: Any) -> bool:
-    """True if a callback's answer ends the run: True does, None and False do not."""
+    """True if the answer of a callback is True; None and False mean that the run goes on."""
     if answer is None or isinstance(answer, bool | np.bool_):
         return bool(answer)
     raise TypeError(
@@ -101,13 +109,20 @@ def asks_to_stop(answer: Any) -> bool:
 
 
 def checked_observables(observe: Any, start: Solution) -> Observables:
-    """The functions, tried on the initial state, with the shapes of their values.
+    """Functions of `observe` and the shapes of their values, evaluated on the initial state.
+
+    Parameters
+    ----------
+    observe : mapping of str to function, or None
+        The argument of `solve`.
+    start : Solution
+        Solution that consists of the initial state.
 
     Raises
     ------
     TypeError, ValueError
-        For what is no mapping of names to functions; for names that are taken, or that files cannot
-        hold; for values that are no real numbers.
+        If `observe` is no mapping of names to functions, a name is in use or is no identifier, or
+        values are not real numbers.
     """
     if observe is None:
         return {}
@@ -132,9 +147,9 @@ def checked_observables(observe: Any, start: Solution) -> Observables:
 
 
 def observed(observe: Observables, run: Solution) -> Arrays:
-    """The values of every function on the states of a run, with an axis "t"; nan where it fails.
+    """Values of the functions on the states of a run, on a first axis "t".
 
-    A run is worth more than what is observed on it.
+    A function that fails gives nan and a warning, so that the run is not lost.
     """
     arrays: Arrays = {}
     for name, (function, shape) in observe.items():
@@ -159,4 +174,5 @@ def observed(observe: Observables, run: Solution) -> Arrays:
 
 
 def _value(name: str, function: Callable[[Any], Any], state: Any) -> np.ndarray:
+    """Value of a function of `observe` as a real array."""
     return real_array(f"observe[{name!r}]", function(state))

@@ -1,4 +1,4 @@
-"""Densities followed along characteristics: nodes of a quadrature that the flow carries."""
+"""Densities by the method of characteristics: quadrature nodes that are transported by the flow."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from .chart import NodeChart
     from .contract import Space
 
-COMPARED_MOMENTS = 8
+COMPARED_MOMENTS = 8  # highest degree of the moments from which `quadrature_error` is computed
 QUADRATURE_TOLERANCE = 1e-10  # accuracy of the initial quadrature
 RESOLVED_QUADRATURE_ERROR = 1e-2
 MOST_CHARACTERISTICS = 10**8
 
 
 class Characteristics(State):
-    """A density as mu_t = sum_i masses_i delta_{x_i(t)}: a quadrature that the flow carries.
+    """A density as mu_t = sum_i masses_i delta_{x_i(t)}: a quadrature transported by the flow.
 
-    Without noise a density moves as its points do, x' = v[mu_t](x), and under a reaction their
-    masses with it. Where it collapses to points
-    no grid can follow it; a quadrature that moves along does, to rounding.
+    Without noise the points of a density move by x' = v[mu_t](x), and a reaction changes their
+    masses. A density that collapses to points cannot be resolved on a grid, but moving quadrature
+    nodes represent it to rounding.
 
     The nodes are graded: their number per e-fold of the distance from `limit`, and from its
-    antipode, is constant, and about half of them are in between. If the last mass to arrive is
-    that near the antipode, W2 to the limit is followed down to 4e-11, on the circle to 3e-8. For a
-    density without symmetry it is elsewhere: the run then says where, and is to be repeated with
-    that `limit`.
+    antipode, is constant, and about half of them are in between. If the mass near the antipode is
+    the last to arrive, W2 to the limit is accurate down to 4e-11, on the circle to 3e-8. For a
+    density without symmetry the last mass comes from elsewhere: the run then reports the point,
+    and is to be repeated with this `limit`.
 
     Parameters
     ----------
     density : Density
-        A single one, on the circle, S^2, or axisymmetric.
+        Single density on the circle or S^2, or an axisymmetric one.
     nodes : int, optional
-        About this many, at most 10^8; by default 4096 on the circle, 16384 on S^2, 1024 for
-        axisymmetric densities, which have one node for each latitude. Drifts that are not zonal are
-        summed over pairs of nodes, O(n^2) each time: 512 on the circle and 4096 on S^2 do for
-        smooth densities.
+        Approximate number of nodes, at most 10^8; by default 4096 on the circle, 16384 on S^2,
+        1024 for axisymmetric densities, which have one node for each latitude. Drifts that are not
+        zonal are summed over pairs of nodes, at a cost O(n^2) per evaluation: for smooth densities
+        512 nodes on the circle and 4096 on S^2 suffice.
     limit : array (d,), optional
         The unit vector at which the density is expected to gather; by default its mean
         direction, or the last axis if it has none. For axisymmetric densities e_d or -e_d.
@@ -53,14 +53,16 @@ class Characteristics(State):
     Attributes
     ----------
     space : Space
-        The space of the density.
+        Space of the density.
     coordinates : ndarray
-        Of the nodes: on the circle angles from the antipode of `limit`; on S^2 unit vectors
-        (n, 3); for axisymmetric densities log tan(theta / 2), theta the angle from `limit`.
+        Coordinates of the nodes: on the circle angles from the antipode of `limit`; on S^2 unit
+        vectors (n, 3); for axisymmetric densities log tan(theta / 2), theta the angle from `limit`.
     masses : ndarray, (n,)
+        Masses of the nodes.
     limit : ndarray, (d,)
+        Unit vector about which the nodes are graded.
     halves : ndarray of bool, (1 or 2, n)
-        Every second node: with twice their masses quadratures too.
+        Masks of every second node along one direction. With twice the masses each is a quadrature.
 
     Raises
     ------
@@ -147,7 +149,7 @@ class Characteristics(State):
         cls, space: "Space", limit: np.ndarray, coordinates: np.ndarray, masses: np.ndarray,
         halves: np.ndarray,
     ) -> Self:  # fmt: skip
-        """The state with these nodes, which come from another one; nothing is checked."""
+        """State with given nodes, as taken from another state; arguments are not checked."""
         state = object.__new__(cls)
         state._enter(space, limit, coordinates, masses, halves)
         return state
@@ -177,7 +179,7 @@ class Characteristics(State):
         return cls.of_nodes(space, limit, coordinates, masses, half)
 
     def moved(self, coordinates: Any, masses: np.ndarray | None = None) -> "Characteristics":
-        """The nodes at other places, given by their coordinates; with other masses or the same."""
+        """Nodes with other coordinates, and with other masses if they are given."""
         coordinates = real_array("coordinates", coordinates)
         fits = coordinates.shape == self.coordinates.shape and np.isfinite(coordinates).all()
         wanted = f"finite, of shape {self.coordinates.shape}"
@@ -200,7 +202,7 @@ class Characteristics(State):
 
     @cached_property
     def points(self) -> np.ndarray:
-        """The nodes as unit vectors (n, d); those of an axisymmetric density on one meridian."""
+        """Nodes as unit vectors (n, d); for an axisymmetric density they are on one meridian."""
         return read_only(self.chart.points(self.coordinates))
 
     @property
@@ -213,13 +215,13 @@ class Characteristics(State):
         return np.tensordot(self.masses, self.space.function_values(f, self.points), axes=1)
 
     def coefficients(self, degree: int) -> np.ndarray:
-        """Harmonic coefficients up to `degree`, as a Density of that degree has them."""
+        """Harmonic coefficients (modes,) up to `degree`, as of a Density of this degree."""
         degree = whole_number("degree", degree)
-        self.space.with_degree(degree)  # which memory may not hold
+        self.space.with_degree(degree)  # raises ValueError if memory cannot hold it
         return self.chart.moments(self.coordinates, self.masses, degree)
 
     def moment(self, k: int) -> Any:
-        """The moment of degree k, as of a Density."""
+        """Moment of degree k, as `Density.moment`."""
         k = checked_degree(k)
         check_memory(f"k = {k}: a moment by harmonics up to that", (24, abs(k)), "k")
         fine = self.space.with_degree(max(abs(int(k)), 1))
@@ -229,7 +231,7 @@ class Characteristics(State):
 
     @property
     def mean_direction(self) -> np.ndarray:
-        """The direction of int x dmu, (d,); `limit` if that is 0."""
+        """Direction of int x dmu, (d,); `limit` if the integral is 0 to rounding."""
         return self.chart.mean_direction(self.coordinates, self.masses)
 
     def w2_to_dirac(self, point: Any = None) -> float:
@@ -242,19 +244,19 @@ class Characteristics(State):
         return float(np.sqrt(max(squares, 0.0)))
 
     def clusters(self, radius: float = 0.1, least: float = 0.01) -> list[Cluster]:
-        """Clusters (point, mass), the heaviest first: caps of mass that stand alone.
+        """Clusters (point, mass), the heaviest first: isolated caps of mass.
 
         Parameters
         ----------
         radius : float
-            Of a cap, in radians. The ring around it up to 2 radius holds at most a tenth of its
-            mass.
+            Radius of a cap, in radians. The ring around it, up to 2 radius, contains at most a
+            tenth of its mass.
         least : float
-            Mass of a cluster, at least.
+            Least mass of a cluster.
 
         Notes
         -----
-        Those of an axisymmetric density are at the poles of its axis; mass that gathers at
+        Clusters of an axisymmetric density are at the poles of its axis; mass that gathers at
         another latitude is a ring, not a cluster.
         """
         radius, least = positive("radius", radius), positive("least", least)
@@ -279,10 +281,10 @@ class Characteristics(State):
 
     @cached_property
     def quadrature_error(self) -> float:
-        """How much the moments of degree 1 to 8 change if only every second node is used.
+        """Largest change of the moments of degree 1 to 8 if only every second node is used.
 
-        It bounds their error where the flow is smooth; where a density parts between two
-        clusters it is about the mass of one node there.
+        It bounds their error if the flow is smooth; if the density splits between two clusters, it
+        is about the mass of one node at the boundary.
         """
         fine, exact = self.space.with_degree(COMPARED_MOMENTS), self.coefficients(COMPARED_MOMENTS)
         errors = [
@@ -296,7 +298,7 @@ class Characteristics(State):
 
 
 def _degree_of(density: Density) -> int:
-    """The highest degree whose coefficients are not negligible."""
+    """Highest degree whose coefficients are not negligible."""
     space = density.space
     size = np.abs(density.coefficients) > 1e-14 * space.dirac(space.degree)
     return int(space.degrees[size].max())

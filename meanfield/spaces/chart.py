@@ -1,4 +1,4 @@
-"""Coordinates in which nodes that move on a space lose no digits."""
+"""Coordinates of moving nodes on a space, which keep the relative accuracy of small distances."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from .clusters import Cluster, clusters_among, mean_direction
 if TYPE_CHECKING:
     from .contract import Space
 
-Multipliers = tuple[np.ndarray, Any]  # of W and of Z by degree, None where Z = 1
+Multipliers = tuple[np.ndarray, Any]  # multipliers of W and of Z by degree; None if Z = 1
 Nodes = tuple[np.ndarray, np.ndarray, list[np.ndarray]]  # coordinates, weights, halves
 
-NEAR_MASS, FAR_MASS = 40.0, 55.0  # masses e^-40 at theta = 0, e^-55 at the antipode are left out
+NEAR_MASS, FAR_MASS = 40.0, 55.0  # the rule omits masses e^-40 at theta = 0, e^-55 at the antipode
 
 
 class NodeChart(ABC):
@@ -27,12 +27,13 @@ class NodeChart(ABC):
     Attributes
     ----------
     space : Space
-        The space; of its degree nothing is used.
+        Space of the density; its degree is not used.
     limit : ndarray, (d,)
+        Unit vector.
     usual_nodes : int
-        Number of nodes unless another one is asked for.
+        Default number of nodes.
     smallest_w2 : float
-        W2 to a Dirac is lost below it: by the mass that the rule leaves out, or by rounding.
+        Smallest W2 to a Dirac that is accurate, because of rounding or the mass the rule omits.
     """
 
     usual_nodes: int
@@ -43,10 +44,11 @@ class NodeChart(ABC):
 
     @abstractmethod
     def nodes(self, count: int, degree: int, peak: float = 1.0) -> Nodes:
-        """At most `count` nodes, if a density of this degree allows: coordinates, weights, halves.
+        """Quadrature for a density of this degree: coordinates, weights, halves.
 
-        `peak` is the maximum of the density. A half is a mask of every second node along one
-        direction; with twice the weights it is a quadrature too.
+        There are about `count` nodes, or more if the degree needs them. `peak` is the maximum of
+        the density. A half is a mask (n,) of every second node along one direction; with twice the
+        weights it is a quadrature.
         """
 
     @abstractmethod
@@ -55,7 +57,7 @@ class NodeChart(ABC):
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients of sum_i masses_i delta_{x_i}, in harmonics of the space up to a degree."""
+        """Harmonic coefficients (modes,) of sum_i masses_i delta_{x_i} up to a degree."""
 
     def velocity(
         self, coordinates: np.ndarray | Dual, masses: np.ndarray | Dual,
@@ -63,8 +65,8 @@ class NodeChart(ABC):
     ) -> Any:  # fmt: skip
         """Rate of change of the coordinates under grad (W * mu) / (Z * mu) at the nodes.
 
-        `attraction` and `normaliser` are the multipliers of W and Z by degree. All have tangents,
-        or none.
+        `attraction` and `normaliser` are the multipliers of W and Z by degree. Either all
+        arguments are `Dual`, with tangents, or none is.
         """
         given: Any = (coordinates, masses, attraction, normaliser)
         if not isinstance(coordinates, Dual):
@@ -87,43 +89,47 @@ class NodeChart(ABC):
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
         by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Velocities, and their changes (p, ...) with those of coordinates, masses, multipliers.
+        """Velocities, and their derivatives (p, *coordinates.shape) in p directions.
 
         Parameters
         ----------
         coordinates, masses : as for `velocity`
         changes : ndarray, (p, *coordinates.shape)
+            Tangents of the coordinates.
         by_masses : ndarray, (p, n)
+            Tangents of the masses.
         multipliers : (attraction, normaliser or None)
+            Multipliers of W and Z by degree.
         by_multipliers : sequence of p such pairs
+            Tangents of the multipliers.
         """
 
     @abstractmethod
     def rates(self, coordinates: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Rates of change of the coordinates by the tangential parts of vectors (n, d)."""
+        """Rates of change of the coordinates under the tangential parts of velocities (n, d)."""
 
     @abstractmethod
     def lengths(self, coordinates: np.ndarray, rates: np.ndarray) -> np.ndarray:
-        """Lengths of the tangent vectors that these rates of change of the coordinates are."""
+        """Speeds (n,) of the nodes, from rates of change of the coordinates."""
 
     @abstractmethod
     def distances(self, coordinates: np.ndarray, point: np.ndarray) -> np.ndarray:
-        """Geodesic distances to a point, in radians."""
+        """Geodesic distances (n,) of the nodes to a point, in radians."""
 
     def projected(self, coordinates: np.ndarray) -> np.ndarray:
         """Coordinates of the nearest points of the space."""
         return coordinates
 
     def mean_direction(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The direction of sum_i masses_i x_i; `limit` if that is 0 to rounding."""
+        """Direction (d,) of sum_i masses_i x_i; `limit` if the sum is 0 to rounding."""
         return mean_direction(self.points(coordinates), masses, self.limit)
 
     def relative_error(
         self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float
     ) -> float:
-        """Root mean square of an error over that of the distances to the mean direction.
+        """Root mean square of an error, relative to that of the distances to the mean direction.
 
-        W2 to a Dirac thus keeps its relative accuracy, down to distances of `finest` radians.
+        By this norm W2 to a Dirac keeps its relative accuracy, down to `finest` radians.
         """
         centre = self.mean_direction(coordinates, masses)
         squares = masses @ self.distances(coordinates, centre) ** 2

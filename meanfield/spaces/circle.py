@@ -88,7 +88,7 @@ class Circle(Space):
     # Densities -----------------------------------------------------------------------------
 
     def fourier(self, coefficients: Any) -> Density:
-        """The density with Fourier coefficients c_0 = 1, c_1, ..., filled up with zeros.
+        """Density with Fourier coefficients c_0 = 1, c_1, ..., padded with zeros.
 
         Raises
         ------
@@ -216,7 +216,7 @@ class Circle(Space):
 
 
 def rotation_angle(matrix: np.ndarray) -> float:
-    """The angle of a rotation matrix (2, 2); ValueError for another matrix."""
+    """Angle in radians of a rotation matrix (2, 2); ValueError for another matrix."""
     square = matrix.shape == (2, 2)
     rotates = square and np.abs(matrix @ matrix.T - np.eye(2)).max() <= 1e-12
     rotates = rotates and np.linalg.det(matrix) > 0
@@ -228,10 +228,21 @@ def velocity_series(
     multipliers: Multipliers, changes: Sequence[Multipliers], modes: np.ndarray,
     moved: Sequence[np.ndarray],
 ) -> np.ndarray:  # fmt: skip
-    """Fourier series of the quotient v = (W * mu)' / (Z * mu) and of its changes, (rows, modes).
+    """Fourier series (rows, modes) from which v = (W * mu)' / (Z * mu) and its tangents follow.
 
-    The numerator, its derivative, and its changes with p changes of the modes and multipliers; then
-    the same of the denominator, unless Z = 1.
+    The rows are the numerator, its derivative by the angle, and its p tangents; then the same for
+    the denominator, unless Z = 1.
+
+    Parameters
+    ----------
+    multipliers : (attraction, normaliser or None)
+        Multipliers of W and Z.
+    changes : sequence of p such pairs
+        Tangents of the multipliers.
+    modes : ndarray, (modes,)
+        Fourier coefficients of mu.
+    moved : sequence of p ndarray, (modes,)
+        Tangents of the coefficients.
     """
     (attraction, normaliser), turn = multipliers, 1j * np.arange(modes.size)
     pairs = list(zip(moved, changes, strict=True))
@@ -244,7 +255,7 @@ def velocity_series(
 
 
 # Fourier series at any angles -----------------------------------------------------------------
-# Copies are what the compiled functions get: read-only arrays would be another type.
+# Compiled functions are called with copies: numba treats read-only arrays as another type.
 
 
 def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
@@ -367,9 +378,9 @@ def _inverted(
 
 
 class CircleNodeChart(NodeChart):
-    """The angle of a node is that of -limit plus its coordinate.
+    """Coordinates on the circle: the angle of a node is that of -limit plus its coordinate.
 
-    Rounding moves the point that repels by about 1e-16, and with it as much mass.
+    Rounding displaces the repelling point -limit by about 1e-16, and so about as much mass.
     """
 
     usual_nodes = 4096

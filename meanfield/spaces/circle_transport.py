@@ -22,13 +22,13 @@ from ..lowlevel.records import Layout, complexes, floats
 from ..lowlevel.simd import as_bits, from_bits
 from .contract import Transport
 
-# Where Z * mu is below this, it is rounding, and so is what mass there is: less than NO_MASS in
-# all. Dividing by it there moves that mass too slowly instead of at a random speed.
+# Values of Z * mu below NO_MASS are rounding errors, and the mass there is less than NO_MASS in
+# total. Dividing by NO_MASS instead moves this mass too slowly rather than at a random speed.
 NO_MASS = 2.0**-40
 
 
 class CircleTransport(Transport):
-    """mu -> -(mu v[mu])' with v = (W * mu)' / (Z * mu); see `Space.transport`.
+    """Transport mu -> -(mu v[mu])', v = (W * mu)' / (Z * mu); see `Space.transport`.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def _transport(context: int, member: int, source: int, target: int) -> None:
 
 @njit(**INNER)
 def minus_derivative(spectrum: np.ndarray, length: int, result: np.ndarray) -> None:
-    """Coefficients of -f' from the spectrum of f, which is not normalised."""
+    """Fill `result` with the coefficients of -f' from the spectrum of f without normalisation."""
     for k in range(result.size):
         factor = k / length
         result[k] = complex(factor * spectrum[k].imag, -factor * spectrum[k].real)
@@ -117,7 +117,7 @@ def minus_derivative(spectrum: np.ndarray, length: int, result: np.ndarray) -> N
 
 @njit(**INNER)
 def largest(v: np.ndarray, length: int) -> float:
-    """The largest |v| among the first values."""
+    """Largest |v| among the first `length` values."""
     bits = 0
     for j in range(length):
         bits = max(bits, as_bits(abs(v[j])))

@@ -4,20 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-ISOLATED = 0.1  # the ring around a cluster holds at most this share of the cluster's mass
+ISOLATED = 0.1  # largest mass of the ring around a cluster, relative to the mass of the cluster
 CENTRES_AT_ONCE = 256
-MEAN_ROUNDING = 1e-12  # of a length that should be 0
+MEAN_ROUNDING = 1e-12  # lengths of means below this count as 0
 
 
 class Cluster(NamedTuple):
-    """A cap of points that stands alone: its centre of mass on the sphere, (d,), and mass."""
+    """Isolated cap of points: its centre of mass on the sphere, (d,), and its mass."""
 
     point: np.ndarray
     mass: float
 
 
 def mean_direction(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """The direction of sum_i masses_i x_i, (d,); `otherwise` if that is 0 to rounding."""
+    """Direction (d,) of sum_i masses_i x_i; `otherwise` if the sum is 0 to rounding."""
     mean = masses @ points
     length = np.linalg.norm(mean)
     return mean / length if length > MEAN_ROUNDING else otherwise
@@ -26,7 +26,10 @@ def mean_direction(points: np.ndarray, masses: np.ndarray, otherwise: np.ndarray
 def cap_at(
     point: np.ndarray, distances: np.ndarray, masses: np.ndarray, radius: float
 ) -> Cluster | None:
-    """The cap of this radius at `point`, if it stands alone; `distances` of the points from it."""
+    """Cap of this radius about `point` if it is isolated, else None.
+
+    `distances` (n,) are those of the points from `point`. See `clusters_among`.
+    """
     mass = float(masses[distances < radius].sum())
     around = float(masses[distances < 2 * radius].sum())
     return Cluster(point, mass) if 0 < around <= (1 + ISOLATED) * mass else None
@@ -35,10 +38,10 @@ def cap_at(
 def clusters_among(
     points: np.ndarray, masses: np.ndarray, *, radius: float, least: float
 ) -> list[Cluster]:
-    """Caps of this radius in radians that hold at least the mass `least` and stand alone.
+    """Isolated caps of this radius, in radians, with at least the mass `least`, heaviest first.
 
-    A cap stands alone if the ring around it, up to twice its radius, holds at most a tenth of
-    its mass. The heaviest come first; no point is counted twice.
+    A cap is isolated if the ring around it, up to twice its radius, has at most a tenth of its
+    mass. No point is counted twice.
 
     Cost: O(n) for each of the cells of side `radius` that the points occupy.
     """
@@ -58,7 +61,7 @@ def clusters_among(
 
 
 def _distances(points: np.ndarray, centre: np.ndarray) -> np.ndarray:
-    """Angles from the chord 2 sin(angle / 2), which small ones do not lose."""
+    """Angles (n,) from the chord 2 sin(angle / 2), which is accurate for small angles."""
     chords = np.linalg.norm(points - centre, axis=1)
     return 2 * np.arcsin(np.minimum(chords / 2, 1.0))
 
@@ -73,7 +76,7 @@ def _occupied(points: np.ndarray, masses: np.ndarray, side: float) -> tuple[np.n
 
 
 def _masses_around(centres: np.ndarray, shares: np.ndarray, radius: float) -> np.ndarray:
-    """The mass of the cells whose centres are within `radius` of every centre, in blocks."""
+    """Mass of the cells whose centres are within `radius` of each centre, (m,); in blocks."""
     sums = [
         (centres @ centres[i : i + CENTRES_AT_ONCE].T > np.cos(radius)).T @ shares
         for i in range(0, len(centres), CENTRES_AT_ONCE)

@@ -34,19 +34,22 @@ if TYPE_CHECKING:
     from .indexed import Indexed
     from .transforms import GridTransforms
 
-NEGLIGIBLE_IN_BAND = 2.0**-60
-KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # made by `Space.with_degree`
+NEGLIGIBLE_IN_BAND = 2.0**-60  # multipliers below this, relative to the largest, count as 0
+KEPT_SPACES: WeakValueDictionary[Any, Any] = WeakValueDictionary()  # cache of `Space.with_degree`
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, which many share, so that none of them can change it."""
-    if isinstance(array, np.ndarray):  # others have tangents, and are not shared
+    """Make an array that is shared read-only, and return it."""
+    if isinstance(array, np.ndarray):  # arrays with tangents are not shared
         array.setflags(write=False)
     return array
 
 
 def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> float:
-    """The value as a number; raises ValueError unless it is one, finite and >= `least`."""
+    """Value as a float; raises ValueError unless it is one finite number >= `least`.
+
+    `name` and `wanted`, a description of the number, are for the message.
+    """
     number = real_array(name, value)
     fits = number.shape == () and np.isfinite(number) and number >= least
     fitting(name, value, f"one finite {wanted}", fits, advice="For an ensemble: Density.stack.")
@@ -54,28 +57,41 @@ def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> fl
 
 
 class Transport:
-    """The coefficients of -div(mu v[mu]), as the compiled time loop calls them.
+    """Map from the coefficients of mu to those of -div(mu v[mu]), for the compiled time loop.
 
-    `address` is a C function ``void f(context, member, source, target)`` that reads the
-    coefficients of one density, of this member, at `source`, writes those of
-    -div(mu v[mu]) at `target`, and raises `speed[0]` to the largest |v| that it met. Members
+    `address` is that of a C function ``void f(context, member, source, target)``. It reads the
+    coefficients of one density at `source`, writes those of -div(mu v[mu]) under the velocity of
+    this member at `target`, and raises `speed[0]` to the largest |v| if that is larger. Members
     are independent, and each stays in the cache for all stages of a step.
 
-    With `pairs` the coefficients of the density are followed by those of another measure nu: the
-    velocity is v[nu]. `IndexedTransport` calls them so.
+    With `pairs` the coefficients of the density are followed by those of another measure nu, and
+    the velocity is v[nu]. `IndexedTransport` uses this.
+
+    Parameters
+    ----------
+    attraction : ndarray, (1 or members, degree + 1)
+        Multipliers of W, shared or for each member.
+    normaliser : ndarray, (1 or members, degree + 1), or None
+        Multipliers of Z; None means Z = 1.
+    members, modes : int
+        Number of densities, and of coefficients of each.
+    pairs : bool
+        Whether densities are followed by the measures that move them.
+    band : int, optional
+        Highest degree of the velocities; by default `band_of(attraction)`.
 
     Attributes
     ----------
     compiled : CompiledFunction
-        What is at `address`.
+        Function at `address`.
     degree, band : int
-        Highest degrees of densities, and of velocities.
+        Highest degrees of densities and of velocities.
     points : int
-        Number on a great circle from which on mu v is free of aliases in the modes kept.
+        Least number of points on a great circle for which mu v has no aliases in the modes kept.
     speed : ndarray, (1,)
-        Largest |v| met since it was last set to 0.
+        Largest |v| since it was last set to 0.
     time : ndarray, (1,)
-        The time of the velocities that are asked for, where they depend on it.
+        Time at which the velocities are evaluated, if they depend on it.
     """
 
     compiled: CompiledFunction | PythonFunction
@@ -95,20 +111,26 @@ class Transport:
         self._of_pairs(pairs)
 
     def _of_pairs(self, pairs: bool) -> None:
-        """Keep how far after a density the measure lies that moves it, in bytes: 0, or next."""
+        """Set `pairs`, and the distance in bytes from a density to the measure that moves it.
+
+        It is 0 if the density moves itself, and else the size of its coefficients.
+        """
         self.pairs = pairs
         self._apart = self._shape[1] * np.dtype(self.dtype).itemsize if pairs else 0
 
     def _enter(self, compiled: CompiledFunction, record: Record) -> None:
-        """Have this function called with a record, in which it finds numbers and arrays."""
+        """Set the compiled function, and the record of numbers and arrays that is its context."""
         self.compiled, self._record = compiled, record
         self.address, self.context = compiled.address, record.address
 
     def check(self) -> None:
-        """Raise what went wrong in calls that compiled code made."""
+        """Raise the exceptions of Python functions that compiled code called."""
 
     def __call__(self, coefficients: np.ndarray) -> np.ndarray:
-        """Call it from Python: coefficients (members, modes) to coefficients."""
+        """Coefficients (members, modes) of -div(mu v) from those of densities; for Python code.
+
+        With `pairs` the argument is (members, 2 modes).
+        """
         members, modes = self._shape
         target = np.empty(self._shape, dtype=self.dtype)
         source = np.ascontiguousarray(coefficients, dtype=self.dtype)
@@ -120,7 +142,10 @@ class Transport:
 
 
 def bands_of(attraction: np.ndarray) -> np.ndarray:
-    """The highest degree that counts among the multipliers of each potential (n, degree + 1)."""
+    """Highest degree whose multiplier is not negligible, (n,), of multipliers (n, degree + 1).
+
+    The multiplier of degree 0 does not count.
+    """
     size = np.abs(attraction)
     size[:, 0] = 0
     counts = size > NEGLIGIBLE_IN_BAND * size.max(axis=1, keepdims=True)
@@ -128,7 +153,7 @@ def bands_of(attraction: np.ndarray) -> np.ndarray:
 
 
 def band_of(attraction: np.ndarray) -> int:
-    """The highest that counts among the largest multipliers of all potentials in each degree."""
+    """Highest degree at which the largest multiplier of all potentials is not negligible."""
     return int(bands_of(np.abs(attraction).max(axis=0, keepdims=True))[0])
 
 
@@ -145,27 +170,27 @@ def dimension_of_harmonics(degree: int, dimension: int) -> float:
 class Space(Kind, family=True):
     """The unit sphere of R^d with a harmonic basis in which the Laplacian is diagonal.
 
-    Densities are taken with respect to the *uniform probability measure*: the uniform state
-    is the constant 1, the constant coefficient of a density is its mass, and no 2 pi or 4 pi
-    appears outside the space. A real function has one coefficient per mode, the
-    constant first; coefficients may carry leading ensemble axes.
+    Densities are with respect to the *uniform probability measure*: the uniform density is the
+    constant 1, the first coefficient of a density is its mass, and no 2 pi or 4 pi appears outside
+    the space. A real function has one coefficient per mode, that of the constant first;
+    coefficients may have leading ensemble axes.
 
     Attributes
     ----------
     dimension : int
-        Ambient dimension d; the space itself is S^(d-1).
+        Ambient dimension d; the space is S^(d-1).
     degree : int
-        Highest harmonic degree kept.
+        Highest harmonic degree.
     degrees : ndarray of int, (modes,)
         Harmonic degree of every coefficient.
     dtype : numpy dtype
-        Of the coefficients: complex, or float.
+        Type of the coefficients: complex or float.
     axisymmetric : bool
-        Whether it holds functions that are symmetric about the last axis only.
+        Whether the space has only functions that are symmetric about the last axis.
     largest_degree : int
-        Up to which `solve` refines by default.
+        Highest degree to which `solve` refines by default.
     halfway : bool
-        Whether twice the degree is so dear that `solve` takes 3/2 and 4/3 of it.
+        Whether `solve` raises the degree by factors 3/2 and 4/3 instead of 2, to save cost.
     parseval : ndarray, (modes,)
         int f^2 dsigma = sum parseval |coefficients|^2.
     points : ndarray, (N, d)
@@ -204,38 +229,41 @@ class Space(Kind, family=True):
     @property
     @abstractmethod
     def axes(self) -> dict[str, np.ndarray]:
-        """Names and values of the coordinates whose product is the grid of `points`."""
+        """Coordinates of the grid by name; `points` are those of their product."""
 
     @property
     def arguments(self) -> dict[str, np.ndarray]:
-        """Names and values, at `points`, of the arguments of functions that `density` takes."""
+        """Arguments, by name, with which `density` calls a function, (N,) each."""
         return self.axes
 
     @property
     def judged(self) -> np.ndarray | slice:
-        """The points at which values are free of rounding errors, so that their sign counts."""
+        """Mask (N,), or slice, of the points at which the sign of a value is meaningful."""
         return slice(None)
 
     @property
     def next_degree(self) -> int:
-        """A degree whose grid is somewhat finer, so that errors of quadrature are others."""
+        """Degree with a slightly finer grid, on which quadrature errors are different."""
         return self.degree + 1 + self.degree // 8
 
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values (..., N) at the points `judged`; 0 where rounding errors hide their sign."""
+        """Values at the points `judged`, of values (..., N); 0 if they are rounding errors."""
         return values[..., self.judged]
 
     def negative_mass(self, values: np.ndarray) -> np.ndarray:
-        """int max(-f, 0) dsigma of functions by their values (..., N)."""
+        """int max(-f, 0) dsigma, (...,), of functions with values (..., N)."""
         return np.maximum(-values, 0.0) @ self.weights
 
     @property
     def real_modes(self) -> np.ndarray:
-        """Mask of the coefficients that are real for real functions, (modes,)."""
+        """Mask (modes,) of the coefficients that are real if the function is real."""
         return self.parseval == 1
 
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
-        """A point that has the symmetry of the space, as a unit vector (d,); else ValueError."""
+        """Check a point: a unit vector (d,), normalised again; ValueError for others.
+
+        In axisymmetric spaces it must be on the axis. `name` is for the message.
+        """
         point = real_array(name, point)
         d = self.dimension
         unit = point.shape == (d,) and abs(np.linalg.norm(point) - 1) <= UNIT
@@ -244,23 +272,24 @@ class Space(Kind, family=True):
         return point / np.linalg.norm(point)
 
     def mean_direction(self, density: Density) -> np.ndarray:
-        """The direction of int x dmu, (d,); the last axis if that is 0 to rounding."""
+        """Direction of int x dmu, (d,); the last axis if the integral is 0 to rounding."""
         masses = self.weights * density.values
         return mean_direction(self.points, masses, np.eye(self.dimension)[-1])
 
     @abstractmethod
     def chart(self, limit: np.ndarray) -> "NodeChart":
-        """Coordinates about a point of the space, for the nodes of `Characteristics`."""
+        """Coordinates about the point `limit`, (d,), for the nodes of `Characteristics`."""
 
     def function_values(self, f: Callable[..., Any], points: np.ndarray) -> np.ndarray:
-        """Values of f at points; raises ValueError if f lacks the symmetry of the space."""
+        """Values of f at points (n, d); ValueError if f has not the symmetry of the space."""
         return function_values(f, points)
 
     def dirac(self, degree: int) -> float:
-        """The unit of coefficients of this degree: the largest of a Dirac, for d <= 3.
+        """Scale of the coefficients of a degree, relative to which their size is judged.
 
-        Beyond, where it grows like a power d - 2 of the degree, the square root of
-        (2 l + d - 2)/(d - 2), by which Legendre's expansion of a Dirac grows.
+        For d <= 3 it is the largest coefficient of a Dirac. For d > 3 that would grow like the
+        power d - 2 of the degree; there it is the square root of (2 l + d - 2)/(d - 2), the growth
+        of the Legendre expansion of a Dirac.
         """
         return 1.0
 
@@ -308,16 +337,16 @@ class Space(Kind, family=True):
         return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
     def indexed(self, f: Callable[..., np.ndarray], index: "Index | None" = None) -> "Indexed":
-        """Densities proportional to f(s, ...) for each value s of an index, of mass 1 each.
+        """Densities proportional to f(s, ...), each of mass 1, for the values s of an index.
 
         Parameters
         ----------
         f : callable
-            f(s, theta) on the circle, f(s, x, y, z) on S^2, f(s, x) for axisymmetric densities: of
-            the arguments of `density`, after the index s in an array (P, 1). It returns values >= 0
-            of their common shape (P, N).
+            f(s, theta) on the circle, f(s, x, y, z) on S^2, f(s, x) for axisymmetric densities. The
+            index s is an array (P, 1), the other arguments are those of `density`, (N,). It returns
+            values >= 0 of shape (P, N).
         index : Index, optional
-            By default `Positions()`, of 16 Gauss-Legendre nodes in [0, 1].
+            By default `Positions()`: 16 Gauss-Legendre nodes in [0, 1].
 
         Raises
         ------
@@ -335,16 +364,16 @@ class Space(Kind, family=True):
         return Indexed.of_function(self, f, Positions() if index is None else index)
 
     def perturbed(self, amplitude: float, *, rng: Any, degrees: Any = None) -> Density:
-        """The uniform density plus a random perturbation by independent normal numbers.
+        """Uniform density plus a random perturbation, whose coefficients are normal numbers.
 
-        They are the coefficients of cos(k theta) and sin(k theta) on the circle, of the real
-        orthonormal harmonics on S^2, sqrt(2) Re Y_lm and sqrt(2) Im Y_lm among them, and the
-        coefficients c_l of an axisymmetric density.
+        The coefficients are those of cos(k theta) and sin(k theta) on the circle; of the real
+        orthonormal harmonics on S^2, such as sqrt(2) Re Y_lm and sqrt(2) Im Y_lm; and the c_l of
+        an axisymmetric density.
 
         Parameters
         ----------
         amplitude : float
-            Their standard deviation.
+            Standard deviation of the coefficients.
         rng : numpy.random.Generator or seed
             The same seed gives the same density for every degree of the space.
         degrees : sequence of int, optional
@@ -367,10 +396,13 @@ class Space(Kind, family=True):
 
     @abstractmethod
     def perturbation(self, l: int, amplitude: float, rng: np.random.Generator) -> np.ndarray:
-        """The coefficients of degree l, in their order, of a random perturbation."""
+        """Coefficients of degree l, in their order, of a random perturbation."""
 
     def _padded(self, letter: str, coefficients: np.ndarray) -> np.ndarray:
-        """Coefficients that `letter` stands for, by degree, filled up with zeros."""
+        """Coefficients by degree, padded with zeros to (..., degree + 1).
+
+        `letter` names them in the message.
+        """
         coefficients = np.atleast_1d(coefficients)
         if coefficients.shape[-1] > self.degree + 1:
             raise ValueError(
@@ -382,7 +414,7 @@ class Space(Kind, family=True):
         return result
 
     def _exponential(self, concentration: Any, least: float) -> np.ndarray:
-        """Multipliers of exp(concentration t) over the first one, (degree + 1,)."""
+        """Multipliers of exp(concentration t) divided by the first one, (degree + 1,)."""
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
         number = one_number("concentration", concentration, wanted, least)
         multipliers = exponential_multipliers(number, self.degree, self.dimension)
@@ -396,7 +428,7 @@ class Space(Kind, family=True):
         return Density(self, modes * np.exp(self.laplacian * min(bandwidth, 1e9) ** 2 / 2))
 
     def _chosen_degrees(self, degrees: Any) -> np.ndarray:
-        """Degrees to perturb, 1 to 8 by default; raises ValueError for what is none."""
+        """Degrees to perturb, by default 1 to 8; ValueError for degrees the space has not."""
         usual = range(1, min(8, self.degree) + 1)
         chosen = real_array("degrees", usual if degrees is None else degrees)
         within = np.isin(chosen, self.degrees[1:]).all()
@@ -406,7 +438,7 @@ class Space(Kind, family=True):
         return chosen.astype(int)
 
     def with_degree(self, degree: int) -> Self:
-        """This space with another degree; one object for all who ask for it."""
+        """This space with another degree; equal spaces are one cached object while in use."""
         degree = degree if type(degree) is int else whole_number("degree", degree)
         key = type(self), self.dimension, degree
         return KEPT_SPACES.get(key) or KEPT_SPACES.setdefault(key, self.replace(degree=degree))
@@ -416,7 +448,7 @@ class Space(Kind, family=True):
         return self.with_degree(modes - 1)
 
     def resample(self, coefficients: np.ndarray, degree: int) -> np.ndarray:
-        """Coefficients up to `degree`: cut off, or filled up with zeros."""
+        """Coefficients up to another degree: truncated, or padded with zeros."""
         kept = min(self.degree, degree) + 1
         result = np.zeros((*coefficients.shape[:-1], degree + 1), dtype=self.dtype)
         result[..., :kept] = coefficients[..., :kept]
@@ -429,7 +461,7 @@ class Space(Kind, family=True):
         return values.reshape(*coefficients.shape[:-1], -1)
 
     def _check_values(self, shape: tuple[int, ...]) -> None:
-        """Raise ValueError where memory cannot hold the values of an ensemble of this shape."""
+        """Raise ValueError if memory cannot hold the values of an ensemble of this shape."""
         size = self.weights.size
         what = f"values of a density of degree {self.degree} at {size} points"
         check_memory(what, (*shape, 2, size), "degree" if not shape else "degree or the ensemble")
@@ -462,7 +494,7 @@ class Space(Kind, family=True):
         """The moment of degree k of a density."""
 
     def amplitude(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """sqrt(sum |c|^2 / dim H_k) over the modes of degree k: the same in every frame.
+        """sqrt(sum |c|^2 / dim H_k) over the modes of degree k, invariant under rotations.
 
         It is 1 for a Dirac, and |int P_k(<x, e>) dmu| for a density symmetric about e.
         """
@@ -471,13 +503,13 @@ class Space(Kind, family=True):
         return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
 
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """One number for degree k, shape (*ensemble,): `amplitude`, or a signed moment."""
+        """Scalar of degree k, (*ensemble,): by default `amplitude`, in some spaces a moment."""
         return self.amplitude(coefficients, k)
 
     def scalar_moment_change(
         self, coefficients: np.ndarray, change: np.ndarray, k: int
     ) -> np.ndarray:
-        """The derivative of `scalar_moment` where coefficients change: nan at an amplitude of 0."""
+        """Derivative of `scalar_moment` along a change of the coefficients; nan at amplitude 0."""
         chosen = self.degrees == k
         pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -497,7 +529,7 @@ class Space(Kind, family=True):
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:
-        """Labels of the modes, (modes,) each; the first is the coordinate "mode" itself."""
+        """Labels of the modes by name, (modes,) each; the first is the coordinate "mode"."""
         return {"mode": self.degrees}
 
     @abstractmethod
@@ -507,7 +539,7 @@ class Space(Kind, family=True):
     def empirical(self, points: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients (members, modes) of point masses (members, N) at unit vectors (.., N, d).
 
-        The first is their sum, to rounding.
+        The first coefficient is the sum of the masses, to rounding.
         """
         raise MeanfieldError(f"{self!r} does not hold measures without a symmetry; use Sphere.")
 
@@ -522,7 +554,7 @@ class Space(Kind, family=True):
         Raises
         ------
         MeanfieldError
-            Where densities have to stay symmetric about an axis.
+            If the densities of the space are symmetric about an axis.
         """
         raise MeanfieldError(
             f"{self!r} holds densities that are symmetric about an axis, and moves them by zonal "
@@ -534,15 +566,16 @@ class Space(Kind, family=True):
     def gradient(self, coefficients: np.ndarray) -> np.ndarray:
         """Components (d - 1, N) of the gradient of a function, along `frame`.
 
-        Of axisymmetric functions it is the one along the meridians, (1, N), from the axis -e_d
-        to e_d.
+        For axisymmetric functions there is one component (1, N), along the meridians from -e_d to
+        e_d.
         """
 
     @abstractmethod
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
-        """Coefficients of -div F, (modes,), of a tangent field by components as of `gradient`.
+        """Coefficients (modes,) of -div F of a tangent field F with components as in `gradient`.
 
-        In the weak form, int <F, grad conj(Y)> dsigma, so that nothing is singular at a pole.
+        They are computed in the weak form int <F, grad conj(Y)> dsigma, which is not singular at
+        the poles.
         """
 
     @abstractmethod
@@ -550,17 +583,20 @@ class Space(Kind, family=True):
         self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
     ) -> Transport:  # fmt: skip
-        """The map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
+        """Map mu -> -div(mu v), v = grad (W * mu) / (Z * mu), for `members` densities.
 
-        With `pairs` it is (mu, nu) -> -div(mu v[nu]), see `Transport`.
-        `attraction` and `normaliser` are the multipliers of W and Z by degree, (1, degree + 1)
-        if shared or (members, degree + 1); `normaliser` None means Z = 1.
+        `attraction` and `normaliser` are the multipliers of W and Z by degree, (members,
+        degree + 1), or (1, degree + 1) if shared; `normaliser` None means Z = 1. With `pairs` the
+        map is (mu, nu) -> -div(mu v[nu]), see `Transport`.
         """
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
-        """The `band` that each potential has alone, by its multipliers (n, degree + 1)."""
+        """Highest degree (n,) that counts in the velocity of each potential.
+
+        `attraction` are the multipliers of the potentials, (n, degree + 1).
+        """
         return bands_of(attraction)
 
     @abstractmethod
     def transforms(self, points: int) -> "GridTransforms":
-        """Harmonics to values and back, on a grid with `points` points on a great circle."""
+        """Transforms between harmonics and values, on a grid with `points` on a great circle."""

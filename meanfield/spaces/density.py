@@ -33,7 +33,7 @@ from .validity import (
 if TYPE_CHECKING:
     from . import Space
 
-GRID_ERROR = 1e-8  # of an integral, relative to that of |f|: more is the error of a grid
+GRID_ERROR = 1e-8  # tolerance of the change of int f dmu on a finer grid, relative to int |f| |dmu|
 
 
 class Density(State):
@@ -42,7 +42,7 @@ class Density(State):
     Parameters
     ----------
     space : Space
-        Where it lives and how many harmonics are kept.
+        Space of the density, with the degree of its expansion.
     coefficients : array, shape (*ensemble, modes)
         Harmonic coefficients; the first is the mass and must be 1 (to 1e-12).
 
@@ -50,19 +50,19 @@ class Density(State):
     ------
     ValueError
         For another number of modes, values that are not finite, a mass other than 1, or
-        coefficients that no real function has.
+        coefficients that are not those of a real function.
 
     Notes
     -----
     Build one through its space: ``circle.density(f)``, ``circle.von_mises(...)`` and so on.
-    Mixtures are written as they are read, ``0.3 * a + 0.7 * b``; the result must have mass 1.
+    A mixture is written ``0.3 * a + 0.7 * b``; the result must have mass 1.
 
-    Members of an ensemble may have degrees of their own, below that of the space: those that
-    were stacked, and those of a run, where each needs its own. A member that is taken out has it.
+    Members of an ensemble may have different degrees, at most that of the space, for instance
+    after `stack` or in a run. A member taken from the ensemble has its own degree.
     """
 
-    has_table = False  # a configuration names its law
-    _degrees: ClassVar[Any] = None  # of the members, where they have their own
+    has_table = False  # configurations give the law of a density instead
+    _degrees: ClassVar[Any] = None  # degrees of the members, if they differ from the space's
     _internal: ClassVar[str] = (
         "checked_positive member_degrees of_rows warn_if_unresolved with_member_degrees"
     )
@@ -100,14 +100,14 @@ class Density(State):
 
     @property
     def member_degrees(self) -> np.ndarray:
-        """The degree of every member, (*ensemble,)."""
+        """Degree of every member, (*ensemble,)."""
         degrees = self.space.degree if self._degrees is None else self._degrees
         return np.broadcast_to(degrees, self.shape)
 
     def with_member_degrees(self, degrees: np.ndarray) -> "Density":
-        """The ensemble with these degrees of its members, on the space of the highest.
+        """Ensemble with these degrees of its members (*ensemble,), on the space of the highest.
 
-        Coefficients beyond them must be 0.
+        The coefficients of a member beyond its degree must be 0.
         """
         degree = int(np.max(degrees))
         space = self.space.with_degree(degree)
@@ -116,7 +116,7 @@ class Density(State):
         return ensemble
 
     def members(self) -> "list[Density]":
-        """The members in C order; those that are equal are one object."""
+        """Members in C order, each on its own degree; equal members are one object."""
         distinct: dict[tuple[int, bytes], Density] = {}
         rows = self.coefficients.reshape(-1, self.coefficients.shape[-1])
         members = []
@@ -141,7 +141,7 @@ class Density(State):
         return self.space.dimension
 
     def facts(self) -> dict[str, str]:
-        """Space and ensemble, and the least and the largest value."""
+        """Space, shape of the ensemble, and the least and the largest value, in words."""
         ensemble = {"ensemble": str(self.shape)} if self.shape else {}
         ends = f"{self.values.min():.6g}, {self.values.max():.6g}"
         return {"space": repr(self.space), **ensemble, "least and largest value": ends}
@@ -154,7 +154,7 @@ class Density(State):
         return {"space": self.space}
 
     def arrays(self) -> Arrays:
-        """The density on the grid, and its coefficients, with the labels of both."""
+        """Values on the grid and coefficients, by name, with the coordinates of both."""
         space, dims = self.space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
         sizes = [axis.size for axis in space.axes.values()]
@@ -171,7 +171,10 @@ class Density(State):
 
     @classmethod
     def stacked(cls, states: "Sequence[Density]") -> Arrays:
-        """On the grid and the modes of the highest degree; `degree` says what each has."""
+        """Arrays of several states on the grid and the modes of the highest degree.
+
+        The array "degree" (t, *ensemble) has the degree of each state and member.
+        """
         degrees = np.array([state.member_degrees for state in states])
         fine = [state.resample(int(degrees.max())) for state in states]
         arrays = super().stacked(fine)
@@ -222,8 +225,8 @@ class Density(State):
         Warns
         -----
         UnresolvedWarning
-            If the integral is another one on a grid of somewhat more points: f jumps, has kinks or
-            varies over small angles. The difference is an estimate of the error.
+            If the integral changes on a slightly finer grid, because f jumps, has kinks or varies
+            over small angles. The change is an estimate of the error.
         """
         integral, size = self._integral(f)
         other, _ = self.resample(self.space.next_degree)._integral(f)
@@ -240,7 +243,7 @@ class Density(State):
         return integral
 
     def _integral(self, f: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """int f dmu and int |f| |dmu|."""
+        """Integrals int f dmu and int |f| |dmu| on the grid, (*ensemble, ...) each."""
         space = self.space
         values = space.function_values(f, space.points)
         masses = self.values * space.weights
@@ -266,7 +269,7 @@ class Density(State):
 
     @property
     def negative_mass(self) -> np.ndarray:
-        """int max(-mu, 0) dsigma, shape (*ensemble,): 0 but for errors. Of slices the largest."""
+        """int max(-mu, 0) dsigma, shape (*ensemble,), 0 up to errors; the largest over slices."""
         return self.space.negative_mass(self.values)
 
     @cached_property
@@ -306,7 +309,7 @@ class Density(State):
         return type(self)(self.space, self.space.rotate(self.coefficients, rotation))
 
     def resample(self, degree: int) -> "Density":
-        """The density with harmonics up to another degree, cut off or filled up."""
+        """Density with harmonics up to another degree: truncated, or padded with zeros."""
         space = self.space.with_degree(degree)
         coefficients = self.space.resample(self.coefficients, space.degree)
         return self.computed(coefficients, space)
@@ -332,7 +335,7 @@ class Density(State):
 
     @classmethod
     def of_rows(cls, space: "Space", rows: Sequence[np.ndarray]) -> "Density":
-        """An ensemble (n,) of computed coefficients, each of as many modes as it needs."""
+        """Ensemble (n,) from rows of coefficients, which may have different numbers of modes."""
         sizes = np.array([len(row) for row in rows])
         spaces = {size: space.with_modes(size) for size in np.unique(sizes).tolist()}
         finest = spaces[int(sizes.max())]
@@ -375,18 +378,18 @@ class Density(State):
     # Judging -------------------------------------------------------------------------------
 
     def checked_positive(self, tolerance: float = 1e-10) -> Self:
-        """This density; raises ValueError where it is negative.
+        """Return this density; raise ValueError if it is negative.
 
-        Values down to -`tolerance` times the maximum pass as rounding or integration errors.
+        Values down to -`tolerance` times the maximum are accepted as rounding or solver errors.
         """
         check_positive(self, tolerance)
         return self
 
     def warn_if_unresolved(self, tolerance: float = DENSITY_TAIL, *, missed: float = 0.0) -> Self:
-        """This density; warns if the spectral tail exceeds `tolerance`.
+        """Return this density; warn if the spectral tail exceeds `tolerance`.
 
-        `missed` is the root mean square of the part of a function that its series lacks, which may
-        be ten times the tolerance.
+        `missed` is the root mean square difference between a function and its series; above ten
+        times the tolerance there is a warning too.
         """
         warn_if_unresolved(self, tolerance, missed)
         return self
@@ -396,7 +399,7 @@ DENSITIES = Many(Instance(Density))
 
 
 class _Term:
-    """Part of a mixture in the making; it becomes a Density when its weights sum to 1."""
+    """Incomplete mixture, a sum of weighted densities; a Density once the weights sum to 1."""
 
     def __init__(self, weights: list[float], densities: list[Density]) -> None:
         self.weights, self.densities = weights, densities
@@ -415,7 +418,7 @@ class _Term:
 
 
 def _on_one_space(densities: Sequence[Density]) -> list[Density]:
-    """The densities on the highest degree among them; ValueError if their spaces differ."""
+    """Densities resampled to the highest degree among them; ValueError if their spaces differ."""
     degree = max(density.space.degree for density in densities)
     spaces = [density.space.with_degree(degree) for density in densities]
     if any(space != spaces[0] for space in spaces):
@@ -425,7 +428,7 @@ def _on_one_space(densities: Sequence[Density]) -> list[Density]:
 
 
 def checked_degree(k: Any) -> int:
-    """The degree of a moment; raises TypeError for what is no whole number."""
+    """Degree of a moment as an int; raises TypeError if it is not a whole number."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool | np.timedelta64)
     fitting("k", k, "a whole number", whole, TypeError)
     return whole_number("k", k, least=-(2**63))

@@ -1,7 +1,7 @@
-"""The index of a family of densities: positions in a sequence, classes, natural frequencies.
+"""Indices of families of densities: positions in a sequence, classes, natural frequencies.
 
-An index is a probability measure on the line with quadrature nodes. Densities are known at the
-nodes; between the nodes of a piece they are polynomials in the index.
+An index is a probability measure on the line with quadrature nodes. Densities are stored at the
+nodes, and interpolated between positions by a polynomial on each piece.
 """
 
 import itertools
@@ -26,15 +26,15 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Array, Natural, Positive
 from ..core.kinds import Kind
 
-FEW_NODES = 5  # nodes on a piece
+FEW_NODES = 5  # nodes on a piece from which the tail is that of two coefficients
 MOST_HERMITE_NODES = 300  # nodes of a Gauss-Hermite rule, whose weights underflow beyond
 DYADIC_EDGES = 4.0 ** -np.arange(
     18
-)  # edges of pieces, towards a node, on which a decay is integrated
+)  # edges of the subintervals, shorter towards a node, on which a decay is integrated
 DECAY_TOLERANCE = 1e-10  # relative, of integrals with a decay by two rules
 DECAY_NODES = 24  # nodes of the quadrature of a decay, beyond those of the densities
-SINK_ROUNDING = 1e-12  # of a mass of a sink
-EDGE_ROUNDING = 64 * np.finfo(float).eps  # of an edge: so far from it a window ends at it
+SINK_ROUNDING = 1e-12  # tolerance of the mass of a sink
+EDGE_ROUNDING = 64 * np.finfo(float).eps  # shorter intervals, relative, are rounding errors
 
 
 class Index(Kind, family=True):
@@ -45,9 +45,9 @@ class Index(Kind, family=True):
     nodes : ndarray, (P,)
         Values of the index, increasing.
     weights : ndarray, (P,)
-        Their weights, > 0, of sum 1.
+        Quadrature weights of the nodes, > 0, of sum 1.
     label : str
-        What the index is, for figures and files.
+        Name of the index in figures and files.
     """
 
     label = "index"
@@ -64,36 +64,39 @@ class Index(Kind, family=True):
         return self.nodes.size
 
     def interpolation(self, s: Any) -> np.ndarray:
-        """Weights (*s.shape, P) of the densities at the nodes in that at index s.
+        """Interpolation weights (*s.shape, P): the density at s is their sum over the nodes.
 
-        Here nodes alone have one. Raises TypeError or ValueError for an index at which there is
-        none.
+        By default s must be a node, and there is no interpolation. Raises TypeError or ValueError
+        for another s.
         """
         wanted = f"values of the index, {as_given(self.nodes.tolist())}"
         s = _values_in(s, wanted, lambda s: np.isin(s, self.nodes))
         return (s[..., None] == self.nodes).astype(float)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
-        """n values of the index, increasing: random ones, or quantiles if rng is None."""
+        """Values (n,) of the index, increasing: random, or quantiles if `rng` is None."""
         raise MeanfieldError(f"{self!r} is not an order of tokens: give positions.")
 
     def blocks(self, count: int) -> np.ndarray:
-        """Weights (count, P) of the densities at the nodes in the mean of each block."""
+        """Weights (count, P) of the nodes in the mean density of each of `count` equal blocks."""
         raise MeanfieldError(f"{self!r} has no blocks of neighbours: give positions.")
 
     def tail(self, values: np.ndarray) -> np.ndarray:
-        """How large the last coefficients in the index are of values (..., P, K): (...,)."""
+        """Size (...,) of the last coefficients in the index, of values (..., P, K) at the nodes.
+
+        It is 0 by default, as there is no interpolation.
+        """
         return np.zeros(values.shape[:-2])
 
-    # Which indices act on which ------------------------------------------------------------
+    # Influence of one index on another ---------------------------------------------------------
 
     def influence(self, model: Any) -> np.ndarray:
-        """C (P, P): the measure that acts at node i is sum_j C_ij mu_j.
+        """Matrix C (P, P) such that the measure that acts at node i is sum_j C_ij mu_j.
 
         Parameters
         ----------
         model : Transformer
-            With `causal`, or `coupling`, or neither: then all see all.
+            Model with `causal`, `coupling`, or neither; then C_ij is the weight of node j.
         """
         if model.causal is not None:
             return self.causal(model.causal, model.causal.is_mean(model.drift))
@@ -110,6 +113,7 @@ class Index(Kind, family=True):
         return J * self.weights
 
     def _coupling(self, coupling: Any) -> np.ndarray:
+        """Matrix (P, P) of a coupling, which is a matrix or a function of two arrays (P, P)."""
         shape = (len(self),) * 2
         if not callable(coupling):
             wanted = f"a matrix of shape {shape}, one number for each pair of nodes"
@@ -123,7 +127,10 @@ class Index(Kind, family=True):
         return J
 
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
-        """`influence` of those at or before each node."""
+        """Matrix `influence` (P, P) if only positions at or before a node act on it.
+
+        `causal` is the `Causal` of the model. With `mean` the rows are divided by their sums.
+        """
         raise MeanfieldError(
             f"causal is for densities that are indexed by positions, Positions(...); got {self!r}."
         )
@@ -133,8 +140,8 @@ class Positions(Index):
     """Positions s in [0, 1] of a sequence: sink delta_0 + (1 - sink) ds.
 
     On each piece between two `breaks` there are Gauss-Legendre nodes, so that integrals of smooth
-    functions of s converge faster than any power of their number. Jumps and kinks in s belong at
-    breaks: those of the initial law, and multiples of a window.
+    functions of s converge faster than any power of the number of nodes. Put breaks at jumps and
+    kinks in s, which come from the initial law, and at multiples of a window.
 
     Parameters
     ----------
@@ -168,7 +175,10 @@ class Positions(Index):
 
     @classmethod
     def graded(cls, pieces: int = 6, ratio: float = 4.0, order: int = 12, **options: Any) -> Any:
-        """Pieces that become shorter towards s = 0 by a ratio: for laws that vary there."""
+        """Positions with pieces that become shorter towards s = 0, for laws that vary fast there.
+
+        `ratio` is the quotient of neighbouring breaks; `order` nodes are on each piece.
+        """
         pieces = whole_number("pieces", pieces)
         real("ratio", ratio, "a number > 1", lambda number: 1 < number < np.inf)
         least = float(ratio) ** (1 - pieces)
@@ -195,20 +205,21 @@ class Positions(Index):
 
     @property
     def _first(self) -> int:
-        """The number of the first node on a piece; before it is the sink."""
+        """Index of the first node on a piece: 1 if node 0 is the sink, else 0."""
         return 1 if self.sink else 0
 
     def _columns(self, piece: int) -> slice:
-        """The nodes of a piece."""
+        """Indices of the nodes of a piece, as a slice."""
         return slice(self._first + piece * self.order, self._first + (piece + 1) * self.order)
 
     @cached_property
     def _barycentric(self) -> np.ndarray:
+        """Barycentric weights (order,) of the nodes of a piece, up to a common factor."""
         x, w = np.polynomial.legendre.leggauss(self.order)
         return (-1.0) ** np.arange(self.order) * np.sqrt((1 - x**2) * w)
 
     def _lagrange(self, piece: int, s: np.ndarray) -> np.ndarray:
-        """The Lagrange polynomials (n, order) of a piece at s (n,), in barycentric form."""
+        """Values (n, order) of the Lagrange polynomials of a piece at s (n,)."""
         apart = s[:, None] - self._rule[0][piece]
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = self._barycentric / apart
@@ -218,7 +229,10 @@ class Positions(Index):
         return values
 
     def interpolation(self, s: np.ndarray) -> np.ndarray:
-        """Weights (*s.shape, P): the polynomial of the piece that s is in, or at the end of."""
+        """Interpolation weights (*s.shape, P), by the polynomial of the piece that contains s.
+
+        At a break it is the piece on the left.
+        """
         s = _values_in(s, "positions between 0 and 1", lambda s: (s >= 0) & (s <= 1))
         flat = s.ravel()
         weights = np.zeros((flat.size, len(self)))
@@ -231,12 +245,12 @@ class Positions(Index):
         return weights.reshape(*s.shape, -1)
 
     def drawn(self, n: int, rng: np.random.Generator | None) -> np.ndarray:
-        """n positions: the quantiles (i - 1/2)/n of the index, or independent ones, in order."""
+        """Positions (n,), increasing: the quantiles (i - 1/2)/n if `rng` is None, else random."""
         level = (np.arange(n) + 0.5) / n if rng is None else np.sort(rng.random(n))
         return self._at_level(level)
 
     def _at_level(self, level: np.ndarray) -> np.ndarray:
-        """The position below which there is this much of the index."""
+        """Quantile of the index: the position up to which its mass is `level`."""
         return np.where(level <= self.sink, 0.0, (level - self.sink) / (1 - self.sink))
 
     def blocks(self, count: int) -> np.ndarray:
@@ -256,9 +270,9 @@ class Positions(Index):
         return weights / weights.sum(axis=1, keepdims=True)
 
     def tail(self, values: np.ndarray) -> np.ndarray:
-        """The largest of the last Legendre coefficients in s on any piece, of (..., P, K).
+        """Largest of the last Legendre coefficients in s on any piece, (...,), of (..., P, K).
 
-        Of the last two, or the last one of few: one alone may vanish by symmetry.
+        On pieces with five nodes or more these are the last two, as one may vanish by symmetry.
         """
         x, w = np.polynomial.legendre.leggauss(self.order)
         l = np.arange(self.order - (2 if self.order >= FEW_NODES else 1), self.order)
@@ -272,7 +286,7 @@ class Positions(Index):
     def causal(self, causal: Any, mean: bool) -> np.ndarray:
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
         influence = self._seen(causal, self.order)
-        if causal.decay is not None:  # by two rules
+        if causal.decay is not None:  # compare two quadrature rules
             influence, coarse = (
                 self._seen(causal, self.order + more) for more in (2 * DECAY_NODES, DECAY_NODES)
             )
@@ -293,9 +307,10 @@ class Positions(Index):
         return influence
 
     def _seen(self, causal: Any, order: int) -> np.ndarray:
-        """The integrals of `causal`, by a rule of some order on each piece.
+        """Integrals (P, P) of `causal`, by a Gauss rule with `order` nodes on each piece.
 
-        With a decay, which may be steep, on shorter and shorter pieces towards s.
+        With a decay, which may be steep, a piece is divided into shorter and shorter intervals
+        towards s.
         """
         influence = np.zeros((len(self),) * 2)
         x, gauss = np.polynomial.legendre.leggauss(order)
@@ -327,7 +342,7 @@ class Positions(Index):
         return influence
 
     def _end_of_sink(self, causal: Any) -> float:
-        """The position up to which all tokens are visible, whatever the window is."""
+        """Position up to which tokens are visible from everywhere, whatever the window is."""
         if causal.sink is None:
             return 0.0
         if causal.sink < self.sink - SINK_ROUNDING:
@@ -378,9 +393,9 @@ class Classes(Index):
 class NormalIndex(Index):
     """A normal law N(centre, width^2) of the index, as of natural frequencies, by Gauss-Hermite.
 
-    Integrals of polynomials of the index of degree below 2 count are exact. Oscillators without
-    noise lock to points whose angles depend on the frequency: their densities are Diracs then, and
-    need noise to be followed.
+    Integrals of polynomials in the index of degree below 2 count are exact. Oscillators without
+    noise lock at angles that depend on the frequency. Their densities then become Diracs, which
+    cannot be resolved: add noise.
 
     Parameters
     ----------
@@ -421,7 +436,10 @@ class NormalIndex(Index):
 
 
 def _values_in(s: Any, wanted: str, allowed: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """Values of an index, one or more, as an array; TypeError or ValueError for others."""
+    """Values of an index as an array; TypeError or ValueError unless they are numbers and allowed.
+
+    `wanted` describes the allowed values in the message.
+    """
     values, wanted = real_array("s", s), f"{wanted}, or an array of them"
     fitting("s", s, wanted, plain_array("s", s).dtype != bool, TypeError)
     fitting("s", s, wanted, values.size > 0 and allowed(values).all())

@@ -1,4 +1,4 @@
-"""Densities that are indexed by a position, a class or a frequency: a law on the product space."""
+"""Densities indexed by a position, a class or a frequency: a law on the product space."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -23,12 +23,15 @@ from .density import Density
 from .index import Index
 from .validity import NEGATIVE_SHARE, expanded
 
-PROPOSAL_ROUNDS = 1000  # of proposals until all tokens are drawn
-RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is seen in figures, whatever rtol is
+PROPOSAL_ROUNDS = 1000  # largest number of rounds of proposals for a sample
+RESOLVED_INDEX_TAIL = 1e-3  # a larger tail in the index is visible in figures, whatever rtol is
 
 
 def _slicewise(name: str) -> Any:
-    """The method of this name of the space of slices, for the slices of its first argument."""
+    """Method that applies the method `name` of the slice space to the slices of its first argument.
+
+    A slice is the density at one node.
+    """
 
     def method(self: "IndexedSpace", flat: np.ndarray, *rest: Any) -> np.ndarray:
         return self.joined(getattr(self.slice_space, name)(self.split(flat), *rest))
@@ -37,15 +40,17 @@ def _slicewise(name: str) -> Any:
 
 
 class IndexedSpace(Space):
-    """The product of an index and a sphere: functions f(s, x) by their harmonics in x at each node.
+    """Product of an index and a sphere: functions f(s, x) by their harmonics in x at each node.
 
-    Coefficients are those of the nodes one after the other, (..., P modes).
+    The coefficients of all P nodes are one after the other in one axis, (..., P K), where K is the
+    number of modes of a slice, the function at one node.
 
     Parameters
     ----------
     slice_space : Space
-        The space of the density at each node.
+        Space of the slices.
     index : Index
+        Index s with its P nodes.
     """
 
     has_table = False  # files hold the space and the index
@@ -76,26 +81,27 @@ class IndexedSpace(Space):
         )
 
     def split(self, flat: np.ndarray) -> np.ndarray:
-        """Numbers by node, (..., P, K), from (..., P K)."""
+        """Array (..., P, K), with an axis for the nodes, from (..., P K)."""
         count = len(self.index)
         return flat.reshape(*flat.shape[:-1], count, flat.shape[-1] // count)
 
     @staticmethod
     def joined(each: np.ndarray) -> np.ndarray:
-        """Numbers (..., P K) from those by node, (..., P, K)."""
+        """Array (..., P K) from one with an axis for the nodes, (..., P, K)."""
         return each.reshape(*each.shape[:-2], -1)
 
     def slice_at(self, coefficients: np.ndarray, s: Any) -> np.ndarray:
-        """Coefficients (*ensemble, *s.shape, K) at index s, of those (*ensemble, P K) at the nodes.
+        """Coefficients (*ensemble, *s.shape, K) at index s, interpolated from (*ensemble, P K).
 
-        By the polynomial of the piece in which s lies, at a break that on its left.
+        The interpolation is `Index.interpolation`: the polynomial of the piece that contains s, at
+        a break of the piece on its left.
         """
         each, weights = self.split(coefficients), self.index.interpolation(s)
         slices = np.tensordot(each, weights, axes=(-2, -1))  # (*ensemble, K, *s.shape)
         return np.moveaxis(slices, each.ndim - 2, -1)
 
     def mean_slice(self, coefficients: np.ndarray) -> np.ndarray:
-        """int mu_s dm(s), (*ensemble, K), of coefficients (*ensemble, P K)."""
+        """Coefficients (*ensemble, K) of int mu_s dm(s), from (*ensemble, P K); m is the index."""
         return np.einsum("p,...pk->...k", self.index.weights, self.split(coefficients))
 
     # The contract --------------------------------------------------------------------------
@@ -106,7 +112,7 @@ class IndexedSpace(Space):
 
     @property
     def points(self) -> np.ndarray:
-        """The points of the sphere, at each node."""
+        """Points of the sphere, repeated for each node, (P N, d)."""
         return np.tile(self.slice_space.points, (len(self.index), 1))
 
     @cached_property
@@ -129,7 +135,7 @@ class IndexedSpace(Space):
         )
 
     def negative_mass(self, values: np.ndarray) -> np.ndarray:
-        """The largest negative mass of a slice."""
+        """Largest negative mass of a slice, (...,)."""
         return self.slice_space.negative_mass(self.split(values)).max(axis=-1)
 
     def dirac(self, degree: int) -> float:
@@ -150,7 +156,7 @@ class IndexedSpace(Space):
     rotate = _slicewise("rotate")
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """The moment of the marginal law of the points."""
+        """Moment of degree k of the marginal law of the points."""
         return self.slice_space.moment(self.split(coefficients), k) @ self.index.weights
 
     def __eq__(self, other: object) -> bool:
@@ -182,9 +188,10 @@ class IndexedSpace(Space):
 class Indexed(Density):
     """Densities mu_s on the circle or a sphere, one for each value of an index; or an ensemble.
 
-    A law on the product whose first marginal never moves: positions of tokens in a sequence, which
-    see what comes before (`Transformer` with `causal`), classes that act on each other
-    (`coupling`), oscillators with natural frequencies (`frequency`).
+    A law on the product of index and sphere, whose marginal in the index is constant in time. The
+    index is the position of a token in a sequence, on which tokens before it act (`Transformer`
+    with `causal`); a class of tokens, with couplings between classes (`coupling`); or the natural
+    frequency of an oscillator (`frequency`).
 
     Parameters
     ----------
@@ -217,7 +224,7 @@ class Indexed(Density):
 
     @classmethod
     def of_function(cls, space: Space, f: Callable[..., Any], index: Index) -> "Indexed":
-        """The densities proportional to f(s, ...) at each s, normalised to mass 1."""
+        """Densities proportional to f(s, ...) at each node s, normalised to mass 1."""
         product = IndexedSpace(space, index)
         arguments = [argument.copy() for argument in space.arguments.values()]
         nodes = index.nodes.reshape(-1, 1)
@@ -237,7 +244,7 @@ class Indexed(Density):
 
     @classmethod
     def of_slices(cls, index: Index, densities: Any) -> "Indexed":
-        """Densities of one space, one for each node of an index."""
+        """Indexed densities from P single densities, one for each node of an index."""
         stacked = Density.stack(densities)
         wanted = f"{len(index)} single densities, one for each node"
         fitting("densities", stacked.shape, wanted, stacked.shape == (len(index),))
@@ -284,29 +291,29 @@ class Indexed(Density):
     def index_tail(self) -> np.ndarray:
         """Largest of the last coefficients in the index, (*ensemble,); 0 without interpolation.
 
-        The error by the nodes is about of this size.
+        It estimates the error that comes from the finite number of nodes.
         """
         each = self.each
         return self.index.tail(np.concatenate([each.real, each.imag], axis=-1))
 
     @property
     def resolved(self) -> bool:
-        """True if `index_tail` is at most 1e-3, for all members.
+        """True if `index_tail` is at most 1e-3 for all members.
 
-        A fixed bound: rtol is for times and degrees, whereas the nodes are chosen once.
+        The bound does not depend on rtol, which controls steps and degrees, but not the nodes.
         """
         return bool((self.index_tail <= RESOLVED_INDEX_TAIL).all())
 
     def at_position(self, s: Any) -> Density:
-        """The density at index s, or an ensemble (*ensemble, *s.shape) of them.
+        """Density at index s, or an ensemble (*ensemble, *s.shape) of densities.
 
-        Interpolated by the polynomial of the piece in which s lies, at a break that on its left.
-        Raises TypeError or ValueError for an index at which there is no density.
+        It is interpolated by the polynomial of the piece that contains s, at a break by that of
+        the piece on its left. Raises TypeError or ValueError for an s at which there is no density.
         """
         return Density.computed(self.space.slice_at(self.coefficients, s), self.slice_space)
 
     def marginal(self) -> Density:
-        """The law of the points, whatever their index: int mu_s dm(s)."""
+        """Marginal law of the points: int mu_s dm(s), where m is the law of the index."""
         return Density.computed(self.space.mean_slice(self.coefficients), self.slice_space)
 
     def moment(self, k: int) -> np.ndarray:
@@ -314,7 +321,7 @@ class Indexed(Density):
         return self.slices.moment(k)
 
     def expect(self, f: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """int int f dmu_s dm(s), of functions of points alone: see `Density.expect`."""
+        """int int f dmu_s dm(s) of a function of the points only: see `Density.expect`."""
         return self.marginal().expect(f)
 
     def at(self, points: Any) -> np.ndarray:
@@ -326,9 +333,10 @@ class Indexed(Density):
         return self.marginal()
 
     def blocks(self, count: int) -> Density:
-        """The laws of `count` blocks of equal mass in the index, an ensemble (*ensemble, count).
+        """Laws of `count` blocks of equal mass in the index, an ensemble (*ensemble, count).
 
-        The mean of the slices over each block, as the law of tokens in a block of a sequence.
+        The law of a block is the mean of the densities over it: the law of the tokens in a block
+        of a sequence.
         """
         count = whole_number("count", count)
         check_memory(f"count = {count} blocks", (count, self.coefficients.size), "count")
@@ -338,15 +346,17 @@ class Indexed(Density):
     # Tokens --------------------------------------------------------------------------------
 
     def sample(self, n: int, *, rng: Any, ordered: bool = True) -> Tokens:
-        """n independent tokens in their order: token i has the law at its position.
+        """Independent tokens (n,), ordered by their positions; each has the law at its position.
 
         Parameters
         ----------
         n : int
+            Number of tokens.
         rng : numpy.random.Generator or seed
+            Source of random numbers.
         ordered : bool
-            Whether positions are (i - 1/2)/n, i = 1, ..., n, so that the sample is stratified in s;
-            else they are n random ones in increasing order.
+            If True, positions are the quantiles (i - 1/2)/n, i = 1, ..., n, of the index, so that
+            the sample is stratified; else n random positions in increasing order.
 
         Raises
         ------
@@ -361,10 +371,10 @@ class Indexed(Density):
         return Tokens(self.drawn_at(self.index.drawn(n, None if ordered else rng), rng))
 
     def drawn_at(self, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A point with the density at each index s (n,), (n, d).
+        """Random points (n, d), one from the density at each index s (n,), by rejection sampling.
 
-        With mu_s = sum_j l_j mu_j, where some l_j < 0, a proposal is drawn from sum |l_j| mu_j, and
-        taken with the probability that mu_s has of it.
+        With mu_s = sum_j l_j mu_j, where some l_j < 0, a point is drawn from sum |l_j| mu_j and
+        accepted with the probability mu_s / sum |l_j| mu_j at the point.
         """
         weights = self.index.interpolation(s)
         result, left = np.empty((s.size, self.dimension)), np.arange(s.size)
@@ -395,7 +405,10 @@ class Indexed(Density):
         )
 
     def _values_at(self, points: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """sum_j l_j mu_j and sum_j |l_j| mu_j at points (n, d), of weights (n, P): (n, 2)."""
+        """Values (n, 2) of sum_j l_j mu_j and sum_j |l_j| mu_j at points (n, d).
+
+        `weights` (n, P) are the l_j of each point.
+        """
         sums = np.zeros((len(points), 2))
         used = weights != 0
         for j in np.flatnonzero(used.any(axis=0)):

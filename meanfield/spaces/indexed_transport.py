@@ -1,7 +1,7 @@
-"""Transport of densities that are indexed, its derivative, and the transpose: compiled.
+"""Transport of indexed densities, its derivative, and the transpose of that: compiled.
 
-Each density moves in the field of those that act on it. With a_i = sum_j C_ij mu_j and
-N_i = N(mu_i, a_i) of the pair of a slice and what acts on it,
+The slice mu_i, the density at node i, is moved by the measure a_i = sum_j C_ij mu_j. With
+N_i = N(mu_i, a_i), the transport of pairs of a slice and a measure,
 
     DN_i h = D_1 N(mu_i, a_i) h_i + D_2 N(mu_i, a_i) sum_j C_ij h_j,
     (DN* l)_j = D_1 N(mu_j, a_j)* l_j + sum_i (w_i C_ij/w_j) D_2 N(mu_i, a_i)* l_i
@@ -22,17 +22,17 @@ from .contract import Transport
 
 
 class _ByNodes(Transport):
-    """A map of all slices by maps of pairs: a slice, and the measure that moves it.
+    """Base class of maps of all slices, by maps of pairs: a slice, and the measure that moves it.
 
     Parameters
     ----------
     inner : sequence of Transport
-        The map of each node, or one for all. That knows node i of a member by the number
-        member P + i.
+        Map of pairs for each node, or one for all nodes. It is called with the number
+        member P + i for node i of a member.
     size : int
-        Floats of the coefficients of a slice.
+        Number of floats of the coefficients of a slice.
     influence : ndarray, (P, P)
-        C.
+        Matrix C.
     """
 
     def __init__(self, inner: Sequence[Transport], size: int, influence: np.ndarray) -> None:
@@ -49,7 +49,7 @@ class _ByNodes(Transport):
             one.check()
 
     def _forward(self, rows: int) -> Record:
-        """The record of `_tangents`, for a state and rows - 1 tangents of it."""
+        """Record of `_tangents`, for a state and rows - 1 tangents."""
         influence, size = self._shared["influence"], self._shared["size"]
         return NODE_TANGENTS.filled(
             **self._shared,
@@ -60,13 +60,15 @@ class _ByNodes(Transport):
 
 
 class IndexedTransport(_ByNodes):
-    """(mu_1, ..., mu_P) -> -div(mu_i v_i[sum_j C_ij mu_j]), for `members` such families.
+    """Transport (mu_1, ..., mu_P) -> -div(mu_i v_i[sum_j C_ij mu_j]) of `members` families.
 
     Parameters
     ----------
     inner : Transport
+        Transport of pairs for all nodes.
     influence : see `_ByNodes`
     members : int
+        Number of families of P densities.
     """
 
     def __init__(self, inner: Transport, influence: np.ndarray, members: int) -> None:
@@ -102,8 +104,9 @@ class IndexedAdjoint(_ByNodes):
     ----------
     inner, size, influence : see `_ByNodes`
     weights : ndarray, (P,)
-        w.
+        Weights w of the nodes.
     parameters : int
+        Number of parameters p_i.
     """
 
     def __init__(
@@ -151,7 +154,7 @@ _tangents_at, _adjoint_at = NODE_TANGENTS.at, NODE_ADJOINT.at
 
 
 def _ranges(influence: np.ndarray) -> np.ndarray:
-    """The first and the last + 1 of the columns in each row that are not 0, (P, 2)."""
+    """Range (first, last + 1) of the columns that are not 0 in each row of `influence`, (P, 2)."""
     acts = influence != 0
     some, columns = acts.any(axis=1), influence.shape[1]
     last = np.where(some, columns - acts[:, ::-1].argmax(axis=1), 0)

@@ -12,40 +12,36 @@ from ..lowlevel.legendre import gauss, values_at_the_pole
 
 Kernel = Callable[[np.ndarray], np.ndarray]  # of inner products
 
-FEWEST_RULE_NODES = 128  # nodes of the first rule
-PIECE_NODES = 16  # nodes at which an interval is seen to be smooth
-NARROWEST = 1e-13  # angle at which bisection ends
-NEAREST = 1.5e-8  # angle to 0 and pi at which kernels are evaluated: its cosine is not 1
-TIGHTEST = 1e-14  # of what a rule may miss beyond its outermost nodes, relative to the kernel
-FEW_ROUNDINGS = 1e-15  # angle at which that for primitives ends
-EVEN_EDGES = np.linspace(
-    0, np.pi, PIECE_NODES + 1
-)  # angles between which multipliers begin to bisect
+FEWEST_RULE_NODES = 128  # nodes of the smallest Gauss-Gegenbauer rule
+PIECE_NODES = 16  # Chebyshev nodes on an interval, from which smoothness is judged
+NARROWEST = 1e-13  # angle: bisection ends at intervals of this length
+NEAREST = 1.5e-8  # smallest distance of angles from 0 and pi; the cosine is not rounded to 1
+TIGHTEST = 1e-14  # tolerance of the integral beyond the outermost nodes, relative to the kernel
+FEW_ROUNDINGS = 1e-15  # angle: bisection for primitives ends at intervals of this length
+EVEN_EDGES = np.linspace(0, np.pi, PIECE_NODES + 1)  # first intervals of the angle for multipliers
 GRADED_EDGES = EVEN_EDGES[1] * 2.0 ** -np.arange(
     1, 24
-)  # down to 1.5e-8, where cos is 1 less rounding
+)  # angles down to 1.5e-8, whose cosine is 1 up to rounding
 PRIMITIVE_EDGES = np.concatenate(
     [[0.0], GRADED_EDGES[::-1], EVEN_EDGES[1:-1], np.pi - GRADED_EDGES, [np.pi]]
-)  # of primitives
-MOST_PIECES = 400  # intervals that are bisected at once
-MOST_OF_ONE = 4096  # for a primitive, which is made once
-ACCURACIES = (1e-15, 1e-13, 1e-11, 1e-9)  # of pieces, the first that needs few enough of them
-TIGHT = (1e-15, 1e-14, 1e-13)  # of pieces of a primitive
-UNCERTAIN = 1e-12  # error of a primitive that is accepted, relative to the integral of |f|
-ACCEPTED = 1e-9  # error of multipliers that is accepted in any case
-LEAST_JUMP = 1e-6  # within the narrowest angle: that of a kernel which is not continuous
-AVERAGE_ROUNDING = 1e-14  # E[K p_l] relative to the largest: less is rounding
-FAR_APART = 100.0  # times the last changes of the rules: what pieces may change
+)  # first intervals of the angle for primitives
+MOST_PIECES = 400  # largest number of intervals that are bisected at the same time
+MOST_OF_ONE = 4096  # the same limit for a primitive, which is computed once
+ACCURACIES = (1e-15, 1e-13, 1e-11, 1e-9)  # tolerances, tried in turn until MOST_PIECES suffice
+TIGHT = (1e-15, 1e-14, 1e-13)  # the same for primitives
+UNCERTAIN = 1e-12  # accepted error of a primitive, relative to the integral of |f|
+ACCEPTED = 1e-9  # error of multipliers that is accepted whatever the tolerance is
+LEAST_JUMP = 1e-6  # change within the narrowest interval from which a kernel is discontinuous
+AVERAGE_ROUNDING = 1e-14  # E[K p_l] below this, relative to the largest, is rounding
+FAR_APART = 100.0  # accepted ratio of the change from rules to pieces and the last rules' changes
 
 INSIDE = np.cos(np.pi * (np.arange(PIECE_NODES) + 0.5) / PIECE_NODES)  # Chebyshev nodes
 INSIDE_AND_ENDS = np.append(INSIDE, [1.0, -1.0])
 WITH_ENDS = np.cos(
     np.pi * np.arange(PIECE_NODES + 1) / PIECE_NODES
-)  # a jump beside an end is seen there
+)  # Chebyshev nodes with both ends, so that a jump next to an end is detected
 
-FAR_NODES = (
-    1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), and scipy's are not finite
-)
+FAR_NODES = 1e300  # beyond it scaled Bessel functions are (2 pi x)^(-1/2), where scipy overflows
 
 
 def exponential_multipliers(beta: Any, degree: int, dimension: int) -> np.ndarray:
@@ -116,10 +112,10 @@ def _scaled_bessel(order: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def values_at(what: str, f: Kernel, t: np.ndarray, *, finite: bool = False) -> np.ndarray:
-    """The values of a zonal function f at inner products t, of which it gets a copy.
+    """Values of a zonal function f at inner products t; f is called with a copy of t.
 
     Raises TypeError for values that are not real, ValueError for another shape than that of t, and
-    for values that are not finite where they must be.
+    with `finite` for values that are not finite. `what` names f in the messages.
     """
     values = real_array(f"The values of a {what}", f(t.copy()))
     fits = values.shape == t.shape
@@ -134,7 +130,7 @@ def values_at(what: str, f: Kernel, t: np.ndarray, *, finite: bool = False) -> n
 
 
 def _by_rule(kernel: Kernel, size: int, degree: int, dimension: int) -> np.ndarray:
-    """Multipliers by the Gauss-Gegenbauer rule of this size for the law of <x, y>."""
+    """Multipliers (degree + 1,) by the Gauss-Gegenbauer rule with `size` nodes for <x, y>."""
     nodes, weights = gauss(size, dimension)
     values = values_at("kernel", kernel, nodes, finite=True)
     if dimension == 2:
@@ -145,7 +141,7 @@ def _by_rule(kernel: Kernel, size: int, degree: int, dimension: int) -> np.ndarr
 
 
 def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """sum f P_l(t) for the Legendre polynomials of R^d, P_l(1) = 1, l = 0, ..., `degree`."""
+    """Sums (degree + 1,) of f P_l(t) over nodes t, with Legendre polynomials of R^d, P_l(1) = 1."""
     averages = np.empty(degree + 1)
     p, following = np.ones_like(t), t
     for l in range(degree + 1):
@@ -158,17 +154,17 @@ def legendre_averages(degree: int, dimension: int, t: np.ndarray, f: np.ndarray)
 def polynomial_multipliers(
     kernel: Kernel, kernel_degree: int, degree: int, dimension: int
 ) -> np.ndarray:
-    """Multipliers of a polynomial kernel, by a rule that is exact for it."""
+    """Multipliers of a kernel that is a polynomial of `kernel_degree`, by an exact rule."""
     needed = max((kernel_degree + degree) // 2 + 1, degree + 1, FEWEST_RULE_NODES)
     size = 2 ** (needed - 1).bit_length()
     return _without_rounding(_by_rule(kernel, size, degree, dimension), dimension)
 
 
 def _without_rounding(multipliers: np.ndarray, dimension: int) -> np.ndarray:
-    """Multipliers up to the last that is more than a rounding error, 0 after it, for d > 3.
+    """Multipliers, with zeros after the last one that exceeds its rounding error, for d > 3.
 
-    lambda_l = E[K P_l] has the error eps/p_l(1). At a cluster it counts dim H_l = p_l(1)^2 times,
-    so that the errors of the last degrees would hide the kernel in many dimensions.
+    lambda_l = E[K P_l] has the error eps/p_l(1). At a cluster its weight is dim H_l = p_l(1)^2, so
+    that in high dimension the errors of the last degrees would exceed the kernel.
     """
     if dimension > 3:
         sizes = np.abs(multipliers) * values_at_the_pole(multipliers.size - 1, dimension)
@@ -185,13 +181,14 @@ def quadrature_multipliers(
 
         lambda_l = E[K(t) P_l(t)],   t = <x, y>,  x uniform on S^(d-1),  P_l(1) = 1
 
-    The rule is doubled, up to 2^10 nodes (more for degrees above 2^8), until two answers agree to
-    `tolerance` and K is smooth beyond the outermost nodes, where the rules see nothing. A kernel
-    with kinks converges too slowly for that; then the angle theta of t = cos(theta) is bisected
-    where K is not smooth, down to intervals of 1e-13, and Gauss rules on the pieces give the
-    integrals to rounding, or to the accuracy to which K is smooth between. Smoothness is judged at
-    18 points of an interval, its ends among them: what happens between two of them alone, such as a
-    peak far narrower than pi/256, or within 1.5e-8 of theta = 0 or pi, is not seen.
+    The rule is doubled, up to 2^10 nodes (more for degrees above 2^8), until two results agree to
+    `tolerance` and K is smooth beyond the outermost nodes, where the rules have no nodes. For a
+    kernel with kinks this converges too slowly. Then intervals of the angle theta, t = cos(theta),
+    are bisected where K is not smooth, down to a length of 1e-13, and Gauss rules on the pieces
+    give the integrals to rounding, or to the accuracy to which K is smooth on the pieces.
+    Smoothness is judged at 18 points of an interval, both ends included. Features between two of
+    them, such as a peak far narrower than pi/256, and features within 1.5e-8 of theta = 0 or pi
+    are not detected.
 
     Parameters
     ----------
@@ -213,7 +210,7 @@ def quadrature_multipliers(
     sizes = [2**j for j in range(largest + 1) if 2**j > max(degree, FEWEST_RULE_NODES - 1)]
     current = _by_rule(kernel, sizes[0], degree, dimension)
     scale = max(np.abs(kernel(gauss(sizes[0], dimension)[0])).max(), 1e-300)
-    changes, unseen = [], False  # whether rules that agree have missed something
+    changes, unseen = [], False  # unseen: rules agree, but K is not smooth beyond their nodes
     for size in sizes[1:]:
         previous = current
         current = _by_rule(kernel, size, degree, dimension)
@@ -246,9 +243,9 @@ def _in_pieces(
 ) -> tuple[np.ndarray, float, float]:
     """Multipliers by Gauss rules on intervals of the angle, their error, and the largest jump.
 
-    The intervals are those on which K times the law of the angle is a polynomial of degree 15, to
-    an accuracy that is as high as their number allows. Errors are changes with more nodes. Error
-    and jump are relative to the scale.
+    On each interval K times the law of the angle is close to a polynomial of degree 15; the
+    tolerance is the first of ACCURACIES for which there are not too many intervals. The error is
+    the change with 1.5 times as many nodes. Error and jump are relative to `scale`.
     """
 
     def roughness(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -284,10 +281,10 @@ def _in_pieces(
 
 
 def _roughness(kernel: Kernel, low: np.ndarray, high: np.ndarray, dimension: int) -> np.ndarray:
-    """How far K times the law of the angle is from a polynomial of degree 15 on m intervals, (m,).
+    """Distance (m,) of K times the law of the angle from polynomials of degree 15, on m intervals.
 
-    The last coefficients of its Chebyshev interpolant, or what that misses at the two ends, which
-    no node sees.
+    It is the largest of the last four coefficients of the Chebyshev interpolant and of the errors
+    of the interpolant at the two ends, which are no nodes.
     """
     from scipy.fft import dct
 
@@ -312,9 +309,25 @@ def _intervals(
     roughness: Callable[[np.ndarray, np.ndarray], np.ndarray], edges: np.ndarray, accuracy: float,
     narrowest: float = NARROWEST, most: int = MOST_PIECES,
 ) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
-    """Intervals of the angle on which a function is smooth, or that are narrow; None if too many.
+    """Intervals of the angle on which a function is smooth, or that are narrow, by bisection.
 
-    `roughness` tells of m intervals, from lower to upper ends, what a polynomial misses, (m,).
+    Parameters
+    ----------
+    roughness : callable
+        Error (m,) of polynomials on m intervals, from their lower and upper ends (m,).
+    edges : ndarray
+        Ends of the first intervals, increasing.
+    accuracy : float
+        Largest roughness times length of an interval that is accepted.
+    narrowest : float
+        Intervals shorter than twice this are not bisected.
+    most : int
+        Largest number of intervals that are bisected at the same time.
+
+    Returns
+    -------
+    (lower, upper) or None
+        Ends of the intervals, not in order; None if there are too many.
     """
     low, high, done = edges[:-1], edges[1:], []
     while low.size:
@@ -330,7 +343,7 @@ def _intervals(
 
 
 def _nodes(low: np.ndarray, high: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Nodes (m, k) of m intervals, at these points of [-1, 1]."""
+    """Nodes (m, k) of m intervals, from k reference nodes in [-1, 1]."""
     return (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * reference
 
 
@@ -344,13 +357,13 @@ def _law_of_angle(theta: np.ndarray, dimension: int) -> np.ndarray:
 
 
 class Primitive:
-    """The integral of a function of inner products from 0, of which it is the derivative.
+    """Primitive F of a function f of inner products, with F(0) = 0.
 
         F(t) = int_0^t f(s) ds = int_theta^(pi/2) f(cos a) sin(a) da,   t = cos(theta)
 
-    By Chebyshev series of degree 16 on intervals of the angle, which are bisected where f is not
-    smooth: at kinks, jumps, roots at t = +-1, and where it is steep. Values cost about 60 ns each,
-    whatever f costs.
+    It is computed by Chebyshev series of degree 16 on intervals of the angle, which are bisected
+    where f is not smooth: at kinks, jumps, roots at t = +-1, and where f is steep. A value of F
+    costs about 60 ns, whatever f costs.
 
     Parameters
     ----------
@@ -388,7 +401,7 @@ class Primitive:
         reached = np.append(0.0, np.cumsum(integrals.sum(axis=1)))
         left = (
             np.abs(chebyshev[:, -4:]).max(axis=1) * half
-        )  # more in those too narrow to be bisected
+        )  # error left on each interval, larger if it is too narrow for bisection
         if left.sum() > UNCERTAIN * np.abs(np.diff(reached)).sum():
             t = np.cos(low[left.argmax()])
             raise MeanfieldError(f"it is singular near {t:.6g}, and cannot be integrated")
@@ -397,12 +410,12 @@ class Primitive:
         self._series[0] += reached[self._edges == np.pi / 2] - reached[:-1]
 
     def __call__(self, t: np.ndarray) -> np.ndarray:
-        """F at inner products in [-1, 1]."""
+        """Values of F at inner products t in [-1, 1]."""
         theta = np.arccos(t)
         piece = np.searchsorted(self._edges[1:-1], theta, side="right")
         x = (theta - self._middle[piece]) / self._half[piece]
         last, before, twice = np.zeros_like(x), np.zeros_like(x), 2 * x
-        for coefficients in self._series[:0:-1]:  # Clenshaw's; numpy's would take them all at once
+        for coefficients in self._series[:0:-1]:  # Clenshaw's recurrence; numpy needs more memory
             last, before = coefficients[piece] + twice * last - before, last
         return self._series[0][piece] + x * last - before
 
@@ -410,8 +423,8 @@ class Primitive:
 def _integrand(f: Kernel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """f(cos theta) sin(theta) at nodes (m, PIECE_NODES + 1) of intervals of theta, ends included.
 
-    The rounded cosine belongs to another angle. Where f is steep that matters more than its own
-    rounding, and the slope of the interpolant makes up for it.
+    A rounded cosine is that of a slightly different angle. Where f is steep this error exceeds the
+    rounding error of f, and is corrected by the slope of the interpolant.
     """
     theta = _nodes(low, high, WITH_ENDS)
     t = np.cos(theta)
@@ -426,7 +439,7 @@ def _integrand(f: Kernel, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _chebyshev_series(values: np.ndarray) -> np.ndarray:
-    """Coefficients of the interpolants of values (m, PIECE_NODES + 1), as many."""
+    """Chebyshev coefficients (m, PIECE_NODES + 1) of the interpolants of values of this shape."""
     from scipy.fft import dct
 
     series = dct(values, type=1) / PIECE_NODES

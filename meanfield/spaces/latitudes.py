@@ -1,4 +1,4 @@
-"""Gauss latitudes of S^(d-1) with all that sums over degrees and latitudes need, per order.
+"""Gauss latitudes of S^(d-1), and the recurrences for sums over degrees and latitudes.
 
 On S^2 a function is sum_m f_m(x) e^{im phi}, x = cos(polar angle); axisymmetric functions on
 S^(d-1) have the order m = 0 only.
@@ -64,7 +64,7 @@ class Latitudes:
 
     @cached_property
     def rungs(self) -> np.ndarray:
-        """Where an order begins in `ladder`, (orders + 2,)."""
+        """Index of the first column of each order in `ladder`, (orders + 2,)."""
         sizes = [self.pairs(m) for m in range(self.orders + 1)]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -80,7 +80,7 @@ class Latitudes:
 
     @cached_property
     def _padded(self) -> tuple[np.ndarray, np.ndarray]:
-        """x^2 and p_m on latitudes as many as a multiple of LANES; p_m is 0 on those added."""
+        """Arrays x^2 and p_m, padded to a multiple of LANES latitudes, on which p_m is 0."""
         half = self.x.size
         width = -(-half // LANES) * LANES
         squares, start = aligned(width), aligned(self.orders + 1, width)
@@ -88,9 +88,10 @@ class Latitudes:
         return squares, start
 
     def rules(self, start: np.ndarray | None = None) -> Record:
-        """The record that `synthesise` and `analyse` take, with scratch memory of its start_values.
+        """Record for `synthesise` and `analyse`, with a separate workspace.
 
-        `start` are other functions than p_m to begin with, (orders + 1, latitudes).
+        `start` (orders + 1, latitudes) are the first functions of the recurrence of each order, by
+        default p_m.
         """
         squares, start_values = self._padded
         if start is not None:
@@ -123,7 +124,7 @@ class Latitudes:
         return read_only(np.concatenate([self.weights, self.weights[::-1]]))
 
     def values(self) -> dict[str, Any]:
-        """The values of LATITUDE_FIELDS, with scratch memory of their own."""
+        """Values of LATITUDE_FIELDS, with a separate workspace."""
         pairs, rules = self.pairs(0), self.rules()
         folded = aligned(8, pairs)
         return {
@@ -159,9 +160,10 @@ class Latitudes:
         return series
 
     def _first_seen(self) -> np.ndarray:
-        """`first`: |p_l| grows from the pole to where it oscillates, and falls with the order.
+        """Attribute `first`: the first latitude of each order that is not negligible.
 
-        So from the highest order on, one goes back to the pole, as far as there is something.
+        |p_l| grows from the pole to the latitudes where it oscillates, and falls with the order.
+        So the search goes from the highest order down, and from the last result towards the pole.
         """
         first = np.zeros(self.orders + 1, dtype=np.int64)
         at = self.x.size
@@ -181,7 +183,7 @@ def aligned_copy(array: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _back_to(at: int, x: np.ndarray, start: np.ndarray, e: np.ndarray) -> int:
-    """The first latitude before `at` from which on some |p_l| is more than negligible."""
+    """Index of the first latitude, at most `at`, from which on some |p_l| is not negligible."""
     for j in range(at - 1, -1, -1):
         before, p, i = 0.0, start[j], 0
         while abs(p) <= NEGLIGIBLE_LEGENDRE and i < e.size - 2:
@@ -242,9 +244,10 @@ def _analyse_all(address: int, spectrum: np.ndarray, coefficients: np.ndarray) -
 
 
 def sample_heights(coefficients: np.ndarray, dimension: int, level: np.ndarray) -> np.ndarray:
-    """Where the law of x = <point, e_d> is at these levels in (0, 1), by bisection.
+    """Quantiles of x = <point, e_d> at levels in (0, 1), by bisection.
 
-    `coefficients` are those of the order 0; the law is known in closed form.
+    `coefficients` (degree + 1,) are those of order 0 of the density; the cumulative law is known
+    in closed form.
     """
     from scipy.special import betainc
 

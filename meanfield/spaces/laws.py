@@ -1,6 +1,6 @@
-"""Laws that a run may start from, as configuration files name them.
+"""Laws of initial states, as configuration files name them.
 
-Each stands for a method of the spaces that have it: `VonMises(concentration, mean)` for
+A law of densities calls a method of the space: `VonMises(concentration, mean)` calls
 ``circle.von_mises(mean, concentration)``.
 """
 
@@ -38,14 +38,14 @@ class DensityLaw(Law):
     Attributes
     ----------
     method : str
-        Of the spaces that have this law.
+        Name of a method that a space must have for this law.
     """
 
     method: ClassVar[str]
 
     @abstractmethod
     def density(self, space: Any) -> Density:
-        """The density on a space that has this law."""
+        """Density with this law on a space."""
 
     def begin(self, space: Space | None) -> Density:
         name = type(self).__name__
@@ -57,13 +57,13 @@ class DensityLaw(Law):
             raise ValueError(f"{name} is not for {space!r}; expected one of {fitting}.")
         try:
             density = self.density(space)
-        except TypeError as error:  # an axis, on a space that has one only
+        except TypeError as error:  # for instance an axis, on an axisymmetric space
             raise ValueError(f"{name} on {space!r}: {error}") from error
         return density.checked_positive(NEGATIVE_SHARE)
 
 
 class _OfMethod(DensityLaw):
-    """A law whose parameters are arguments of its method; those that are None are left out."""
+    """A law whose parameters are the arguments of its method; None is not passed on."""
 
     def density(self, space: Any) -> Density:
         arguments = {name: value for name, value in self.described.items() if value is not None}
@@ -226,7 +226,7 @@ class Weighted(Kind, family=True):
     weight : float
         Share of this part, > 0; shares are divided by their sum.
     law : table
-        Its density.
+        Law of this part.
     """
 
     default_kind = "Weighted"
@@ -283,12 +283,13 @@ class AlongIndex(Law):
     Parameters
     ----------
     laws : array of tables
-        Of the densities at some values of the index, two or more; one alone is that of all.
+        Laws of the densities at some values of the index; a single law is that of all densities.
     at : array, optional
-        These values, increasing; by default equally spaced from the least node, or 0, to the
-        largest, or 1. Beyond them the law is that of the nearest.
+        Values of the index that belong to `laws`, increasing; by default equally spaced, from 0 to
+        1 for positions, else from the least to the largest node. Outside them the first or the
+        last law holds.
     index : table, optional
-        What the densities are indexed by; by default positions in [0, 1] with breaks at all `at`.
+        Index of the densities; by default positions in [0, 1] with breaks at all `at`.
     """
 
     laws: tuple[DensityLaw, ...]
@@ -326,10 +327,11 @@ class AlongCharacteristics(Law):
     Parameters
     ----------
     law : table
-        Of the density.
+        Law of the density.
     nodes : int, optional
-        How many; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric densities. 512
-        and 4096 do where the drift is not zonal, and sums over pairs of nodes are dear.
+        Number of nodes; by default 4096 on the circle, 16384 on S^2, 1024 for axisymmetric
+        densities. If the drift is not zonal, its sums over pairs of nodes are expensive: 512 nodes
+        on the circle and 4096 on S^2 suffice for smooth densities.
     limit : array, (d,), optional
         Unit vector at which the density is expected to gather.
     """
@@ -348,7 +350,7 @@ class SampledTokens(Law):
     Parameters
     ----------
     law : table
-        Of the density.
+        Law of the density.
     n : int
         Number of tokens.
     rng : int
@@ -390,7 +392,7 @@ def _check_entries(name: str, entries: Sequence[Any]) -> None:
 
 
 def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> list[Density]:
-    """The densities of several laws; errors say of which entry of the parameter `name`."""
+    """Densities of several laws; errors name the entry of the parameter `name`."""
     densities = []
     for i, law in enumerate(laws):
         try:
@@ -401,6 +403,7 @@ def _densities(name: str, laws: Sequence[DensityLaw], space: Space | None) -> li
 
 
 def _one_layer(array: np.ndarray, layer: int | None) -> np.ndarray:
+    """Array (n,) or (n, d) as it is, or one layer of an array (layers, n, d)."""
     if array.ndim not in (1, 2, 3) or 0 in array.shape:
         raise ValueError(
             "expected angles (n,), unit vectors (n, 2) or hidden states (n, d) or "

@@ -1,15 +1,15 @@
-"""The transport of densities, linearised, and the transpose of that: compiled, on every space.
+"""Derivative of the transport of densities, and its transpose: compiled, on every space.
 
-About a density u with the velocity v = A/B, A = grad W * u, B = Z * u, on the grids of the
-transports and with their truncations, so that both are exact for the discrete map:
+For a density u with the velocity v = A/B, A = grad W * u, B = Z * u. Grids and truncations are
+those of the transports, so that both are exact for the discrete map:
 
     N(u) = -div(u v),     DN(u) h = -div(h v + u (A_h - v B_h)/B),
     A_h = grad W * h,     B_h = Z * h,
     DN(u)* l = <v, grad l> + W * -div(u grad l/B) - Z * (u <v, grad l>/B)
 
-Where a parameter of W and Z changes with h, its derivatives of A and of B at u are added to A_h
-and to B_h. Of `pairs` A, B, A_h and B_h are those of other measures, which follow u and each h: see
-`Transport`. The transpose is then a pair too: <v, grad l>, and the other two terms.
+If a parameter of W and Z changes with h, the derivatives of A and B by it are added to A_h and
+B_h. With `pairs`, A, B, A_h and B_h are computed from other measures, which follow u and each h in
+memory: see `Transport`. The transpose is then a pair too: <v, grad l>, and the other two terms.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from .transforms import FUNCTIONS
 
 
 class Tables(NamedTuple):
-    """The multipliers of W and of Z of one member, (degree + 1,) each, or their derivatives.
+    """Multipliers of W and of Z of one member, (degree + 1,) each, or their derivatives.
 
-    `normaliser` is None where Z = 1.
+    `normaliser` is None if Z = 1.
     """
 
     attraction: np.ndarray
@@ -36,7 +36,7 @@ class Tables(NamedTuple):
 
 
 class _Linearised(Transport):
-    """A map by the transforms of a space, from multipliers and their derivatives."""
+    """Base class of maps that use the transforms of a space, with multipliers and derivatives."""
 
     def __init__(
         self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool
@@ -45,8 +45,8 @@ class _Linearised(Transport):
         above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
         bands = space.bands(above)
         above[np.arange(above.shape[1]) > bands[:, None]] = 0
-        # A parameter may bring degrees that the drift has not got: the widest band is that of all,
-        # each by itself, since a derivative may be small beside the drift.
+        # The derivative by a parameter may have higher degrees than the drift: take the largest
+        # band. Bands are judged separately, as a derivative may be small compared with the drift.
         shared = None if normaliser is None else normaliser[None]
         band, modes = int(bands.max()), space.degrees.size
         super().__init__(above, shared, 1, modes, pairs, band)
@@ -67,7 +67,7 @@ class _Linearised(Transport):
         }
 
     def _rows(self, rows: int) -> np.ndarray:
-        """Scratch memory for values of functions, one after the other."""
+        """Workspace for the values of `rows` functions on the grid."""
         return aligned(rows, self.transforms.size)
 
 
@@ -106,12 +106,13 @@ class LinearisedTangents(_Linearised):
     ----------
     space : Space
     tables : Tables
+        Multipliers of W and Z.
     changes : sequence of Tables
-        Derivatives of the tables by parameters.
+        Derivatives of the multipliers by parameters.
     parameters : sequence of int
-        For each h the number of the parameter that changes with it, or -1.
+        For each h the index of the parameter that changes with it, or -1.
     pairs : bool
-        Whether u and each h are followed by measures whose velocities they have.
+        Whether u and each h are followed by the measures that move them.
     """
 
     def __init__(
@@ -134,8 +135,8 @@ class LinearisedTangents(_Linearised):
 class LinearisedAdjoint(_Linearised):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
 
-    The numbers are floats after the coefficients. With `pairs` it is (u, nu, l) -> (l1, l2, ...):
-    see the top of this file.
+    In the output the inner products <l, dN/dp_i> are floats after the coefficients. With `pairs`
+    the map is (u, nu, l) -> (l1, l2, ...), where l1 = <v, grad l> and l2 is the other two terms.
     """
 
     def __init__(

@@ -11,13 +11,14 @@ from ..states import Tokens
 from ..states.points import check_unit
 
 PLUG_IN_STAGES = 7
-SAMPLE_LENGTH_ERROR, SAMPLE_MASS_ERROR = 1e-6, 1e-12  # of lengths and masses in a sample
+SAMPLE_LENGTH_ERROR, SAMPLE_MASS_ERROR = 1e-6, 1e-12  # tolerances of lengths and of equal masses
 
 
 def checked_sample(sample: Any, dimension: int) -> np.ndarray:
-    """Unit vectors (n, d) of a sample, a file of one, or tokens of equal masses; angles for d = 2.
+    """Unit vectors (n, d) of a sample, or for d = 2 angles (n,) in radians.
 
-    On the circle a sample may be angles (n,) in radians, and they are what is returned.
+    `sample` is an array of unit vectors, or for d = 2 also of angles; the path of a file with such
+    an array; or Tokens of equal masses.
 
     Raises
     ------
@@ -51,12 +52,12 @@ def cross_validated_bandwidth(power: np.ndarray, n: int) -> float:
     """Bandwidth, in radians, of the heat kernel on S^2, by least-squares cross-validation.
 
     The integrated squared error of sum_lm g_l c_lm Y_lm, g_l = e^{-l(l+1) bandwidth^2 / 2}, is
-    up to a constant estimated without bias by
+    up to a constant, estimated without bias by
 
         sum_l g_l^2 S_l - 2 g_l (n S_l - (2l + 1)) / (n - 1),   S_l = sum_m |c_lm|^2,
 
-    the second term leaving out each point in turn. The least of it over bandwidths from 0.5/L
-    to pi, on a grid of 2 per cent.
+    where the second term comes from leaving out each point in turn. The result is its minimum over
+    500 bandwidths from 0.5/L to pi, in geometric progression.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
     Raises
     ------
     ValueError
-        If all angles coincide, or all but a few strays.
+        If all angles coincide, or all but a few outliers.
 
     References
     ----------
@@ -117,6 +118,7 @@ def plug_in_bandwidth(angles: np.ndarray) -> float:
 
 
 def _sheather_jones(angles: np.ndarray) -> float:
+    """Bandwidth of `plug_in_bandwidth` for angles (n,) in (-pi, pi], without stretching."""
     from scipy.optimize import brentq
 
     n, cells = angles.size, 2**20
@@ -180,8 +182,9 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
     -----
     The sign of each direction is fixed so that its entry of largest modulus is positive.
 
-    Where tokens have a mean, the first direction is about that of the mean, and the circle shows
-    them far more clustered than they are: an order parameter of 0.45 in R^64 becomes 0.93.
+    If the mean of the tokens is not 0, the first direction is close to that of the mean, and on the
+    circle the tokens are far more clustered than in R^d: an order parameter of 0.45 in R^64
+    becomes 0.93.
     """
     return _principal(tokens, 2, "principal_circle")
 
@@ -189,12 +192,13 @@ def principal_circle(tokens: np.ndarray) -> np.ndarray:
 def principal_sphere(tokens: np.ndarray) -> np.ndarray:
     """Unit vectors (n, 3): tokens on their three leading principal directions, normalised.
 
-    As `principal_circle`, with d >= 3 and one direction more.
+    See `principal_circle`; here d >= 3, and there is one direction more.
     """
     return _principal(tokens, 3, "principal_sphere")
 
 
 def _principal(tokens: Any, count: int, name: str) -> np.ndarray:
+    """Unit vectors (n, count) along the leading principal directions; `name` is for messages."""
     tokens = real_array("Tokens", tokens)
     wanted, fits = f"(n, d), n and d >= {count}", tokens.ndim == 2 and min(tokens.shape) >= count
     fitting("tokens.shape", tokens.shape, wanted, fits)

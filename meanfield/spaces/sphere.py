@@ -22,8 +22,8 @@ from .transforms import SphereGridTransforms
 if TYPE_CHECKING:
     import pyshtools
 
-FEWEST_LONGITUDES = 32  # of the nodes of characteristics
-PROPORTIONAL = 1e-12  # multipliers of which one is a multiple of the other
+FEWEST_LONGITUDES = 32  # least number of longitudes for the nodes of characteristics
+PROPORTIONAL = 1e-12  # relative variation of Z/W by degree below which they are proportional
 
 
 class Sphere(Space):
@@ -35,8 +35,9 @@ class Sphere(Space):
 
     with harmonics that are orthonormal in L2(sigma) and without the phase of Condon and
     Shortley: Y_00 = 1, Y_10 = sqrt(3) z, Y_11 = sqrt(3/2) (x + iy). As mu is real, c_{l,-m} is
-    the conjugate of c_lm; those of m >= 0 are stored, order by order: c_00, c_10, c_20, ...,
-    c_11, c_21, .... pyshtools calls this the complex "4pi" normalisation with csphase = 1.
+    the conjugate of c_lm; only coefficients with m >= 0 are stored, order by order: c_00, c_10,
+    c_20, ..., c_11, c_21, .... pyshtools calls this the complex "4pi" normalisation with
+    csphase = 1.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ class Sphere(Space):
         return self._smoothed(modes, bandwidth).warn_if_unresolved()
 
     def _around(self, name: str, axis: Any, multipliers: np.ndarray) -> Density:
-        """sum_l multipliers_l sum_m conj(Y_lm(axis)) Y_lm."""
+        """Density sum_l multipliers_l sum_m conj(Y_lm(axis)) Y_lm; `name` is that of the axis."""
         at_axis = sphere_points.harmonics_at(self.checked_point(axis, name), self.degree)
         return Density(self, multipliers[..., self.degrees] * np.conj(at_axis))
 
@@ -256,12 +257,12 @@ class Sphere(Space):
 
     @cached_property
     def rings(self) -> Rings:
-        """The grid, for harmonics of any degree."""
+        """Transforms on the grid of the space for harmonics of any degree."""
         return Rings(self.z, self._latitudes.node_weights, self.longitudes.size)
 
     @cached_property
     def frame(self) -> np.ndarray:
-        """South and east."""
+        """Unit vectors to the south and to the east at `points`, (2, N, 3)."""
         x = self.points
         radius = np.hypot(x[:, 0], x[:, 1])
         cosine, sine, zero = x[:, 0] / radius, x[:, 1] / radius, np.zeros(len(x))
@@ -285,7 +286,7 @@ class Sphere(Space):
 
 
 class SphereNodeChart(NodeChart):
-    """Unit vectors: at first graded latitudes about the limit, times longitudes."""
+    """Coordinates on S^2: unit vectors. Initial nodes are graded latitudes times longitudes."""
 
     usual_nodes = 16384
     space: Sphere
@@ -303,7 +304,7 @@ class SphereNodeChart(NodeChart):
         return points, np.repeat(weights / around, around), [row % 2 == 0, column % 2 == 0]
 
     def _frame(self) -> np.ndarray:
-        """Rows: two directions across the limit, and the limit."""
+        """Orthonormal rows (3, 3): two directions orthogonal to `limit`, and `limit`."""
         z = self.limit
         helper = np.eye(3)[np.argmin(np.abs(z))]
         x = np.cross(helper, z)
@@ -343,9 +344,16 @@ class SphereNodeChart(NodeChart):
         accuracy: float = sphere_points.TRANSFORM_ACCURACY, velocity: np.ndarray | None = None,
         moments: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-        """The result of `velocity_tangents`, and the least Z * mu at a node, infinite where Z = 1.
+        """Result of `velocity_tangents`, and the least value of Z * mu at a node (inf if Z = 1).
 
-        `velocity` and `moments`, those of the measure (modes,), are computed unless passed.
+        Parameters
+        ----------
+        accuracy : float
+            Accuracy of the transforms, relative to the norm.
+        velocity : ndarray, (n, 3), optional
+            Velocities at the nodes, computed if not given.
+        moments : ndarray, (modes,), optional
+            Coefficients of the measure, computed if not given.
         """
         degree = multipliers[0].size - 1
         degrees = sphere_points.degrees_of(degree)
@@ -364,7 +372,7 @@ class SphereNodeChart(NodeChart):
             gradient = transforms.parts(velocity[None])[0] * (1.0 if normaliser is None else level)
         if normaliser is not None:
             ratio = normaliser[degrees > 0] / attraction[degrees > 0]
-            if np.ptp(ratio) <= PROPORTIONAL * np.abs(ratio).max():  # as of exponential kernels
+            if np.ptp(ratio) <= PROPORTIONAL * np.abs(ratio).max():  # as for exponential kernels
                 tilt = ratio[0] * gradient
             else:
                 tilt = transforms.gradient(normaliser * moments)
@@ -406,7 +414,7 @@ class SphereNodeChart(NodeChart):
 
 
 def from_pyshtools(field: "pyshtools.SHCoeffs | pyshtools.SHGrid") -> Density:
-    """The density with the coefficients, or the values on a grid, of a pyshtools object.
+    """Density with the coefficients, or the values on a grid, of a pyshtools object.
 
     Parameters
     ----------

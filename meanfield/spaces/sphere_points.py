@@ -34,13 +34,14 @@ def degrees_of(degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def factors(degree: int) -> np.ndarray:
-    """Coefficients of a function over those of ducc0, for every mode."""
+    """Ratio (modes,) of the coefficients of a function here and in ducc0."""
     ratios = np.sqrt(4 * np.pi) * (-1.0) ** orders_of(degree)
     ratios.setflags(write=False)
     return ratios
 
 
 def _angles(points: np.ndarray) -> np.ndarray:
+    """Colatitudes and longitudes in [0, 2 pi), (n, 2), of points (n, 3)."""
     x, y, z = points[:, 0], points[:, 1], points[:, 2]
     theta, phi = np.arctan2(np.hypot(x, y), z), np.arctan2(y, x) % (2 * np.pi)
     return np.ascontiguousarray(np.stack([theta, phi], axis=1))
@@ -66,7 +67,7 @@ def evaluate(coefficients: np.ndarray, degree: int, points: np.ndarray) -> np.nd
 
 
 def gradient(series: np.ndarray, degree: int, points: np.ndarray) -> np.ndarray:
-    """Gradients (n, 3), tangent, of one series (modes,) at unit vectors (n, 3)."""
+    """Gradients (n, 3) on the sphere of one series (modes,) at unit vectors (n, 3)."""
     angles = _angles(points)
     slope, turn = AngleTransforms(angles, degree).gradient(series)
     cosine, sine = np.cos(angles[:, 1]), np.sin(angles[:, 1])
@@ -83,9 +84,9 @@ def empirical_coefficients(points: np.ndarray, masses: np.ndarray, degree: int) 
 
 
 class AngleTransforms:
-    """Transforms between series of a degree and values at points with these angles (n, 2).
+    """Transforms between series (modes,) up to a degree and values at n scattered points.
 
-    `accuracy` is relative to the norm.
+    `angles` (n, 2) are colatitudes and longitudes in [0, 2 pi). `accuracy` is relative to the norm.
     """
 
     def __init__(self, angles: np.ndarray, degree: int, accuracy: float = TRANSFORM_ACCURACY):
@@ -117,17 +118,18 @@ class AngleTransforms:
 
 
 class ScatteredTransforms(AngleTransforms):
-    """Unit vectors with their meridians: transforms of many series at the same points.
+    """Transforms of many series at the same points, and components of tangent vectors there.
 
-    Vectors have components to the south and to the east.
+    Tangent vectors have components to the south and to the east.
 
     Parameters
     ----------
     points : ndarray, (n, 3)
-        Of which the directions count.
+        Points, of which only the directions are used.
     degree : int
+        Highest degree of the series.
     accuracy : float
-        Of transforms, relative to the norm.
+        Accuracy of the transforms, relative to the norm.
 
     Attributes
     ----------
@@ -149,19 +151,19 @@ class ScatteredTransforms(AngleTransforms):
         return self._adjoint(vectors, spin=1, mode="DERIV1")
 
     def hessian(self, series: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Second covariant derivatives: their trace (n,), and parts (2, n) without a trace.
+        """Hessian of a series: its trace (n,), and the components (2, n) of its trace-free part.
 
-        These are east-east less south-south, and twice south-east with the sign changed.
+        The components are east-east minus south-south, and minus twice south-east.
         """
         l = degrees_of(self._degree)
         trace = self.values(-l * (l + 1.0) * series)
-        if self._degree < 2:  # what is linear in x has only a trace
+        if self._degree < 2:  # the Hessian of a linear function of x has no trace-free part
             return trace, np.zeros((2, trace.size))
         root = np.sqrt(np.maximum((l + 2.0) * (l + 1) * l * (l - 1), 0.0))
         return trace, self._synthesis(root * series, spin=2, mode="GRAD_ONLY")
 
     def parts(self, vectors: np.ndarray) -> np.ndarray:
-        """The parts (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
+        """Components (p, 2, n) of vectors (p, n, 3) to the south and to the east."""
         parts = np.empty((len(vectors), 2, self.frame.shape[1]))
         _write_parts(self.frame, vectors, parts)
         return parts
@@ -197,7 +199,7 @@ def _write_parts(frame: np.ndarray, vectors: np.ndarray, parts: np.ndarray) -> N
 def embed_quotient(
     frame: np.ndarray, gradient: np.ndarray, level: np.ndarray, velocity: np.ndarray
 ) -> None:
-    """Fill velocities (n, 3), the gradient (2, n) over the level (n,), which may be empty."""
+    """Fill `velocity` (n, 3) with the gradient (2, n) divided by `level` (n,), if not empty."""
     for i in range(len(velocity)):
         part = 1.0 / level[i] if level.size > 0 else 1.0
         _embed(frame, i, part * gradient[0, i], part * gradient[1, i], 0.0, velocity[i])
@@ -209,10 +211,18 @@ def embed_change(
     level: np.ndarray, tilt: np.ndarray, vectors: np.ndarray, by_gradient: np.ndarray,
     by_level: np.ndarray, change: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill the change (n, 3) of what `embed_quotient` gives along tangent vectors (2, n).
+    """Fill `change` (n, 3) with the derivative of the result of `embed_quotient`.
 
-    `tilt` is the gradient of the level; `by_gradient` and `by_level` the changes at fixed points;
-    the Hessian is that of `ScatteredTransforms`.
+    Parameters
+    ----------
+    hessian : (ndarray, ndarray)
+        Result of `ScatteredTransforms.hessian` for the potential of the gradient.
+    tilt : ndarray, (2, n)
+        Gradient of `level`.
+    vectors : ndarray, (2, n)
+        Tangents of the points.
+    by_gradient, by_level : ndarray, (2, n) and (n,)
+        Derivatives of the gradient and of `level` at fixed points.
     """
     trace, apart = hessian
     for i in range(len(change)):
@@ -234,7 +244,7 @@ def embed_change(
 def _embed(
     frame: np.ndarray, i: int, south: float, east: float, outwards: float, vector: np.ndarray
 ) -> None:
-    """A vector (3,) of components to the south, to the east and away from the centre."""
+    """Fill a vector (3,) from its components to the south, to the east and outwards."""
     cosine, sine, height, radius = frame[0, i], frame[1, i], frame[2, i], frame[3, i]
     level = south * height + outwards * radius
     vector[0] = level * cosine - east * sine
@@ -248,7 +258,7 @@ def rotate(coefficients: np.ndarray, degree: int, matrix: np.ndarray) -> np.ndar
 
 
 def rotation(degree: int, matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """`rotate` by one matrix, as a function of the series."""
+    """Function that applies `rotate` with one matrix to a series (modes,)."""
     from ducc0.sht import rotate_alm
 
     before = after = factors(degree)  # of ducc0's harmonics
@@ -270,7 +280,7 @@ def rotation(degree: int, matrix: np.ndarray) -> Callable[[np.ndarray], np.ndarr
 def sample_points(
     coefficients: np.ndarray, degree: int, n: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """n independent points, (n, 3): the height by its law, then the longitude given the height.
+    """Independent points (n, 3): first the height, then the longitude given the height.
 
     Both cumulative laws are known in closed form, and inverted by bisection to rounding.
     """
@@ -283,7 +293,7 @@ def sample_points(
 
 @lru_cache(maxsize=16)
 def _recurrences(degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """a, b of p_{l+1} = a z p_l - b p_{l-1}, in the order of the coefficients."""
+    """Factors a, b of p_{l+1} = a z p_l - b p_{l-1}, (modes,) each, in the order of the modes."""
     rows = [recurrence(degree + 1, m, 3)[m:] for m in range(degree + 1)]
     return np.concatenate([1 / e[1:] for e in rows]), np.concatenate([e[:-1] / e[1:] for e in rows])
 
@@ -318,7 +328,7 @@ def _sample_longitudes(
 def _legendre_at(
     z: float, sine: float, degree: int, a: np.ndarray, b: np.ndarray, values: np.ndarray
 ) -> None:
-    """p_l of every order at one height, in the order of the coefficients."""
+    """Fill `values` (modes,) with p_l of every order at one height."""
     start, begin = 1.0, 0
     for m in range(degree + 1):
         if m > 0:

@@ -5,10 +5,10 @@ In the weak form, with functions that are smooth up to the poles,
     -int Y* div(mu grad g) = int mu (G sin(theta) d_theta Y* + H d_phi Y*) / sin(theta)^2,
     G = sin(theta) d_theta g,   H = d_phi g,
 
-all is scalar: one synthesis of mu, two of the velocity's potential, which has few degrees, and
-two analyses that share their Legendre functions. With modes up to `degree` in mu and `band` in
-g the product is integrated exactly by (2 degree + band + 1)/2 latitudes and 2 degree + band + 1
-longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
+all functions are scalar: one synthesis of mu, two from the potential g of the velocity, which has
+few degrees, and two analyses, which share Legendre functions. With modes up to `degree` in mu and
+`band` in g the product is integrated exactly by (2 degree + band + 1)/2 latitudes and
+2 degree + band + 1 longitudes. SA divides by Z * mu on the grid, with 3 degree + 1 longitudes.
 """
 
 from typing import Any
@@ -45,17 +45,18 @@ from .circle_transport import NO_MASS
 from .contract import Transport
 from .latitudes import LATITUDE_FIELDS, Latitudes, aligned_copy
 
-PAIRS = LANES  # pairs of latitudes taken at a time: a cache line of each sum
+PAIRS = LANES  # pairs of latitudes that are processed together: a cache line of each sum
 
 
 class SphereTransport(Transport):
-    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Space.transport`.
+    """Transport mu -> -div(mu v[mu]), v = grad (W * mu) / (Z * mu); see `Space.transport`.
 
-    Coefficients are those of `Sphere`: orders 0, 1, ..., each from its lowest degree up.
+    Coefficients are in the order of `Sphere`: orders 0, 1, ..., each from its lowest degree up.
 
     Attributes
     ----------
     latitudes : Latitudes
+        Latitudes of the grid.
     length : int
         Number of longitudes.
     """
@@ -94,7 +95,7 @@ SPHERE_FIELDS: dict[str, Field] = {
 
 
 def sphere_values(degree: int, points: int) -> tuple[Latitudes, int, dict[str, Any]]:
-    """Latitudes, the number of longitudes, and the values of SPHERE_FIELDS, for modes to a degree.
+    """Latitudes, number of longitudes, and values of SPHERE_FIELDS, for modes up to a degree.
 
     `points` is the least number of points on a great circle.
     """
@@ -115,7 +116,7 @@ def sphere_values(degree: int, points: int) -> tuple[Latitudes, int, dict[str, A
 
 
 def with_heights(weights: np.ndarray, latitudes: Latitudes) -> np.ndarray:
-    """Weights of even and of odd functions of x, (2, half)."""
+    """Weights, and weights times x, for sums of even and of odd functions of x, (2, half)."""
     return aligned_copy(np.stack([weights, weights * latitudes.x]))
 
 
@@ -135,7 +136,7 @@ _sphere_at = SPHERE.at
 
 
 def _slopes(degree: int) -> np.ndarray:
-    """l e_{l+1} and (l + 1) e_l in the order of modes, (2, modes + 3), a 0 before the first one.
+    """Factors l e_{l+1} and (l + 1) e_l of each mode, (2, modes + 3), with a 0 before the first.
 
     sin(theta) d_theta p_l = l e_{l+1} p_{l+1} - (l + 1) e_l p_{l-1}
     """
@@ -174,7 +175,10 @@ def _transport(context: int, member: int, source: int, target: int) -> None:
 
 @njit(**INNER)
 def take(density: np.ndarray, factors: np.ndarray, count: int, series: np.ndarray) -> None:
-    """Fill in the coefficients of an order times factors; real and imaginary parts in turn."""
+    """Fill `series` with the first `count` coefficients of an order times factors.
+
+    Real and imaginary parts alternate.
+    """
     for i in range(count):
         series[2 * i] = factors[i] * density[2 * i]
         series[2 * i + 1] = factors[i] * density[2 * i + 1]
@@ -184,16 +188,17 @@ def take(density: np.ndarray, factors: np.ndarray, count: int, series: np.ndarra
 def sum_order(
     m: int, coefficients: np.ndarray, count: int, record: InCode, sums: np.ndarray
 ) -> None:
-    """Sums over degrees of one order, of a record with SPHERE_FIELDS."""
+    """Fill `sums` with the sums over the degrees of order m; the record has SPHERE_FIELDS."""
     rules, folded = record.rules, record.folded
     synthesise(m, rules, folded, fold(m, rules, coefficients, count, folded), sums)
 
 
 @njit(**INNER)
 def sum_potential(m: int, count: int, begin: int, record: InCode, sums: np.ndarray) -> None:
-    """G = sin(theta) d_theta g and H = d_phi g for the potential g = W * mu, of one order.
+    """Fill `sums` with G = sin(theta) d_theta g and H = d_phi g of one order of a potential g.
 
-    g is in series[0] from entry 2 on; `begin` is the index of its first mode.
+    The coefficients of g = W * mu are in series[0] from entry 2 on; `begin` is the index of the
+    first mode of the order.
     """
     rules, folded = record.divided, record.folded
     g, sought = record.series[0], record.series[1]
@@ -212,7 +217,7 @@ def sum_potential(m: int, count: int, begin: int, record: InCode, sums: np.ndarr
 
 @njit(**SUBROUTINE)
 def divergence(record: InCode, result: np.ndarray) -> None:
-    """Fill in the coefficients of -div of a field, from the sums over longitudes of its components.
+    """Fill `result` with coefficients of -div of a field, from sums over longitudes in the record.
 
     With the coefficients g_l and h_l of the products, see `unfold`, they are
     l e_{l+1} g_{l+1} - (l + 1) e_l g_{l-1} - i m h_l.
@@ -246,7 +251,7 @@ def divergence(record: InCode, result: np.ndarray) -> None:
 
 @njit(**INNER, error_model="numpy")
 def _multiply(record: InCode) -> float:
-    """mu v on every pair of latitudes, with quadrature weights; returns the largest |v|.
+    """Fill the sums with mu v on all latitudes, with quadrature weights; return the largest |v|.
 
     The values at x and -x are the real and the imaginary part of one complex function.
     """
@@ -258,7 +263,7 @@ def _multiply(record: InCode) -> float:
     size, largest, count = record.length * ROW, 0.0, 0
     for j in range(0, record.half, PAIRS):
         while count < orders and first[count] <= j:
-            count += 1  # orders that do not pass over these latitudes
+            count += 1  # number of orders that are not negligible at these latitudes
         few = count if count <= record.band else record.band + 1
         join(record, sums, orders, count, j, spectra_at)
         join(record, slopes, record.orders_of_v, few, j, spectra_at + size)
@@ -270,7 +275,7 @@ def _multiply(record: InCode) -> float:
         if fields == 4:
             _divide(values[1], values[2], values[3])
         largest = max(largest, _flux(values[0], values[1], values[2]))
-        for f in range(2):  # of mu v, the spectrum of each component to where a field was
+        for f in range(2):  # the spectra of the components of mu v overwrite values of fields
             target = values_at + f * size
             fourier(record, target + size, target)
             part(record, target, f, count, j, record.weights)
@@ -279,7 +284,7 @@ def _multiply(record: InCode) -> float:
 
 @njit(**INNER)
 def fourier(record: InCode, source: int, target: int) -> None:
-    """Fourier transforms of eight columns from one address to another, see `transform`."""
+    """Fourier transforms of eight columns at `source`, written at `target`; see `transform`."""
     transform(source, target, record.scratch, record.factors, record.turns)
 
 
@@ -287,7 +292,7 @@ def fourier(record: InCode, source: int, target: int) -> None:
 def join(record: InCode, sums: int, orders: int, count: int, j: int, spectrum: int) -> None:
     """Write the spectra of f(x) + i f(-x) at PAIRS pairs of latitudes, from the sums E and O.
 
-    Orders from `count` on are 0. Sums and spectrum by their addresses: rows of sums lie 8 * half
+    Orders from `count` on are 0. `sums` and `spectrum` are addresses: rows of sums are 8 * half
     bytes apart, orders 8 rows.
     """
     half, length = record.half, record.length
@@ -309,10 +314,11 @@ def join(record: InCode, sums: int, orders: int, count: int, j: int, spectrum: i
 def part(
     record: InCode, spectrum: int, field: int, count: int, j: int, weights: np.ndarray
 ) -> None:
-    """Fill in the sums of f(x) + f(-x) and x (f(x) - f(-x)), from spectra of f(x) + i f(-x).
+    """Fill the sums of f(x) + f(-x) and x (f(x) - f(-x)), with weights, at PAIRS latitudes.
 
-    With weights; `field` is 0 or 1, of the two that the sums have for each order. The transform
-    was that to values: order m is at n - m.
+    They come from the spectrum of f(x) + i f(-x) at the address `spectrum`. `field`, 0 or 1, is the
+    index of the function f among the two that the sums have for each order. The transform was the
+    one from spectra to values: order m is at n - m.
     """
     half, length = record.half, record.length
     w, products = address_of(weights) + 8 * j, address_of(record.sums) + 16 * half * field
@@ -330,7 +336,7 @@ def part(
 
 @njit(**INNER, error_model="numpy")
 def _divide(slope: np.ndarray, turn: np.ndarray, normaliser: np.ndarray) -> None:
-    """Divide both components by Z * mu, or by NO_MASS where it is less."""
+    """Divide both components by Z * mu, or by NO_MASS where Z * mu is less."""
     for i in range(slope.size):
         z = normaliser[i] if normaliser[i] > NO_MASS else NO_MASS
         slope[i] /= z
@@ -339,7 +345,7 @@ def _divide(slope: np.ndarray, turn: np.ndarray, normaliser: np.ndarray) -> None
 
 @njit(**INNER)
 def _flux(density: np.ndarray, slope: np.ndarray, turn: np.ndarray) -> float:
-    """Write mu v in the place of the components of v; returns the largest |v|^2."""
+    """Overwrite the components of v by those of mu v; return the largest |v|^2."""
     largest = 0
     for i in range(density.size):
         largest = max(largest, as_bits(slope[i] * slope[i] + turn[i] * turn[i]))

@@ -1,7 +1,7 @@
-"""Between harmonics and values on a grid, both ways, for compiled code on every space.
+"""Transforms between harmonics and values on a grid, for compiled code on every space.
 
-The grids are those of the transports, free of aliases in the same products. The sums over the
-points are the quadrature of the transports too, so that each way back is the exact transpose,
+Grids and quadratures are those of the transports, with the same products free of aliases. The
+transforms from values to harmonics are the exact transposes of those from harmonics to values:
 
     sum_x w f Y* = <f, Y>,    sum_x w <F, grad Y*> = the coefficients of -div F.
 """
@@ -34,26 +34,26 @@ from .zonal_transport import AXIS, axis_values, sum_series, sum_slope, weak_dive
 
 
 class GridTransforms:
-    """Four functions for compiled code, ``void f(context, number, source, target)``.
+    """Four transforms for compiled code, ``void f(context, number, source, target)``.
 
-    They take the coefficients of one real function, as floats, or values at the points.
+    Coefficients are those of one real function, as floats; values are those at the grid points.
 
-    `values` : coefficients to values, of degrees up to `number`
-    `gradient` : the same to the components of the gradient, one after the other
-    `analysis` : values of `number` functions, 1 or 2, to coefficients
-    `divergence` : components of a tangent field to the coefficients of -div
+    `values` : coefficients of degrees up to `number` -> values
+    `gradient` : coefficients of degrees up to `number` -> gradient, one component after the other
+    `analysis` : values of `number` functions, 1 or 2 -> coefficients
+    `divergence` : components of a tangent field -> coefficients of -div
 
     Parameters
     ----------
     degree : int
-        Of the functions.
+        Highest degree of the functions.
     points : int
-        The least number of points on a great circle.
+        Least number of points on a great circle.
 
     Attributes
     ----------
     size : int
-        Number of points, in an order of its own.
+        Number of grid points; their order differs from that of `Space.points`.
     components : int
         Number of components of tangent fields.
     functions : Record
@@ -65,7 +65,7 @@ class GridTransforms:
     compiled: tuple[CompiledFunction, CompiledFunction, CompiledFunction, CompiledFunction]
 
     def _enter(self, record: Record) -> None:
-        """Have the functions called with a record, in which they find numbers and arrays."""
+        """Set the record of numbers and arrays that is the context of the four functions."""
         self._record = record
         addresses = [function.address for function in self.compiled]
         names = zip(FUNCTIONS.fields, [*addresses, record.address], strict=True)
@@ -87,7 +87,7 @@ _circle_at = CIRCLE_GRID.at
 
 @njit(**INNER)
 def _circle_values(context: int, number: int, source: int, target: int, slope: bool) -> None:
-    """Values of a series at `target`, or those of its slope."""
+    """Write the values of a series, or with `slope` of its derivative, at the address `target`."""
     record = _circle_at(context)
     length, fft = record.length, record.fft
     series, result = complex_array(source, (record.modes,)), float_array(target, (length,))
@@ -115,7 +115,7 @@ def _gradient_on_circle(context: int, number: int, source: int, target: int) -> 
 
 @njit(**INNER)
 def _circle_spectrum(fft: InCode, values: np.ndarray) -> None:
-    """Fill in the spectrum of values, which is not normalised."""
+    """Fill the spectrum of the record with the transform of values, without normalisation."""
     target = fft.values[0]
     for j in range(values.size):
         target[j] = values[j]
@@ -194,7 +194,10 @@ def _gradient_on_axis(context: int, number: int, source: int, target: int) -> No
 
 @njit(**INNER)
 def _analyse_axis(record: InCode, values: np.ndarray, weights: np.ndarray) -> None:
-    """Fill in the coefficients of a function, every second place of `series`, by its values."""
+    """Fill every second entry of `series[0]` with the coefficients of a function, by its values.
+
+    `weights` (half,) are quadrature weights.
+    """
     x, half, products = record.x, record.half, record.products
     for j in range(half):
         f, g = weights[j] * values[j], weights[j] * values[half + j]
@@ -258,7 +261,10 @@ _sphere_at = SPHERE_GRID.at
 
 @njit(**INNER)
 def _to_rings(record: InCode, last: int, fields: int, target: int) -> None:
-    """Values of `fields` functions on all rings, from their sums over degrees."""
+    """Write at `target` the values of `fields` functions on all rings, from sums over degrees.
+
+    `last` is the highest order of the functions.
+    """
     half, first = record.half, numbers_at(record.rules.first, 0, 0)
     size, count = record.length * ROW, 0
     for j in range(0, half, PAIRS):
@@ -273,7 +279,10 @@ def _to_rings(record: InCode, last: int, fields: int, target: int) -> None:
 
 @njit(**INNER)
 def _from_rings(record: InCode, fields: int, weights: np.ndarray, source: int) -> None:
-    """Sums over longitudes of `fields` functions, with weights, in the sums of the record."""
+    """Fill the sums of the record with sums over longitudes of `fields` functions, with weights.
+
+    `source` is the address of their values.
+    """
     half, first = record.half, numbers_at(record.rules.first, 0, 0)
     size, count = record.length * ROW, 0
     for j in range(0, half, PAIRS):

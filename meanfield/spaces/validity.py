@@ -1,4 +1,4 @@
-"""Checks of densities: positive, of mass 1, real, and resolved by their harmonics."""
+"""Checks that densities are positive, of mass 1, real, and resolved by their harmonics."""
 
 import warnings
 from collections.abc import Callable
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from .contract import Space
     from .density import Density
 
-DENSITY_TAIL = 1e-8  # last coefficients above it are warned of
-UNIT_MASS = 1e-12  # how far a mass may be from 1
-REAL_ENOUGH = 1e-12  # imaginary parts of coefficients of order 0
-NEGATIVE_SHARE = 1e-4  # a solved density may be this negative, relative to its maximum
+DENSITY_TAIL = 1e-8  # tolerance of the last coefficients, above which there is a warning
+UNIT_MASS = 1e-12  # tolerance of a mass of 1
+REAL_ENOUGH = 1e-12  # tolerance of imaginary parts of coefficients of order 0
+NEGATIVE_SHARE = 1e-4  # tolerance of negative values after a run, relative to the maximum
 
 
 def tail_start(degree: int) -> float:
-    """The degree above which the tail begins: the last eighth, and never one parity alone."""
+    """Degree above which the tail begins: the last eighth, but two degrees or more from 4 on."""
     return min(0.875 * degree, degree - 2) if degree >= 4 else 0.875 * degree
 
 
 def tail_of(space: "Space") -> np.ndarray:
-    """Mask of the modes in the tail."""
+    """Mask (modes,) of the modes in the tail."""
     return space.degrees > tail_start(space.degree)
 
 
 def check_coefficients(space: "Space", coefficients: np.ndarray) -> None:
-    """Raise ValueError for coefficients that no real function of mass 1 has."""
+    """Raise ValueError unless coefficients are those of a real function of mass 1."""
     if not np.isfinite(coefficients).all():
         bad = np.count_nonzero(~np.isfinite(coefficients))
         raise ValueError(f"A density needs finite coefficients; {bad} are not.")
@@ -52,17 +52,23 @@ def expanded(
     space: "Space", f: Callable[..., np.ndarray], values: np.ndarray, what: str,
     *leading: np.ndarray,
 ) -> tuple[np.ndarray, float]:  # fmt: skip
-    """Coefficients (..., modes) of densities proportional to f, and the part their series lack.
+    """Coefficients (..., modes) of densities proportional to f, and the error of their series.
 
-    The latter is a root mean square, see `_missed_by_grid`. Raises ValueError for values (..., N)
-    of f on the grid that are negative or not finite, or all 0.
+    The error is a root mean square, see `_missed_by_grid`. Raises ValueError if values of f on the
+    grid are negative or not finite, or all 0.
 
     Parameters
     ----------
+    space : Space
+        Space of the densities.
     f : callable
-        Called with the leading arguments, and those of functions that `Space.density` takes.
+        Function of the leading arguments, followed by the arguments of `Space.density`.
+    values : ndarray, (..., N)
+        Values of f on the grid.
     what : str
-        Its name in messages.
+        Name of f in messages.
+    *leading : ndarray
+        Leading arguments, such as the index.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mass = (values @ space.weights)[..., None]
@@ -81,12 +87,11 @@ def _missed_by_grid(
     space: "Space", f: Callable[..., np.ndarray], coefficients: np.ndarray, mass: np.ndarray,
     *leading: np.ndarray,
 ) -> float:  # fmt: skip
-    """The root mean square of f/mass minus its series on finer grids; 0 for tables of values.
+    """Root mean square of f/mass minus its series, on finer grids; 0 if f is a table of values.
 
-    Harmonics of f between the degree and the number of grid points leave no trace in the
-    coefficients, and higher ones appear as lower degrees (aliasing). Both differ between the
-    points of the grid. Two grids are tried, since on one of them a harmonic may appear as the
-    same lower degree.
+    Harmonics of f above the degree do not change the coefficients, or appear as lower degrees
+    (aliasing). In both cases f and its series differ between the points of the grid. Two finer
+    grids are used, since on one of them a harmonic may be aliased to the same lower degree.
     """
     missed, finer = 0.0, space
     for _ in range(2):

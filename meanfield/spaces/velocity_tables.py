@@ -1,6 +1,6 @@
 """Transport on the circle by tables of the velocity, its derivative, and the transpose: compiled.
 
-The velocity is a sum of quotients of linear functions, and of one that no density changes,
+The velocity is a sum of quotients of linear functions and of a fixed velocity v_0,
 
     v = v_0 + sum_h q_h,    q_h = A_h u / B_h u,
 
@@ -9,7 +9,7 @@ tabulated at 3 degree + 1 points and more, so that with the weak divergence
     N(u) = -(u v)',    DN(u) k = -(k v + u sum_h (A_h k - q_h B_h k) / B_h u)',
     DN(u)* l = v l' + sum_h A_h* (u l' / B_h u) - B_h* (u l' q_h / B_h u)
 
-are exact for the discrete map. Where a bound has taken the place of B_h u its derivative is 0. Of
+are exact for the discrete map. Where B_h u is replaced by a lower bound, its derivative is 0. With
 `pairs` the velocities are those of other measures: see `spaces.linearised`.
 """
 
@@ -27,23 +27,24 @@ from ..lowlevel.simd import aligned
 from .circle_transport import largest, minus_derivative
 from .contract import Transport
 
-NEGLIGIBLE_COLUMN = 3e-16  # of a table, relative to its largest: less is rounding
-NEGLIGIBLE_CHANGE = 1e-13  # the same, of derivatives by parameters
-POINTS_AT_ONCE = 1024  # at which four rows of a table are combined for all functions
+NEGLIGIBLE_COLUMN = 3e-16  # columns of a table below this, relative to its largest, are rounding
+NEGLIGIBLE_CHANGE = 1e-13  # the same for derivatives by parameters
+POINTS_AT_ONCE = 1024  # points of a block, whose table entries stay in the cache
 
 
 @dataclass(frozen=True)
 class VelocityTable:
-    """A velocity at the points of the circle, a quotient of linear functions of a density.
+    """Velocity at N points of the circle as a quotient of linear functions of a density.
 
     Attributes
     ----------
     numerator, denominator : ndarray, (columns, N)
-        For each real and imaginary part of the coefficients; no denominator is None.
+        Contributions of the real and imaginary parts of the coefficients of the density, one
+        column for each. The denominator may be None, for a linear velocity.
     least : float
-        Where the denominator is below it, it is rounding: see `circle_transport.NO_MASS`.
+        Lower bound of the denominator, below which it is rounding: see `circle_transport.NO_MASS`.
     steady : bool
-        Whether it is the velocity of all densities: the first row, times their mass 1.
+        Whether the velocity is the same for all densities: the first column, times the mass 1.
     """
 
     numerator: np.ndarray
@@ -53,16 +54,16 @@ class VelocityTable:
 
     @classmethod
     def constant(cls, velocity: np.ndarray) -> Self:
-        """A velocity (N,) which no density of mass 1 changes."""
+        """Table of a velocity (N,) that is the same for all densities of mass 1."""
         return cls(np.stack([velocity, np.zeros_like(velocity)]), steady=True)
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """Number of entries of both tables."""
         return self.numerator.size * (1 if self.denominator is None else 2)
 
     def negligible_to(self, other: Self, share: float = NEGLIGIBLE_COLUMN) -> bool:
-        """True where all columns are at most a share of the largest entry of another table."""
+        """True if no entry exceeds `share` times the largest entry of another table."""
         pairs = (self.numerator, other.numerator), (self.denominator, other.denominator)
         return all(
             np.abs(part).max() <= share * np.abs(whole).max()
@@ -78,7 +79,7 @@ class VelocityTable:
         return cls(above, np.concatenate(below) if below else None, tables[0].least)
 
     def trimmed(self, share: float) -> Self:
-        """The table without its last columns, as far as they are a share of the largest or less."""
+        """Table without the last columns whose entries are at most `share` times the largest."""
         columns = 2
         for part in (self.numerator, self.denominator):
             sizes = np.zeros(1) if part is None else np.abs(part).max(axis=1, initial=0.0)
@@ -89,12 +90,12 @@ class VelocityTable:
 
     @property
     def unchanged(self) -> Self:
-        """The derivative of this table by a parameter on which it does not depend."""
+        """Zero derivative of this table, by a parameter on which it does not depend."""
         return replace(self.by_factor, numerator=np.zeros_like(self.numerator[:1]))
 
     @property
     def by_factor(self) -> Self:
-        """The derivative of c times this velocity by c."""
+        """Derivative of c times this velocity by the number c."""
         below = self.denominator
         return replace(self, denominator=None if below is None else np.zeros_like(below[:1]))
 
@@ -104,14 +105,14 @@ class VelocityTable:
 
 
 class TabulatedVelocity(NamedTuple):
-    """A velocity on the circle, or the derivative of one by a parameter, as a sum.
+    """Velocity on the circle, or its derivative by a parameter, as a sum of tables.
 
     Attributes
     ----------
     steady : ndarray, (N,)
-        v_0.
+        Part v_0 that does not depend on the density.
     tables : list of VelocityTable
-        At first one without a denominator, then the quotients.
+        First the linear part, without a denominator, then the quotients.
     """
 
     steady: np.ndarray
@@ -121,7 +122,7 @@ class TabulatedVelocity(NamedTuple):
     def of(
         cls, tables: Sequence[VelocityTable], points: int, share: float = NEGLIGIBLE_COLUMN
     ) -> Self:
-        """The sum of these tables, which may be steady; columns below a share are left out."""
+        """Sum of tables at N = `points` points; last columns are dropped as in `trimmed`."""
         linear = [t.numerator for t in tables if t.denominator is None and not t.steady]
         total = np.zeros((max(map(len, linear), default=0), points))
         for numerator in linear:
@@ -132,17 +133,19 @@ class TabulatedVelocity(NamedTuple):
 
 
 class _ByTables(Transport):
-    """A map of densities by tables of velocities, at the points of the tables.
+    """Base class of maps of densities by tables of velocities.
 
     Parameters
     ----------
     velocities : sequence of TabulatedVelocity
-        Velocities of all members, or the velocity and its derivatives by parameters; with equally
-        many tables each.
+        Velocities of all members, or a velocity and its derivatives by parameters; all have the
+        same number of tables.
     degree : int
         Highest degree of the densities.
+    pairs : bool
+        Whether each density is followed by the measure that moves it.
     bounds : int
-        Number of the velocities, from the first one on, whose quotients have bounds.
+        Number of velocities, the first ones, whose denominators have lower bounds.
     """
 
     def __init__(
@@ -175,7 +178,10 @@ class _ByTables(Transport):
         }
 
     def _forward(self, which: Sequence[int]) -> Record:
-        """The record of `_tangents`, for rows that change with these parameters."""
+        """Record of `_tangents` for a density and its tangents.
+
+        `which` has for each tangent the index of the parameter that changes with it, or -1.
+        """
         shape = 1 + len(which), self.points
         v, above, below = (aligned(*shape) for _ in range(3))
         rows = np.array([-1, *which], dtype=np.int64)
@@ -206,14 +212,16 @@ _tangents_at, _adjoint_at = TABLE_TANGENTS.at, TABLE_ADJOINT.at
 
 
 class TableTransport(_ByTables):
-    """mu -> -(mu v)' with v by tables, compiled.
+    """Transport mu -> -(mu v)' with v by tables, compiled.
 
     Parameters
     ----------
     velocities : sequence of TabulatedVelocity
-        One of each member, or one of all.
+        One velocity for each member, or one for all.
     degree, count : int
         Degree of the densities, and their number.
+    pairs : bool
+        Whether each density is followed by the measure that moves it.
     """
 
     def __init__(
@@ -230,12 +238,13 @@ class TableTangents(_ByTables):
     Parameters
     ----------
     velocity : TabulatedVelocity
+        Velocity of the transport N.
     changes : sequence of TabulatedVelocity
-        Its derivatives by parameters.
+        Derivatives of the velocity by parameters.
     degree : int
         Highest degree of the densities.
     parameters : sequence of int
-        For each k the number of the parameter that changes with it, or -1.
+        For each k the index of the parameter that changes with it, or -1.
     """
 
     def __init__(
@@ -250,7 +259,7 @@ class TableTangents(_ByTables):
 class TableAdjoint(_ByTables):
     """(u, l) -> (DN(u)* l, <l, dN/dp_1>, ...), for compiled code: see `Transport`.
 
-    The numbers are floats after the coefficients.
+    In the output the inner products <l, dN/dp_i> are floats after the coefficients of DN(u)* l.
     """
 
     def __init__(
@@ -409,7 +418,7 @@ def _adjoint(context: int, member: int, source: int, target: int) -> None:
 
 @njit(**INNER)
 def _write_padded(series: np.ndarray, spectrum: np.ndarray) -> None:
-    """The series in the place of a spectrum, with zeros after it."""
+    """Write a series into `spectrum`, and zeros after it."""
     for k in range(spectrum.size):
         spectrum[k] = series[k] if k < series.size else 0.0
 
@@ -419,7 +428,10 @@ def _add_sums(
     total: np.ndarray, tables: np.ndarray, entries: np.ndarray, h: int, kind: int,
     which: np.ndarray, parts: np.ndarray,
 ) -> None:  # fmt: skip
-    """Add numerators, kind 0, or denominators, 2, of all rows, with their parameters' part."""
+    """Add the numerators (`kind` 0) or denominators (`kind` 2) of table h for all rows.
+
+    A row r with a parameter, which[r] >= 0, also gets the derivative of the table by it.
+    """
     columns, at = entries[0, h, kind], entries[0, h, kind + 1]
     _accumulate(total, tables, at, columns, parts)
     for row in range(1, len(total)):
@@ -431,7 +443,10 @@ def _add_sums(
 
 @njit(**INNER, error_model="numpy")
 def _quotient(v: np.ndarray, above: np.ndarray, below: np.ndarray, least: float) -> None:
-    """v += q in the first row, and the change of q in the others."""
+    """Add the quotient q = above/below to the first row of v, and its changes to the others.
+
+    Overwrites the first rows of `above` and `below`. A denominator below `least` is replaced by it.
+    """
     for j in range(v.shape[1]):
         moving = below[0, j] > least
         over = 1 / (below[0, j] if moving else least)
@@ -449,7 +464,7 @@ def _accumulate(
 ) -> None:
     """totals_r += sum_i parts_ri tables_(at + i), four columns at a time.
 
-    By stretches of points, which all rows find in cache.
+    The points are taken in blocks, whose table entries stay in the cache for all rows.
     """
     for begin in range(0, totals.shape[1], POINTS_AT_ONCE):
         end, i = min(begin + POINTS_AT_ONCE, totals.shape[1]), 0

@@ -22,7 +22,7 @@ from .zonal_transport import zonal_bands, zonal_transport
 
 HEIGHTS_AT_ONCE = 256
 LARGEST_LOG_VALUE = 300 * log(10)
-JUDGED_WEIGHT = 2.0**-40
+JUDGED_WEIGHT = 2.0**-40  # nodes of smaller weight are not judged
 VALUE_NOISE = 2.0**-50  # rounding errors of values, relative to |mu|_2 / sqrt(weight)
 MOST_DIMENSIONS = 10**6
 
@@ -63,11 +63,11 @@ class Zonal(Space):
 
     Notes
     -----
-    In high dimension nearly all of the sphere is near the equator x = 0, within 1/sqrt(d). Far
-    from it p_l is as large as the mass there is small: values have an error of rounding over
-    the square root of that mass, and integrals of them lose eps |mu|_2, which for a cluster of
-    concentration 274 in d = 50 is 4e-5. `minimum` looks at nodes of weight 2^-40 or more only,
-    and takes values that are rounding errors for 0. Coefficients and moments lose less.
+    In high dimension nearly all of the sphere is within 1/sqrt(d) of the equator x = 0. Far from
+    it the weights are small and p_l is large: values have a rounding error over the square root of
+    the weight, and integrals of values an error eps |mu|_2, which for a cluster of concentration
+    274 in d = 50 is 4e-5. `minimum` uses only nodes of weight above 2^-40, and sets values that
+    are rounding errors to 0. Coefficients and moments are more accurate.
     """
 
     dtype = np.dtype(float)
@@ -92,7 +92,10 @@ class Zonal(Space):
 
     @cached_property
     def _slopes(self) -> tuple[Latitudes, np.ndarray, np.ndarray, np.ndarray]:
-        """Sums to one degree more; sin(theta); and (1 - x^2) p_l' = up p_(l-1) - down p_(l+1)."""
+        """Latitudes, sin(theta), up and down, for (1 - x^2) p_l' = up p_(l-1) - down p_(l+1).
+
+        The latitudes are those of `x`, for sums to `degree` + 1.
+        """
         latitudes = Latitudes(self._latitudes.x.size, self.degree + 1, 0, self.dimension)
         e, l = recurrence(self.degree + 1, 0, self.dimension), self.degrees
         sines = np.sqrt((1 - self.x) * (1 + self.x))
@@ -125,7 +128,7 @@ class Zonal(Space):
         return self.weights > JUDGED_WEIGHT
 
     def judged_values(self, coefficients: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Values at the points `judged`; 0 where they are eps |mu|_2 / sqrt(weight) or less."""
+        """Values at the points `judged`; 0 if at most VALUE_NOISE |mu|_2 / sqrt(weight)."""
         size = VALUE_NOISE * np.linalg.norm(coefficients, axis=-1)[..., None]
         hidden = np.abs(values) <= size / np.sqrt(self.weights)
         return np.where(hidden, 0.0, values)[..., self.judged]
@@ -217,7 +220,10 @@ class Zonal(Space):
         return self.moment(change, k)
 
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
-        """Refused but for the reflection x -> -x, rotation = -1, or 1: the axis is fixed."""
+        """Coefficients after the reflection x -> -x, rotation = -1; rotation = 1 is the identity.
+
+        Other rotations raise ValueError, as the axis is fixed.
+        """
         wanted = "1 or -1, the reflection of the axis, which is fixed"
         fits = real_array("rotation", rotation).ndim == 0 and rotation in (1, -1)
         fitting("rotation", rotation, wanted, fits, advice="In d = 3, use Sphere.")
@@ -271,11 +277,11 @@ class Zonal(Space):
 
 
 class ZonalNodeChart(NodeChart):
-    """s = log tan(theta / 2), theta the angle from the limit.
+    """Coordinate s = log tan(theta / 2) of axisymmetric nodes, theta the angle from `limit`.
 
     With x = <point, limit> = -tanh(s) the flow is ds/dt = -(W * mu)'(x) / (Z * mu)(x).
 
-    Every distance from the limit, and from its antipode, keeps its relative accuracy.
+    Distances from `limit` and from its antipode keep their relative accuracy.
     """
 
     usual_nodes = 1024
@@ -285,7 +291,7 @@ class ZonalNodeChart(NodeChart):
         return s, weights, [np.arange(s.size) % 2 == 0]
 
     def _heights(self, coordinates: np.ndarray) -> np.ndarray:
-        """<point, limit>."""
+        """Inner products <point, limit>, (n,), of nodes with these coordinates."""
         return -np.tanh(coordinates)
 
     def points(self, coordinates: np.ndarray) -> np.ndarray:
@@ -362,13 +368,13 @@ class ZonalNodeChart(NodeChart):
     def relative_error(
         self, error: np.ndarray, coordinates: np.ndarray, masses: np.ndarray, finest: float
     ) -> float:
-        """Root mean square of the errors of s: relative errors of the distances to both poles."""
+        """Root mean square error of s, a relative error of the distances to both poles."""
         return float(np.sqrt(np.mean(error**2)))
 
 
 @differentiable(lambda s, ds, y: -ds * (y * np.tanh(s)))
 def _sech(s: np.ndarray) -> np.ndarray:
-    """1/cosh(s), which does not overflow however far a pole is."""
+    """1/cosh(s), without overflow for large s."""
     small = np.exp(-np.abs(s))
     return 2 * small / (1 + small**2)
 
@@ -412,7 +418,7 @@ def _slope_moments(x: np.ndarray, weights: np.ndarray, e: np.ndarray) -> np.ndar
 
 @njit(cache=True)
 def _derivatives(x: np.ndarray, series: np.ndarray, order: int, e: np.ndarray) -> np.ndarray:
-    """sum_l series_l times the derivative of p_l of this order, 0, 1 or 2, at x: (rows, n)."""
+    """Sums (rows, n) of series_l times the derivative of p_l, of order 0, 1 or 2, at x (n,)."""
     result = np.zeros((len(series), x.size))
     p, before = np.zeros((3, x.size)), np.zeros((3, x.size))
     p[0] = 1.0
@@ -432,7 +438,10 @@ def _derivatives(x: np.ndarray, series: np.ndarray, order: int, e: np.ndarray) -
 
 @njit(cache=True)
 def _sums(x: np.ndarray, series: np.ndarray, potentials: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """Rows sum series_l p_l(x), and after them at most one row sum potentials_l p_l'(x)."""
+    """Sums (rows, n): sum series_l p_l(x) for each series, then sum potentials_l p_l'(x).
+
+    There is at most one row of `potentials`.
+    """
     members, sums = len(series), np.zeros((len(series) + len(potentials), x.size))
     for begin in range(0, x.size, HEIGHTS_AT_ONCE):
         block, here = x[begin : begin + HEIGHTS_AT_ONCE], sums[:, begin : begin + HEIGHTS_AT_ONCE]

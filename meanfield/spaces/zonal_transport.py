@@ -29,9 +29,10 @@ from .latitudes import LATITUDE_FIELDS, Latitudes
 
 
 def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
-    """The highest degree that counts in the velocity of each potential (n, degree + 1).
+    """Highest degree (n,) that counts in the velocity of each potential (n, degree + 1).
 
-    W' = sum_l W_l dim H_l P_l' is larger at a cluster than W_l by far, in many dimensions.
+    It is judged by the terms of W' = sum_l W_l dim H_l P_l' at a cluster, which in high dimension
+    are far larger than W_l.
     """
     degree = attraction.shape[1] - 1
     l = np.arange(degree + 1)
@@ -45,7 +46,7 @@ def zonal_bands(attraction: np.ndarray, dimension: int) -> np.ndarray:
 def zonal_transport(
     attraction: Any, normaliser: Any, members: int, dimension: int, pairs: bool = False
 ) -> Transport:
-    """mu -> -div(mu v[mu]) with v = grad (W * mu) / (Z * mu); see `Space.transport`."""
+    """Transport mu -> -div(mu v[mu]), v = grad (W * mu) / (Z * mu); see `Space.transport`."""
     if normaliser is None:
         return PolynomialTransport(attraction, members, dimension, pairs)
     return QuotientTransport(attraction, normaliser, members, dimension, pairs)
@@ -59,9 +60,10 @@ class PolynomialTransport(Transport):
 
         v = sum_k b_k P_k(x),    f = sum_k b_k P_k(X) c,
 
-    with Legendre's polynomials of R^(d+2), by Clenshaw's recurrence. Rounding errors of a
-    coefficient are relative to those within the band of v about it. On a grid they would be
-    relative to the largest of all, which of a cluster in d = 50 is 1e11 times the tail.
+    with Legendre's polynomials of R^(d+2), by Clenshaw's recurrence. The rounding error of a
+    coefficient is relative to the coefficients whose degrees differ by at most the band of v. On a
+    grid it would be relative to the largest coefficient, which for a cluster in d = 50 is 1e11
+    times the tail.
     """
 
     dtype = float
@@ -71,7 +73,7 @@ class PolynomialTransport(Transport):
         super().__init__(attraction, None, members, modes, pairs, band)
         l, sizes = np.arange(modes), values_at_the_pole(modes - 1, dimension)
         rates = attraction * sizes * (l * (l + dimension - 2.0) / (dimension - 1))
-        size = modes + band // 2 + 2  # what lies beyond does not come back to the modes kept
+        size = modes + band // 2 + 2  # coefficients beyond do not affect the modes kept
         x = np.cos(np.pi * (np.arange(LANES * (band // 2 + 2)) + 0.5) / (LANES * (band // 2 + 2)))
         record = POLYNOMIAL.filled(
             apart=self._apart,
@@ -103,7 +105,7 @@ _polynomial_at = POLYNOMIAL.at
 
 
 def _band(attraction: np.ndarray, dimension: int) -> int:
-    """The highest degree of the velocities that counts for any member."""
+    """Highest degree that counts in the velocity of any member."""
     return int(zonal_bands(np.abs(attraction).max(axis=0, keepdims=True), dimension)[0])
 
 
@@ -142,7 +144,7 @@ def _next_sums(
     before: np.ndarray, last: np.ndarray, c: np.ndarray, e: np.ndarray, b: float, up: float,
     down: float,
 ) -> None:  # fmt: skip
-    """b c + up X last - down before, written over `before`."""
+    """Step of Clenshaw's recurrence: b c + up X last - down before, written into `before`."""
     top = c.size - 1
     before[0] = b * c[0] + up * e[1] * last[1] - down * before[0]
     for l in range(1, top):
@@ -155,17 +157,18 @@ def _next_sums(
 def _next_values(
     before: np.ndarray, last: np.ndarray, x: np.ndarray, b: float, up: float, down: float
 ) -> None:
-    """b + up x last - down before, written over `before`."""
+    """Step of Clenshaw's recurrence: b + up x last - down before, written into `before`."""
     for j in range(x.size):
         before[j] = b + up * x[j] * last[j] - down * before[j]
 
 
 class QuotientTransport(Transport):
-    """mu -> -div(mu grad (W * mu) / (Z * mu)) on a grid.
+    """Transport mu -> -div(mu grad (W * mu) / (Z * mu)) on a grid.
 
     Attributes
     ----------
     latitudes : Latitudes
+        Latitudes of the grid.
     """
 
     dtype = float
@@ -202,7 +205,7 @@ AXIS: dict[str, Field] = {
 
 
 def axis_values(latitudes: Latitudes, degree: int) -> dict[str, Any]:
-    """The values of AXIS, which all records of sums along the axis have, for modes to a degree."""
+    """Values of the fields AXIS, common to all records of sums along the axis, up to a degree."""
     d = latitudes.dimension
     e, ones = recurrence(degree + 2, 0, d), np.ones(degree + 1)
     return {**latitudes.values(), "dimension": d, "e": e, "ones": ones}
@@ -242,7 +245,10 @@ def _quotient(context: int, member: int, source: int, target: int) -> None:
 def sum_series(
     density: np.ndarray, multipliers: np.ndarray, record: InCode, sums: np.ndarray
 ) -> None:
-    """Values of multipliers times a density, even and odd parts, of a record with AXIS."""
+    """Fill `sums` with the even and odd parts of the values of multipliers times a density.
+
+    The record has the fields AXIS.
+    """
     series, folded, rules = record.series[0], record.folded, record.rules
     for i in range(series.size):
         series[i] = 0.0
@@ -255,7 +261,7 @@ def sum_series(
 def sum_slope(
     density: np.ndarray, attraction: np.ndarray, band: int, record: InCode, sums: np.ndarray
 ) -> None:
-    """Values of G = sin(theta) d_theta g for the potential g = W * mu, as `sum_series`."""
+    """Fill `sums`, as `sum_series`, with G = sin(theta) d_theta g for the potential g = W * mu."""
     series, folded, rules = record.series[0], record.folded, record.rules
     e, d = record.e, record.dimension
     for i in range(series.size):
@@ -270,7 +276,7 @@ def sum_slope(
 
 @njit(**INNER)
 def weak_divergence(record: InCode, result: np.ndarray) -> None:
-    """Coefficients of -div of a field along the meridians, from those in `series`."""
+    """Fill `result` with the coefficients of -div of a field along the meridians, from `series`."""
     e, d, series = record.e, record.dimension, record.series[0]
     result[0] = 0.0
     for l in range(1, result.size):
@@ -280,7 +286,7 @@ def weak_divergence(record: InCode, result: np.ndarray) -> None:
 
 @njit(**INNER, error_model="numpy")
 def _multiply(record: InCode, sums: np.ndarray) -> float:
-    """mu G at the latitudes x and -x, with quadrature weights; returns the largest |v|."""
+    """Fill the products mu G at the latitudes x and -x, with weights; return the largest |v|."""
     x, weights, sines, products = record.x, record.weights, record.sines_squared, record.products
     largest = 0.0
     for j in range(sines.size):
