@@ -4,6 +4,7 @@ On S^2 a function is sum_m f_m(x) e^{im phi}, x = cos(polar angle); axisymmetric
 S^(d-1) have the order m = 0 only.
 """
 
+from contextlib import suppress
 from math import lgamma
 from typing import Any
 
@@ -136,7 +137,14 @@ class Latitudes:
             "series": aligned(2, 4 * pairs + 8),
         }
 
+    @cached_property
+    def _free_records(self) -> list[Record]:
+        """Records that no thread uses at present; taking and returning one is atomic."""
+        return []
+
     def _record(self) -> Record:
+        with suppress(IndexError):
+            return self._free_records.pop()
         values = self.values()
         sums, sizes = aligned(4, values["rules"].width), (self.degree, self.orders + 1)
         return SUMS.filled(**values, sums=sums, degree=sizes[0], orders=sizes[1])
@@ -148,6 +156,7 @@ class Latitudes:
         for coefficients, target in zip(series, sums, strict=True):
             parts = np.array(coefficients, dtype=complex).view(float)  # one type: not read-only
             _synthesise_all(record.address, parts, target)
+        self._free_records.append(record)
         return sums
 
     def analysis(self, functions: np.ndarray) -> np.ndarray:
@@ -157,6 +166,7 @@ class Latitudes:
         record, weights = self._record(), self.node_weights[:, None]
         for function, target in zip(functions, series, strict=True):
             _analyse_all(record.address, function * weights, target)
+        self._free_records.append(record)
         return series
 
     def _first_seen(self) -> np.ndarray:
