@@ -1,9 +1,9 @@
 """Attention evaluated on tokens: sums over all pairs, in memory of the size of the tokens.
 
-The n x n logits <q_i, k_j> are never held: a block of them is made by a matrix product, turned into
-weights, and multiplied by the values of its columns. Blocks of rows are independent of each other,
-and small n take many replicas at once. How the work is cut depends on n alone, so that a replica
-comes out the same, bit for bit, whichever others there are and however many threads there are.
+The n x n matrix of logits <q_i, k_j> is never stored: blocks of it are computed by matrix products,
+turned into weights, and multiplied by the values of their columns. Blocks of rows are independent;
+for small n a block has many replicas. The division into blocks depends on n alone, so that the bits
+of a replica depend neither on other replicas nor on the number of threads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from ..core.errors import MeanfieldError
 from ..models.attention import Attention, Hardmax, ensemble, heads
 from .contract import SINGLE_THREAD, Engine, ThreadPool
 
-LOGIT_ENTRIES = 1 << 17  # of a block: 1 MiB, within the cache of a core
-LOGIT_COLUMNS = 512
-MOST_DENSE_TOKENS = 512  # tokens up to which n x n weights are held, for Newton's method
+LOGIT_ENTRIES = 1 << 17  # logits of a block: 1 MiB, within the cache of a core
+LOGIT_COLUMNS = 512  # most columns of a block
+MOST_DENSE_TOKENS = 512  # tokens up to which n x n weights are stored, for Newton's method
 NEWTON_INTERVAL = 10  # iterations before Newton's method is tried (again)
-LEAST_SUM = np.finfo(float).tiny  # of weights; below it they have lost digits
-NO_MASS_BIAS = -1e300  # of a token without mass: finite, so that among such tokens logits are 0
+LEAST_SUM = np.finfo(float).tiny  # smaller sums of weights have lost digits
+NO_MASS_BIAS = -1e300  # bias of a token without mass: finite, as -inf - (-inf) would be nan
 
 
 class AttentionSums(Engine):
@@ -57,13 +57,12 @@ class AttentionSums(Engine):
     def attention(
         self, t: float, x: np.ndarray, masses: np.ndarray, at: np.ndarray | None = None
     ) -> np.ndarray:
-        """A at time t, of tokens x (R, n, d) with masses >= 0 (R, n).
+        """Output A at time t of tokens x (R, n, d) with masses >= 0, (R, n).
 
-        At the points `at`, (R, m, d) or a multiple of as many systems, which do not pull: an array
-        of their shape. By default at the tokens; `Hardmax`, and attention that is causal or has
-        positions, have no others.
-
-        Where exp(beta <Qx, Ky>) or the result overflows it is infinite or nan.
+        It is evaluated at the points `at`, (R, m, d) or (q R, m, d) with q systems of points for
+        each system of tokens, and has their shape; these points exert no attention. By default
+        they are the tokens; `Hardmax`, and attention that is causal or has positions, allow no
+        others. Where exp(beta <Qx, Ky>) or the result overflows, it is infinite or nan.
 
         Raises
         ------
@@ -124,7 +123,11 @@ class AttentionSums(Engine):
     def _prepared(
         self, head: "Head", number: int, matrix: Any, x: np.ndarray, at: np.ndarray
     ) -> "Head":
-        """The head of this number and its matrices, for tokens x at the points `at`."""
+        """The head itself; derived classes may replace it.
+
+        `number` and `matrix` are the number and the matrices of the head, x the tokens, `at` the
+        points where the output is evaluated.
+        """
         return head
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
@@ -149,11 +152,11 @@ class AttentionSums(Engine):
 
 @dataclass(frozen=True)
 class Head:
-    """One head of attention on R replicas of n tokens, and the sums over pairs that weights need.
+    """One head of attention on R replicas of n tokens, and its sums over pairs
 
         sum_j m_j k_ij v_j,    divided by sum_j m_j k_ij where `normalised`
 
-    The sums have shape (R, m, k). The logits are l_ij = beta <q_i, k_j>.
+    of shape (R, m, k). The weights k_ij are functions of the logits l_ij = beta <q_i, k_j>.
 
     Attributes
     ----------
@@ -168,9 +171,9 @@ class Head:
     causal : bool
         Whether only the pairs j <= i count.
     own : ndarray, shape (R, n, k), or None
-        Queries of the tokens of the keys, where they are not `queries`.
+        Queries of the n tokens themselves, where `queries` belong to other points.
     terms : callable or None
-        What is added to the logits of a block, terms(rows, columns) -> (rows, columns).
+        terms(rows, columns), of two slices, is added to the logits of that block.
     """
 
     queries: np.ndarray
@@ -187,9 +190,9 @@ class Head:
     # What weights ask for ------------------------------------------------------------------
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
-        """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), finite numbers.
+        """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), which have to be finite.
 
-        nan where they are to be divided by their sum, which is 0 although there is mass.
+        nan where `normalised` sums have a normaliser that underflows although there is mass.
         """
         u = self._with_masses(self.values)
         u = u if normalised else u[..., :-1]
@@ -216,20 +219,23 @@ class Head:
         return np.where(lost[..., None], np.nan, means(sums))
 
     def exponential(self, *, normalised: bool) -> np.ndarray:
-        """Sums with k = e^l; rows that are normalised are relative to their largest k."""
+        """Sums with k = e^l. If `normalised`, each row is scaled by its largest k: no overflow."""
         top, sums = self._excluding_massless()._exponential_sums(self._with_masses(self.values))
         return means(sums) if normalised else np.exp(top) * sums[..., :-1]
 
     def by_distance(self) -> "Head":
         """The head with logits -beta |q - k|^2, up to a constant of each row."""
-        origin = self.keys[:, :1]  # which does not matter, but near the tokens fewer digits cancel
+        origin = self.keys[:, :1]  # any origin will do; near the tokens fewer digits cancel
         queries, keys = 2 * (self.queries - origin), self.keys - origin
         own_queries = None if self.own is None else 2 * (self.own - origin)
         bias = (-self.beta * (keys**2).sum(axis=-1, keepdims=True))[..., 0]
         return replace(self, queries=queries, keys=keys, bias=bias, own=own_queries)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "Head":
-        """The head whose normalised exponential weights have columns of sum one too."""
+        """The head with the bias for which normalised e^l have columns of sum one too.
+
+        See `log_scaling` for the parameters and errors.
+        """
 
         def log_sums(
             queries: np.ndarray, keys: np.ndarray, potential: np.ndarray, masses: np.ndarray
@@ -259,7 +265,7 @@ class Head:
     def largest(self, ties: float) -> np.ndarray:
         """Means of the v_j, j != i, for which l_ij is within `ties` of its maximum.
 
-        The logits are computed twice: ties are known once the maximum is.
+        The logits are computed twice: for the maximum of each row, and to compare with it.
         """
         pairs, u = self._excluding_massless(), self._with_masses(self.values)
         sums = np.empty_like(u)
@@ -288,7 +294,7 @@ class Head:
         return self.queries if self.own is None else self.own
 
     def _with_masses(self, values: np.ndarray) -> np.ndarray:
-        """(m v, m), shape (R, n, k + 1)."""
+        """Values times masses, and masses: (m v, m), shape (R, n, k + 1)."""
         masses = self.masses[..., None]
         return np.concatenate([masses * values, masses], axis=-1)
 
@@ -302,9 +308,9 @@ class Head:
     def _logits(
         self, chunk: slice, rows: slice, *, masked: bool = True
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (columns, their logits (chunk, rows, columns)).
+        """Yield a slice of columns and the logits (chunk, rows, columns) of that block.
 
-        Where `masked`, they are -inf at the j > i of a causal head.
+        If `masked`, logits of pairs j > i are -inf for a causal head.
         """
         n = self.keys.shape[1]
         end = min(rows.stop, n) if self.causal else n
@@ -334,7 +340,7 @@ class Head:
     ) -> None:
         """Call work(chunk of replicas, rows) for blocks that cover all rows of all replicas.
 
-        In blocks so many `arrays` of that `width` are held at a time.
+        Blocks are so small that `arrays` arrays with `width` columns fit into LOGIT_ENTRIES.
         """
         replicas, n = self.queries.shape[:2]
         width, entries = width or min(n, LOGIT_COLUMNS), LOGIT_ENTRIES // arrays
@@ -349,17 +355,17 @@ class Head:
         count = self.threads.threads
 
         def some(first: int, last: int) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # threads have their own
+            with np.errstate(over="ignore", invalid="ignore"):  # each thread has its own errstate
                 for number in range(first, last):
-                    for block in blocks[number::count]:  # of causal heads later ones cost more
+                    for block in blocks[number::count]:  # later blocks of causal heads cost more
                         work(*block)
 
         self.threads.share(some, count)
 
     def _exponential_sums(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """sum_j e^(l_ij) u_j = e^(top_i) sums_i for u (R, n, c), without overflow.
+        """Pair (top, sums) with sum_j e^(l_ij) u_j = e^(top_i) sums_i, without overflow.
 
-        top (R, n, 1) is the largest logit of each row, sums have shape (R, n, c).
+        u has shape (R, n, c), top (R, m, 1) is the largest logit of each row, sums are (R, m, c).
         """
         shape = self.queries.shape[:2]
         top, sums = np.empty((*shape, 1)), np.empty((*shape, u.shape[-1]))
@@ -379,19 +385,22 @@ class Head:
 
 
 def means(sums: np.ndarray) -> np.ndarray:
-    """Sums of (m v, m), shape (R, n, k + 1), as means of v; 0 where there is no mass."""
+    """Weighted means of v, (R, n, k), from sums of (m v, m), (R, n, k + 1); 0 without mass."""
     total = sums[..., -1:]
     return sums[..., :-1] / np.where(total == 0, 1.0, total)
 
 
 def of_head(matrix: Mapping[str, np.ndarray], name: str, x: np.ndarray) -> np.ndarray:
-    """Queries, keys or values of a head for every token: M x, and the bias where there is one."""
+    """Queries, keys or values M x of a head for every token, plus the bias if there is one.
+
+    `name` is "Q", "K" or "V", the key of M in the matrices of the head.
+    """
     vectors, bias = times(x, matrix[name]), matrix.get(f"{name}_bias")
     return vectors if bias is None else vectors + bias[..., None, :]
 
 
 def times(x: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """M x for every token, (R, n, d) -> (R, n, k), M (k, d) or (R, k, d), or a multiple of x."""
+    """Products M x for every token, (R, n, d) -> (R, n, k); M is (k, d), (R, k, d) or a number."""
     return x @ matrix.swapaxes(-1, -2) if matrix.ndim else matrix * x
 
 
@@ -406,13 +415,13 @@ def log_scaling(
     tolerance: float,
     most_iterations: int,
 ) -> np.ndarray:
-    """log w(x_j), shape (R, n), such that softmax of l_ij + log w_j has columns of sum one too.
+    """Sinkhorn potential log w_j, (R, n): softmax of l_ij + log w_j has columns of sum one too.
 
         sum_i m_i k_ij = 1,    k_ij = e^(l_ij) w_j / sum_j m_j e^(l_ij) w_j,    l_ij = <q_i, k_j>
 
-    Each iteration costs two sums over all pairs, and each replica has iterations of its own until
-    its marginals are one. Where the kernel is narrow the iteration converges slowly; for n <= 512
-    Newton's method, tried every tenth time, ends it.
+    Each iteration costs two sums over all pairs; a replica is iterated until its own marginals are
+    one. For narrow kernels the iteration converges slowly; for n <= 512 Newton's method is tried
+    every tenth iteration.
 
     Parameters
     ----------
@@ -420,8 +429,8 @@ def log_scaling(
     masses : ndarray, shape (R, n)
         Tokens without mass have no marginals.
     log_sums : callable
-        log_sums(queries, keys, potential, masses) is log sum_j m_j e^(l_ij + potential_j), (R, n),
-        over the tokens that have mass.
+        log_sums(queries, keys, potential, masses) returns log sum_j m_j e^(l_ij + potential_j),
+        (R, n), over the tokens that have mass.
     tolerance : float
         Largest error of a marginal.
     most_iterations : int
@@ -436,7 +445,7 @@ def log_scaling(
     for iteration in range(most_iterations):
         q, k, m, old = queries[left], keys[left], masses[left], potential[left]
         new = -log_sums(k, q, -log_sums(q, k, old, m), m)
-        errors = np.where(m > 0, np.abs(np.expm1(old - new)), 0.0)  # of the columns' sums
+        errors = np.where(m > 0, np.abs(np.expm1(old - new)), 0.0)  # errors of the column sums
         error = errors.max(axis=1)
         unbalanced = ~(error <= tolerance)
         left = left[unbalanced]
@@ -457,10 +466,10 @@ def log_scaling(
 
 
 def _newton(logits: np.ndarray, potential: np.ndarray, masses: np.ndarray) -> np.ndarray:
-    """Newton's method for the potential of one replica, for as long as it halves the error.
+    """Newton's method for the potential (n,) of one replica, as long as it halves the error.
 
-    The columns' sums c_j(potential) = 1 have the Jacobian c_j delta_jl - m_l sum_i m_i k_ij k_il;
-    to which m_l is added, since a constant in the potential has no effect.
+    The column sums c_j(potential) have the Jacobian c_j delta_jl - m_l sum_i m_i k_ij k_il. It is
+    singular, since constants in the potential have no effect; m_l is added to make it regular.
     """
     best, error = potential, np.inf
     while True:

@@ -1,13 +1,13 @@
 """Attention on tokens of the circle and of S^2, by the harmonics of their measure.
 
-With the weights k of a head, A = beta K^T Q and a quadratic form that bounds the logits, the
-integrals
+With the weights k of a head, A = beta K^T Q and a quadratic form <x, scale x> that bounds the
+logits, the integrals
 
     N(x) = int k(x, y) y dmu(y) e^-<x, scale x>,    D(x) = int k(x, y) dmu(y) e^-<x, scale x>
 
-are functions of x with few harmonics, since k has few in x and in y. Their coefficients are those
-of mu and of y mu times tables, `engines.kernels.Expansion`. The output of the head is V N / D, or
-V N e^<x, scale x> where Z = 1, at each token.
+are functions of x with few harmonics, since k has few in x and in y. Their coefficients are the
+coefficients of y mu and of mu times tables, see `engines.kernels.Expansion`. At each token the
+output of the head is V N / D, or V N e^<x, scale x> where Z = 1.
 """
 
 from collections.abc import Callable
@@ -37,18 +37,18 @@ from .kernels import (
 )
 from .sphere import SphereModes
 
-# By dimension: the spaces whose kernels there are, and transforms of scattered points.
+# By dimension: spaces on which kernels are expanded, and transforms of scattered points.
 KERNEL_SPACES: dict[int, Any] = {2: Circle(64), 3: Sphere(FINEST_DEGREE)}
 TRANSFORMS_BY_DIMENSION = {2: CircleModes.transforms_of, 3: SphereModes.transforms_of}
-LOST_ROUNDINGS = 10.0  # of sums: products, rotations and transforms add up
+LOST_ROUNDINGS = 10.0  # error in units of HARMONIC_ROUNDING: products, rotations, transforms add up
 HEAD_PAIR_COST = 2.5e-3  # microseconds of a pair of one head, see `contract`
-HEAD_COST = {2: (150.0, 0.1), 3: (2800.0, 0.4)}  # of one head by modes: fixed, and of a token
-TABLE_COST = {2: 8e3, 3: 3e5}  # of its tables
-TABLE_USES = 300  # velocities for which constant tables serve, at least
+HEAD_COST = {2: (150.0, 0.1), 3: (2800.0, 0.4)}  # microseconds of a head by modes: fixed, per token
+TABLE_COST = {2: 8e3, 3: 3e5}  # microseconds to compute the tables of a head
+TABLE_USES = 300  # velocities, at least, that are computed with the tables of constant parameters
 
 
 class NoModes(MeanfieldError):
-    """Attention weights that have no sums by harmonics."""
+    """Raised for attention weights whose sums cannot be taken by harmonics."""
 
 
 class AttentionModes(AttentionSums):
@@ -67,14 +67,14 @@ class AttentionModes(AttentionSums):
 
     Notes
     -----
-    Tables resolve the weights to 1e-14 of their largest, whatever the tolerance. Under normalised
-    weights outputs are divided by D(x). Outputs of tokens whose D is too low for the tolerance are
-    computed again, from all pairs with them, as by `HarmonicEngine`. Sinkhorn weights, weights that
-    are not smooth, and those that would take more than 64 degrees on S^2 or lose digits are summed
-    over all pairs.
+    Tables resolve the weights to 1e-14 of the largest, whatever the tolerance. For normalised
+    weights outputs are divided by D(x); where D is too low for the tolerance they are computed
+    again from all pairs with the token, as by `HarmonicEngine`. Sinkhorn weights, weights that are
+    not smooth, and weights that need more than 64 degrees on S^2 or lose digits are summed over all
+    pairs.
 
-    Tables are made once for constant parameters, for each head and each member of an ensemble of
-    betas or matrices, and whenever parameters change.
+    Tables are computed for each head and each member of an ensemble of betas or matrices: once if
+    parameters are constant, else whenever they change.
     """
 
     name = "attention modes"
@@ -102,7 +102,7 @@ class AttentionModes(AttentionSums):
         return fixed + token * n + build < HEAD_PAIR_COST * n**2
 
     def kernels(self, head: int, member: int, d: int) -> Kernels:
-        """The kernels of one head for one member; member = -1 where all share them."""
+        """Maker of the kernels of one head for one member; member = -1 if all members share it."""
         alone = member < 0 or self._numbers is None
         number = member if alone else int(self._numbers[member])
         if (head, number) not in self._kernels:
@@ -147,7 +147,7 @@ class AttentionModes(AttentionSums):
         return _filled(energies, partial(super().energy, x, masses))
 
     def _potentials(self, x: np.ndarray, masses: np.ndarray, t: float) -> list[Any]:
-        """The potential (n,) of each system, as it is alone; None where it has none by modes."""
+        """Potentials (n,) of each system; None for systems that have to be summed by pairs."""
         d, every = x.shape[2], range(len(x))
         if self.drift.shape:
             expansions = [self._expanded(self.drift.member(r), r, d, t) for r in every]
@@ -160,7 +160,7 @@ class AttentionModes(AttentionSums):
         ]
 
     def _expanded(self, drift: Attention, number: int, d: int, t: float) -> Any:
-        """The factor and the expansion of a potential; None where sums are over pairs."""
+        """Factor and expansion of the potential of a drift; None where it is summed over pairs."""
         if not drift.is_gradient(d, t):
             return None
         c, A, beta = drift.gradient_at(t, d)
@@ -175,20 +175,20 @@ class AttentionModes(AttentionSums):
 
 
 def _filled(values: list[Any], by_pairs: Callable[[], np.ndarray]) -> np.ndarray:
-    """Values of each system by modes; by pairs where these are None."""
+    """Values of all systems, stacked: `values` by modes, and by_pairs() where these are None."""
     if all(one is not None for one in values):
         return np.stack(values)
     return np.stack([b if a is None else a for a, b in zip(values, by_pairs(), strict=True)])
 
 
 def _fields(head: Head) -> dict[str, Any]:
-    """The fields of a `Head`."""
+    """Fields of a `Head` by name."""
     return {name: getattr(head, name) for name in Head.__dataclass_fields__}
 
 
 @lru_cache(maxsize=32)
 def space_of(d: int, degree: int) -> Any:
-    """The circle or S^2, whose quadrature takes a while."""
+    """The circle (d = 2) or S^2 (d = 3) up to a degree, cached: the quadrature takes long."""
     return KERNEL_SPACES[d].with_degree(degree)
 
 
@@ -207,12 +207,15 @@ class Scattered:
         return slice(r * count, (r + 1) * count)
 
     def integrals(self, r: int, kernel: Expansion, masses: np.ndarray) -> np.ndarray:
-        """int k(x, y) (y, 1) dmu(y) e^-<x, scale x> of one system, (R' / R, d + 1, m)."""
+        """Integrals int k(x, y) (y, 1) dmu(y) e^-<x, scale x>, (R' / R, d + 1, m), of system r.
+
+        mu has the given masses (n,) at the tokens; x are the points `at` of the system.
+        """
         outer, inner = kernel.degrees
         scattered, evaluated = self._transforms(inner + 1), self._transforms(outer)
         x, at = self.x[r : r + 1], self.at[self.systems(r)]
         coefficients = scattered.coefficients(scattered.coordinates(x), masses[None])
-        space = space_of(x.shape[2], inner + 1)  # of y mu those up to `inner` are known
+        space = space_of(x.shape[2], inner + 1)  # mu to inner + 1 gives y mu to degree `inner`
         values = space.to_values(coefficients)
         moments = np.concatenate([values * space.points.T, values])
         series = kernel.series(space.resample(space.to_coefficients(moments), inner))
@@ -225,20 +228,20 @@ class Scattered:
 
 @dataclass(frozen=True)
 class ModesHead(Head):
-    """A head whose sums over pairs are taken by harmonics where weights have few.
+    """A head whose sums over pairs are taken by harmonics where the weights have few of them.
 
     Attributes
     ----------
     matrices : three ndarrays
         Q, K and V, (k, d), or (R, k, d) where they differ between systems.
     number : int
-        Of the head among all.
+        The number of the head.
     points : Scattered
     engine : AttentionModes
-    form : ndarray, (d, d), or None
-        Of the bias, <y, form y> / beta up to a constant, where it is a quadratic form.
+    form : ndarray, (d, d) or (R, d, d), or None
+        The bias is beta <y, form y> up to a constant, where it is a quadratic form.
     steep : float
-        By which the logits are multiples of beta <Qx, Ky>.
+        The logits are steep * beta <Qx, Ky>, plus the bias.
     """
 
     matrices: tuple[np.ndarray, ...] = ()
@@ -302,7 +305,11 @@ class ModesHead(Head):
     def _by_modes(
         self, build: Callable[..., Any], pairs: Callable[..., Any], *, normalised: bool
     ) -> np.ndarray:
-        """Sums (R, n, k) by the expansion that `build` gives, or by `pairs`."""
+        """Sums (R, m, k) by the expansion that `build` returns, or by `pairs`.
+
+        build(r, kernels, beta) returns the expansion for system r, or None, and the quadratic form
+        of a factor e^<y, form y> of mu, or None. pairs(head) returns sums over pairs.
+        """
         betas = np.broadcast_to(self.beta.ravel(), len(self.masses))
         differ = self.beta.size > 1 or any(matrix.ndim > 2 for matrix in self.matrices)
         output = np.empty((*self.queries.shape[:2], self.values.shape[2]))
@@ -336,7 +343,7 @@ class ModesHead(Head):
         return output
 
     def _part(self, r: int, tokens: Any = slice(None)) -> Head:
-        """The head of one system at some of its points."""
+        """The head of system r alone, with the queries of some of its points."""
         one = slice(r, r + 1)
         return Head(
             queries=self.queries[one, tokens],

@@ -1,7 +1,7 @@
-"""Attention evaluated on tokens, with its derivatives along changes of them and of beta.
+"""Attention evaluated on tokens, with its derivatives along changes of tokens and of beta.
 
-As in `attention`, blocks of logits are made into weights and multiplied by the values of the
-columns; the changes of logits, weights and values make those of the sums, block by block.
+As in `attention`, blocks of logits are turned into weights and multiplied by the values of their
+columns. The changes of the sums follow, block by block, from those of logits, weights and values.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class AttentionTangents(AttentionSums):
     ----------
     drift : Attention
     names : sequence of (str or None)
-        "beta" for a tangent along which it changes at the rate 1.
+        "beta" for a tangent along which beta changes at the rate 1.
     threads : int
     """
 
@@ -61,7 +61,7 @@ class DualHead(Head):
     bias: Dual | None
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> Any:
-        """Sums with the weights k = kernel(l, (beta |q|^2, beta |k|^2))."""
+        """Sums (R, n, k) with the weights k = kernel(l, (beta |q|^2, beta |k|^2)), `Dual`."""
         squares = [self.beta * (v**2).sum(-1, keepdims=True) for v in (self.queries, self.keys)]
 
         def weigh(
@@ -74,7 +74,7 @@ class DualHead(Head):
         return self._means(weigh) if normalised else self._totals(weigh)
 
     def exponential(self, *, normalised: bool) -> Any:
-        """Sums with k = e^l, each row relative to its largest k."""
+        """Sums (R, n, k) with k = e^l, `Dual`; computed relative to the largest k of each row."""
         massless = None if self.masses.value.all() else self.masses.value <= 0
 
         def weigh(
@@ -86,7 +86,7 @@ class DualHead(Head):
             among = l if massless is None else np.where(massless[chunk, None], NO_MASS_BIAS, l)
             top = np.maximum(among.max(axis=-1, keepdims=True), NO_MASS_BIAS)
             np.subtract(l, top, out=l)
-            if massless is not None:  # they may be more than those that count
+            if massless is not None:  # logits of tokens without mass may exceed the others
                 np.minimum(l, HIGHEST_LOGIT, out=l)
             np.exp(l, out=l)
             np.multiply(logits.changes, l, out=logits.changes)
@@ -106,8 +106,8 @@ class DualHead(Head):
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DualHead":
         """The head whose normalised exponential weights have columns of sum one too.
 
-        The change of the bias solves the linear equations that the sums of columns do not change,
-        n of them for each replica: O(n^3) operations and O(n^2) memory.
+        The change of the bias keeps the sums of columns constant: n linear equations for each
+        replica, O(n^3) operations and O(n^2) memory.
         """
         q, k, v, m, beta = (
             each.value for each in (self.queries, self.keys, self.values, self.masses, self.beta)
@@ -133,7 +133,7 @@ class DualHead(Head):
 
     @property
     def _scaled(self) -> Dual:
-        """beta q."""
+        """Scaled queries beta q, `Dual`."""
         beta, q = self.beta, self.queries
         return Dual(beta.value * q.value, beta.value * q.changes + beta.changes * q.value)
 
@@ -155,15 +155,15 @@ class DualHead(Head):
         return np.exp(top) * sums[..., :-1]
 
     def _sums(self, weigh: Callable[..., Any]) -> tuple[Dual, np.ndarray]:
-        """sum_j k_ij (m v, m)_j, and the logarithm of what rows are relative to.
+        """Sums sum_j k_ij (m v, m)_j, `Dual`, and the logarithm (R, n, 1) of the scale of each row.
 
-        weigh(chunk, rows, logits, visible) gives `Dual` weights, and this logarithm or None;
-        `visible` is the mask of the pairs that count, None if all do.
+        weigh(chunk, rows, logits, visible) returns `Dual` weights divided by the scale, and its
+        logarithm, or None for 0; `visible` is the mask of the pairs to sum, None for all pairs.
         """
         u, q, k = self._with_masses(self.values), self._scaled, self.keys
         n, count = self.masses.shape[1], len(self.masses.changes)
         sums, top = Dual(np.empty(u.shape), np.empty(u.changes.shape)), np.zeros((*u.shape[:2], 1))
-        # one product makes a change of logits: (d(beta q), beta q) with (k, dk)
+        # one matrix product for the change of logits: (d(beta q), beta q) times (k, dk)
         left = np.concatenate([q.changes, np.broadcast_to(q.value, q.changes.shape)], axis=-1)
         right = np.concatenate([np.broadcast_to(k.value, k.changes.shape), k.changes], axis=-1)
 
@@ -190,11 +190,14 @@ class DualHead(Head):
 
 
 def weights_along(kernel: Callable[..., Any], logits: Dual, squares: tuple[Dual, Dual]) -> Dual:
-    """Weights of logits and squares with tangents, of functions of NumPy; else by differences."""
+    """Weights with tangents: kernel(logits, squares) of `Dual` arrays, else by differences.
+
+    Differences are used where the kernel calls functions without a rule for `Dual`.
+    """
     try:
         k = kernel(logits.copy(), squares)
         return k if isinstance(k, Dual) else constant(k, len(logits.changes))
-    except (TypeError, AttributeError):  # they calculate with functions that have no rule
+    except (TypeError, AttributeError):  # the kernel calls functions without a rule for `Dual`
         arguments, total = (logits, *squares), np.zeros(logits.changes.shape)
     for number, each in enumerate(arguments):
 

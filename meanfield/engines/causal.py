@@ -1,11 +1,12 @@
-"""Sums over the tokens before each, its own included: causal attention, by pairs and by means.
+"""Causal attention: sums over each token and those before it, by pairs and by means.
 
     v_i = P_i sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i,    w_ij = w(s_i - s_j),
 
     D_i = sum_(j <= i) w_ij m_j Z(t_ij) where Z is not 1; else sum_(j <= i) w_ij m_j for "mean", and
     1 for "sum"
 
-with the position s_i = m_1 + ... + m_i of token i. A token without mass up to it stays.
+with the position s_i = m_1 + ... + m_i of token i. A token does not move if all masses up to and
+including its own are 0.
 """
 
 from collections.abc import Sequence
@@ -26,19 +27,19 @@ from .pairs import PAIR_BLOCK, columns_of, earlier_sums, more_than_three
 
 CAUSAL_PAIR_COST = 0.75e-3  # microseconds of a pair, with an exponential kernel
 BLOCK_ENTRIES = 1 << 17  # inner products of a block of rows
-FEWEST_ROWS_OF_A_BLOCK = 128  # of a block at least, where windows are short
-WINDOW_ROUNDING = 1e-12  # of positions, which are sums of masses, at the edge of a window
+FEWEST_ROWS_OF_A_BLOCK = 128  # least rows of a block where windows are short
+WINDOW_ROUNDING = 1e-12  # tolerance at the edge of a window: positions are sums of masses
 
 
 class CausalEngine(ZonalEngine):
     """Velocities of tokens that attend to earlier ones, under a zonal drift.
 
-    They increase no energy, and their derivatives are not known.
+    They increase no energy: `energy` returns nan. Their derivatives are not known.
 
     Parameters
     ----------
     drift : ZonalDrift
-        A single one, for all systems.
+        A single drift for all systems.
     causal : Causal
     """
 
@@ -50,7 +51,7 @@ class CausalEngine(ZonalEngine):
         return np.full(len(x), np.nan)
 
     def with_tangents(self, names: Sequence[str | None]) -> NoReturn:
-        """Not known: MeanfieldError."""
+        """Raise MeanfieldError: derivatives are not known."""
         refuse_tangents(self.causal)
 
 
@@ -61,7 +62,7 @@ class CausalMean(CausalEngine):
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         u = x / np.linalg.norm(x, axis=-1, keepdims=True)
-        others = np.zeros_like(u)  # before each token, which does not pull itself
+        others = np.zeros_like(u)  # sums over tokens before each, as no token acts on itself
         np.cumsum(masses[:, :-1, None] * u[:, :-1], axis=1, out=others[:, 1:])
         if self.causal.is_mean(self.drift):
             others /= earlier_masses(masses)[..., None]
@@ -69,13 +70,13 @@ class CausalMean(CausalEngine):
 
 
 class CausalSums(CausalEngine):
-    """All pairs j <= i, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
+    """Sums over all pairs j <= i, O(n^2 d) time, O(n d) memory, for any zonal drift and dimension.
 
-    With a window that holds w tokens, and k in its sink, O(n (w + k) d) time; a decay alone ends
-    nowhere and saves nothing.
+    With w tokens in a window and k in its sink, O(n (w + k) d) time. A decay has no cut-off and
+    saves no time.
 
-    Exponential kernels without window, decay and beta are summed by compiled code, whose forces
-    are accurate to the rounding of their own weights; others on blocks of inner products.
+    Exponential kernels without window, decay and beta are summed by compiled code: the error of a
+    force is the rounding of its own weight. Others are summed on blocks of inner products.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class CausalSums(CausalEngine):
     Raises
     ------
     ValueError
-        For an inverse temperature by place of a drift that has none.
+        If `causal` has a beta for each position, and the drift has no parameter beta.
     """
 
     name = "causal direct"
@@ -116,13 +117,13 @@ class CausalSums(CausalEngine):
         return projected(columns, pulls, x.shape[2])
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), the token itself included."""
+        """Output sum_(j <= i) w_ij m_j W'(t_ij) x_j / D_i, (R, n, d), with the token itself."""
         columns, pulls = self._pulls(x, masses)
         attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
         return np.ascontiguousarray(attention[:, : x.shape[2]].swapaxes(1, 2))
 
     def _pulls(self, x: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The columns of tokens, and their pulls divided by D_i."""
+        """Columns of the tokens, and pulls divided by D_i, both (R, rows + 1, n)."""
         columns = columns_of(x, masses)
         pulls, levels = self.sums(columns)
         pulls /= levels[:, None]
@@ -131,10 +132,12 @@ class CausalSums(CausalEngine):
     def sums(
         self, columns: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_j w_ij m_j W'(t_ij) (u_j - u_i), and without u_j - u_i, (R, rows + 1, n); D_i.
+        """Undivided pulls (R, rows + 1, n), and normalisers D_i (R, n).
 
-        D_i is 1 where no mass is visible. Where Z is not 1 the sums of a token and its D_i may have
-        a common factor. With a reference (t, z) it makes Z(t) = z, and D_i is 0 without mass.
+        The rows of pulls are sum_j w_ij m_j W'(t_ij) (u_j - u_i), and last sum_j w_ij m_j W'(t_ij).
+        D_i is 1 where a token sees no mass. Where Z is not 1, the sums and the D_i of a token may
+        have an arbitrary common factor; a `reference` (t, z) fixes it by Z(t) = z, and D_i is then
+        0 where a token sees no mass.
         """
         if not self.compiled:
             every = np.arange(columns.shape[2])
@@ -158,7 +161,10 @@ class CausalSums(CausalEngine):
         return pulls, self._levels(columns, pulls)
 
     def _levels(self, columns: np.ndarray, pulls: np.ndarray) -> np.ndarray:
-        """D_i of compiled sums; both are renewed where all weights that are visible underflow."""
+        """Normalisers D_i (R, n) of compiled sums.
+
+        Where all weights that a token sees underflow, its pulls and D_i are summed again by rows.
+        """
         levels = pulls[:, -1].copy()
         for r in np.flatnonzero((levels < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(levels[r] < LOWEST_LEVEL)
@@ -168,7 +174,7 @@ class CausalSums(CausalEngine):
     def single_velocities(
         self, x: np.ndarray, masses: np.ndarray, tokens: np.ndarray
     ) -> np.ndarray:
-        """Velocities (k, d) of some tokens, given by their numbers, of one system x (n, d)."""
+        """Velocities (k, d) of k tokens, given by their indices, of one system x (n, d)."""
         columns = columns_of(x[None], masses[None])
         pulls, levels = self.row_sums(columns[0], tokens)
         return projected(columns[:, :, tokens], (pulls / levels)[None], x.shape[1])[0]
@@ -176,10 +182,10 @@ class CausalSums(CausalEngine):
     def row_sums(
         self, columns: np.ndarray, tokens: np.ndarray, reference: tuple[float, float] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`sums` of some tokens of one system, in order, (rows + 1, k) and (k,), by rows.
+        """Pulls (rows + 1, k) and normalisers (k,) as by `sums`, for k tokens of one system.
 
-        A block of rows has the columns from the first to the last that any of them sees in its
-        window, and those of the sink.
+        `tokens` (k,) are their indices, in increasing order. A block of rows of the Gram matrix has
+        the columns from the first to the last token in the windows of its rows, and the sink.
         """
         pulls, levels = np.empty((len(columns), tokens.size)), np.empty(tokens.size)
         positions = np.cumsum(columns[-1])
@@ -189,7 +195,7 @@ class CausalSums(CausalEngine):
         count = -(-tokens.size // size)
 
         def work(first: int, last: int) -> None:
-            for number in range(first, last):  # from both ends in turn: later ones take longer
+            for number in range(first, last):  # alternate between both ends: later ones take longer
                 block = count - 1 - number // 2 if number % 2 else number // 2
                 part = slice(block * size, (block + 1) * size)
                 rows, begin = tokens[part], int(begins[part].min())
@@ -204,14 +210,14 @@ class CausalSums(CausalEngine):
         return pulls, levels
 
     def _first_visible(self, positions: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The first token to which each of some tokens attends."""
+        """Index of the first token in the window of each of some tokens, (k,)."""
         if self.causal.window is None:
             return np.zeros_like(tokens)
         first = positions[tokens] - self.causal.window - 2 * WINDOW_ROUNDING
         return np.searchsorted(positions, first)
 
     def _in_sink(self, positions: np.ndarray) -> int:
-        """The number of tokens to which all others attend, whatever the window is."""
+        """The number of tokens in the sink, which later tokens see whatever their window is."""
         if self.causal.sink is None:
             return 0
         return int(np.searchsorted(positions, self.causal.sink + WINDOW_ROUNDING, side="right"))
@@ -224,13 +230,18 @@ class CausalSums(CausalEngine):
         others: np.ndarray,
         reference: tuple[float, float] | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`row_sums` of a block, over other tokens, in order, that end with the last row."""
+        """Pulls and normalisers as by `row_sums`, for one block of rows.
+
+        rows are the indices of its tokens, `others` of the tokens summed over, in increasing order;
+        the last of `others` is the last row.
+        """
         each, itself = np.arange(rows.size), np.searchsorted(others, rows)
         u = columns[:-1, others]
         shares = self._shares(columns[-1, others], positions[others], itself)
         visible = shares > 0
         t = within_one(columns[:-1, rows].T @ u)
-        t = np.where(visible, t, t[each, visible.argmax(axis=1)][:, None])  # of no other size
+        # invisible pairs get the t of a visible one: they must not set the scale of a row
+        t = np.where(visible, t, t[each, visible.argmax(axis=1)][:, None])
         if reference is not None:
             t = np.concatenate([t, np.full((rows.size, 1), reference[0])], axis=1)
         drift = self._drift_at(positions[rows])
@@ -255,11 +266,11 @@ class CausalSums(CausalEngine):
         return np.concatenate([pull, (total + of_itself)[None]]), levels
 
     def _shares(self, masses: np.ndarray, positions: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """w_ij m_j of rows i and all j; 0 where j > i, or outside of the window."""
+        """Masses w_ij m_j that token i sees, (rows, all j); 0 for j > i and outside the window."""
         visible = np.arange(masses.size) <= rows[:, None]
         if self.causal.plain:
             return np.where(visible, masses, 0.0)
-        differences = np.maximum(positions[rows, None] - positions, 0.0)  # < 0 of those unseen
+        differences = np.maximum(positions[rows, None] - positions, 0.0)  # < 0 only for j > i
         if self.causal.window is not None:
             in_window = differences <= self.causal.window + WINDOW_ROUNDING
             if self.causal.sink is not None:
@@ -268,13 +279,13 @@ class CausalSums(CausalEngine):
         return np.where(visible, self.causal.weights(differences) * masses, 0.0)
 
     def _drift_at(self, positions: np.ndarray) -> ZonalDrift:
-        """The drift at positions: an ensemble, where each has a beta of its own."""
+        """The drift, or an ensemble of drifts with the beta at each of the positions."""
         betas = self.causal.betas(positions)
         return self.drift if betas is None else self.drift.replace(beta=betas)
 
 
 class CausalAttention(AttentionSums):
-    """Attention with matrices, of each token to those before, under "mean" or "sum".
+    """Attention with matrices of each token to itself and those before it, by "mean" or "sum".
 
     Parameters
     ----------
@@ -287,7 +298,7 @@ class CausalAttention(AttentionSums):
     ValueError
         For weights that cannot be causal.
     MeanfieldError
-        For a window, a decay, or a beta by place.
+        For a window, a decay, or a beta for each position.
     """
 
     def __init__(self, drift: Attention, causal: Causal, threads: int = 1) -> None:
@@ -326,6 +337,6 @@ def refuse_tangents(causal: Causal) -> NoReturn:
 
 
 def earlier_masses(masses: np.ndarray) -> np.ndarray:
-    """The masses (R, n) up to each token, by which sums are divided; 1 where there is none."""
+    """Cumulative masses (R, n) up to and including each token; 1 where they are 0."""
     visible = np.cumsum(masses, axis=1)
     return np.where(visible > 0, visible, 1.0)

@@ -1,13 +1,13 @@
 """Causal sums by harmonics, in near-linear time on the circle and on S^2.
 
-Tokens are cut into blocks. A token sees those of earlier blocks through the harmonics of their
-measure, a running sum over blocks, and those of its own block before it by pairs:
+Tokens are divided into blocks. For each token, the tokens of earlier blocks are summed by the
+harmonics of their measure, a running sum over blocks; earlier tokens of its own block by pairs:
 
     D_i v_i = grad sum_lm W_l A_lm Y_lm(x_i) + P_i sum_(j <= i, in the block of i) m_j W'(t_ij) x_j
 
     A_lm = sum of m_j conj Y_lm(x_j) over the earlier blocks
 
-and likewise the level D_i. The sums of the first tokens, which see little, are therefore exact.
+and likewise the normaliser D_i. The sums of tokens in the first block are therefore exact.
 """
 
 import numpy as np
@@ -20,11 +20,11 @@ from .direct import FUNCTION_COST, projected
 from .harmonics import HarmonicEngine
 from .pairs import columns_of
 
-BLOCK_SIZES = 2 ** np.arange(6, 14)  # of blocks
-CAUSAL_TOKEN_COST = 0.08  # microseconds of a token beside harmonics and pairs
+BLOCK_SIZES = 2 ** np.arange(6, 14)  # numbers of tokens of a block that are compared by cost
+CAUSAL_TOKEN_COST = 0.08  # microseconds per token in addition to harmonics and pairs
 BLOCK_COST = 80.0  # microseconds of a block whose pairs are summed by rows of inner products
-ZONAL_SERIES = {2: Chebyshev, 3: Legendre}  # in which harmonics of one degree are one function of t
-LEVEL_NODES = np.linspace(-1, 1, 65)
+ZONAL_SERIES = {2: Chebyshev, 3: Legendre}  # polynomials in t of the zonal harmonics, by dimension
+LEVEL_NODES = np.linspace(-1, 1, 65)  # inner products at which Z is evaluated to find its maximum
 
 
 class CausalModes(CausalEngine):
@@ -33,16 +33,15 @@ class CausalModes(CausalEngine):
     Parameters
     ----------
     modes : HarmonicEngine
-        Of all tokens under the same drift.
+        The engine of sums over all tokens under the same drift.
     causal : Causal
         Without window, decay and beta.
 
     Notes
     -----
     The error is relative to the velocity that the mass up to the token can exert. Velocities of
-    tokens whose level is too low to divide the rounding of harmonics by are computed again, from
-    all pairs.
-    Results are the same, bit for bit, for every number of threads.
+    tokens whose level is so low that the rounding of harmonics matters are computed again, from all
+    pairs. Results are the same, bit for bit, for every number of threads.
     """
 
     def __init__(self, modes: HarmonicEngine, causal: Causal) -> None:
@@ -56,14 +55,14 @@ class CausalModes(CausalEngine):
         self.block = int(BLOCK_SIZES[np.argmin(costs)])
 
     def _largest_level(self) -> tuple[float, float]:
-        """An inner product, and Z there in the units of the multipliers, from these."""
+        """Pair (t, Z(t)): inner product with the largest |Z|, and Z there from its multipliers."""
         d, Z = self._modes.dimension, np.asarray(self._modes.normaliser)
         t = float(LEVEL_NODES[np.abs(self.drift.weight(LEVEL_NODES)).argmax()])
         series = Z * [dimension_of_harmonics(l, d) for l in range(Z.size)]
         return t, float(ZONAL_SERIES[d](series)(t))
 
     def _cost(self, size: int) -> float:
-        """About the microseconds of a block of so many tokens."""
+        """Estimated microseconds for a block of `size` tokens."""
         pairs = CAUSAL_PAIR_COST * size**2 / 2
         if not self._pairs.compiled:
             pairs = BLOCK_COST + FUNCTION_COST * size**2
@@ -94,7 +93,10 @@ class CausalModes(CausalEngine):
         return velocity
 
     def _in_blocks(self, values: np.ndarray, blocks: int) -> np.ndarray:
-        """Values (R, n, c) as those of blocks (R blocks, size, c); the last repeats a token."""
+        """Values (R, n, c) in blocks, (R * blocks, size, c); the last block is padded.
+
+        The padding repeats the last token for c > 1 (positions), and is 0 for c = 1 (masses).
+        """
         replicas, n, c = values.shape
         filled = np.zeros((replicas, blocks * self.block, c))
         filled[:, :n] = values
@@ -105,7 +107,10 @@ class CausalModes(CausalEngine):
     def _earlier(
         self, x: np.ndarray, masses: np.ndarray, blocks: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The contributions of earlier blocks to numerators and levels."""
+        """Contributions of earlier blocks to numerators, (R * blocks, size, d), and levels.
+
+        x and masses are in blocks, (R * blocks, size, ...); levels are None where Z = 1.
+        """
         coordinates = self._modes.coordinates(x)
         modes = self._modes.modes(coordinates, masses)
         earlier = _before(modes.reshape(-1, blocks, modes.shape[1])).reshape(modes.shape)
@@ -116,14 +121,14 @@ class CausalModes(CausalEngine):
     def _renew_faint(
         self, x: np.ndarray, masses: np.ndarray, velocity: np.ndarray, faint: np.ndarray
     ) -> None:
-        """Replace the velocities of tokens of low level, from all pairs with them."""
+        """Replace the velocities of tokens in the mask `faint` (R, n), from all pairs with them."""
         for r in np.flatnonzero(faint.any(axis=1)):
             tokens = np.flatnonzero(faint[r])
             velocity[r, tokens] = self._pairs.single_velocities(x[r], masses[r], tokens)
 
 
 def _before(values: np.ndarray) -> np.ndarray:
-    """Sums over the blocks before each, of values (R, blocks, ...)."""
+    """Sums of values (R, blocks, ...) over the blocks before each block, of the same shape."""
     sums = np.zeros_like(values)
     np.cumsum(values[:, :-1], axis=1, out=sums[:, 1:])
     return sums

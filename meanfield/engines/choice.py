@@ -23,9 +23,9 @@ from .direct import DirectSums, MeanDirection
 from .field_sums import MODES_BY_DIMENSION, FieldSums
 from .harmonics import FINEST_ACCURACY, HARMONIC_ROUNDING
 
-FEWEST_FOR_MODES = 256  # below, all pairs take 60 us at most, and no error at all
-LEVEL_NODE_COUNT = 65  # of inner products at which Z is looked at
-FINEST_MODES_OF_ATTENTION = 1e-11  # the highest accuracy for which they are chosen
+FEWEST_FOR_MODES = 256  # for fewer tokens, sums over all pairs take at most 60 us and are exact
+LEVEL_NODE_COUNT = 65  # inner products at which Z is evaluated to find its maximum
+FINEST_MODES_OF_ATTENTION = 1e-11  # smallest tolerance for which modes of attention are chosen
 
 
 class Summation(Kind, family=True):
@@ -34,9 +34,9 @@ class Summation(Kind, family=True):
     Attributes
     ----------
     leaves_open : bool
-        Whether any engine will do, also that of a drift that has one alone.
+        Whether it accepts any engine, also for drifts that have only one.
     whole : bool
-        Whether its engine can give the whole output of attention, and potentials.
+        Whether its engines can return the whole output of attention, and potentials.
     """
 
     leaves_open: ClassVar[bool] = False
@@ -44,11 +44,11 @@ class Summation(Kind, family=True):
 
     @abstractmethod
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`."""
+        """The engine for systems of n tokens in R^d; it sums over earlier tokens if `causal`."""
 
     @abstractmethod
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
-        """The engine of attention with matrices."""
+        """The engine of attention with matrices, for n tokens in R^d or on the sphere."""
 
 
 class Direct(Summation):
@@ -92,7 +92,7 @@ class Modes(Summation):
     threads: Natural = 1
 
     def build(self, drift: ZonalDrift, n: int, d: int, causal: Causal | None = None) -> Engine:
-        """The engine for systems of n tokens in R^d; of sums over earlier ones where `causal`.
+        """The engine for systems of n tokens in R^d; it sums over earlier tokens if `causal`.
 
         Raises
         ------
@@ -116,7 +116,13 @@ class Modes(Summation):
         return CausalModes(engine, causal)
 
     def of_attention(self, drift: Attention, n: int, d: int, *, on_sphere: bool) -> AttentionSums:
-        """Raises ValueError for causal attention, or points that are not on the circle or S^2."""
+        """The engine of attention with matrices.
+
+        Raises
+        ------
+        ValueError
+            For causal attention, or tokens that are not on the circle or S^2.
+        """
         if d not in MODES_BY_DIMENSION or not on_sphere or drift.causal:
             what = (
                 "causal attention" if drift.causal else "on the sphere" if on_sphere else "in R^d"
@@ -171,7 +177,7 @@ class Automatic(Summation):
 def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
     """True if modes are accurate to the tolerance, also where tokens repel and cluster.
 
-    The level at a point mass is Z(1), known to rounding of the largest Z.
+    In a cluster the normaliser Z * mu is Z(1), with a rounding error relative to the largest Z.
     """
     t = np.broadcast_to(np.linspace(1, -1, LEVEL_NODE_COUNT), (*drift.shape, LEVEL_NODE_COUNT))
     weights = np.abs(drift.weight(t))
@@ -181,7 +187,7 @@ def _accurate(drift: ZonalDrift, tolerance: float) -> bool:
 
 @dataclass(frozen=True)
 class Request:
-    """The tokens that an engine is for, and the sums that are needed of it: see `engine_for`."""
+    """Tokens for which an engine is chosen, and the sums asked for: see `engine_for`."""
 
     asked: Any  # a Summation, all of which have `threads`
     n: int
@@ -221,7 +227,7 @@ def field_engine(drift: MeanField, request: Request) -> Engine:
     return FieldSums(drift, request.asked.threads, whole=bool(request.whole_for))
 
 
-# Engines by the kind of the drift: with a choice, and without.
+# Engines by the kind of the drift: kinds with a choice of engines, and kinds with one engine.
 CHOSEN_ENGINES: dict[Any, Callable[..., Engine]] = {
     ZonalDrift: zonal_engine,
     Attention: attention_engine,
@@ -234,7 +240,7 @@ SINGLE_ENGINES: dict[Any, Callable[..., Engine]] = {
 
 
 def _kind_of(drift: Drift) -> type[Drift]:
-    """The class whose engine sums a drift."""
+    """The class of CHOSEN_ENGINES or SINGLE_ENGINES from which the drift is derived."""
     kinds: list[Any] = [*CHOSEN_ENGINES, *SINGLE_ENGINES]
     kind: type[Drift] | None = ancestor(type(drift), kinds)
     if kind is None:
@@ -269,14 +275,14 @@ def engine_for(
     on_sphere : bool
         Whether tokens are unit vectors.
     causal : Causal, optional
-        How tokens attend to earlier ones, where they attend to no others.
+        How tokens attend to earlier ones; None where they attend to all tokens.
 
     Raises
     ------
     TypeError
-        For an engine of another type.
+        If `asked` is no Summation.
     ValueError
-        For one that does not fit.
+        If the engine asked for does not apply to the drift or the tokens.
     MeanfieldError
         For a drift without an engine.
     """
@@ -298,7 +304,7 @@ def engine_for(
 
 
 def _engine_of(drift: Drift, request: Request) -> Engine:
-    """The engine of a drift that is no sum."""
+    """The engine of a single drift, not of a sum of drifts."""
     kind = _kind_of(drift)
     if kind in CHOSEN_ENGINES:
         return CHOSEN_ENGINES[kind](drift, request)
@@ -311,9 +317,10 @@ def _engine_of(drift: Drift, request: Request) -> Engine:
 
 
 def _by_members(drift: ZonalDrift, asked: Any, build: Callable[[ZonalDrift], Engine]) -> Engine:
-    """The engine of an ensemble (R,), each member summed as it is alone, to the last bit.
+    """The engine of an ensemble (R,) of drifts; every member has the bits of a run of its own.
 
-    Sums over pairs take any members together; harmonics those whose parameters are the same.
+    An engine of sums over pairs takes any members together, one of harmonics only members with
+    equal parameters. build(drift) returns the engine of a single drift.
     """
     parameters = np.stack(
         [np.broadcast_to(v, drift.shape) for v in drift.parameters.values()], axis=1

@@ -5,8 +5,8 @@ With z_j = e^(i theta_j) and the multipliers W_k and Z_k,
     m_k = sum_j m_j z_j^-k
     v = Re sum_(k=1)^K 2ik W_k m_k z^k / Re (Z_0 + sum_(k=1)^K 2 Z_k m_k z^k)
 
-Up to some degree the powers of z = x + i y are fastest, without trigonometric functions; then the
-transforms of ducc0 for scattered points.
+Up to degree 150 sums over powers of z = x + i y, without trigonometric functions, are fastest;
+above, the transforms of ducc0 for scattered points.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from ..models import ZonalDrift
 from .contract import ThreadPool
 from .harmonics import PART_SIZE, HarmonicEngine, PointTransforms, parts_of
 
-HIGHEST_POWER = 150  # up to this degree they are faster
-TOKEN_COST, MODE_COST = 8e-3, 0.14e-3  # microseconds of their sums: a token, and each mode of it
-CIRCLE_BLOCK = 256
+HIGHEST_POWER = 150  # highest degree for which powers of z are faster than ducc0
+TOKEN_COST, MODE_COST = 8e-3, 0.14e-3  # microseconds of powers of z: per token, per token and mode
+CIRCLE_BLOCK = 256  # tokens of a block, whose powers stay in the cache
 
 
 class CirclePointTransforms(PointTransforms):
-    """Transforms on the circle, by powers of z, above degree 150 by ducc0."""
+    """Transforms of points on the circle: by powers of z up to degree 150, above by ducc0."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
@@ -167,7 +167,10 @@ class CircleModes(HarmonicEngine):
         self.scattered.each_part(angles, work)
 
     def _grids(self, moments: np.ndarray) -> np.ndarray:
-        """Modes -K, ..., K of the slope and, as the imaginary part of the field, the level."""
+        """Modes -K, ..., K, (R, 2K + 1), of a complex function: slope + i level, or slope alone.
+
+        The slope is the numerator of the velocity, the level its denominator.
+        """
         K = self.degree
         grids = np.zeros((len(moments), 2 * K + 1), dtype=complex)
         for factor, multipliers in ((1, self._slopes), (1j, self._levels)):
@@ -185,9 +188,9 @@ class CircleModes(HarmonicEngine):
 def _power_moments(
     x: np.ndarray, masses: np.ndarray, moments: np.ndarray, first: int, last: int
 ) -> None:
-    """Fill some of the moments (R, parts, K + 1): sum_j m_j z_j^-k over the tokens of each part.
+    """Fill moments (R, parts, K + 1) with sum_j m_j z_j^-k over the tokens of each part.
 
-    Parts are numbered through all systems; `first`, ..., `last` - 1 are done.
+    Parts are numbered through all systems; the parts first, ..., last - 1 are filled.
     """
     parts = moments.shape[1]
     real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
@@ -208,7 +211,7 @@ def _power_moments(
 def _series_values(
     x: np.ndarray, series: np.ndarray, values: np.ndarray, first: int, last: int
 ) -> None:
-    """Fill values (R, r, n) of some parts: Re sum_k series_rk z^k."""
+    """Fill values (R, r, n) with Re sum_k series_rk z^k, for the parts first, ..., last - 1."""
     parts = parts_of(x)
     real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
     im = np.empty(CIRCLE_BLOCK)
@@ -231,10 +234,11 @@ def _velocities(
     first: int,
     last: int,
 ) -> None:
-    """Fill velocities (R, n, 2) and levels (R, n) of some parts.
+    """Fill `velocity` (R, n, 2) and `level` (R, n), for the parts first, ..., last - 1.
 
-    The level is Re sum levels_k z^k, or 1 if `levels` is empty, and the velocity that of
-    `slopes` (R, K + 1) divided by it, along the tangent i z.
+    The level is Re sum_k levels_k z^k, or 1 if `levels` is empty. The velocity is
+    Re sum_k slopes_k z^k, divided by the level, times the tangent i z. `slopes` and `levels` are
+    (R, K + 1).
     """
     parts = parts_of(x)
     real, imaginary = np.empty(CIRCLE_BLOCK), np.empty(CIRCLE_BLOCK)
@@ -256,7 +260,10 @@ def _velocities(
 
 @njit(**INNER, error_model="numpy")
 def _directions(x: np.ndarray, begin: int, real: np.ndarray, imaginary: np.ndarray) -> int:
-    """Write z of the tokens of one block; return their number."""
+    """Write the real and imaginary parts of z for the block of tokens from `begin` on.
+
+    Returns the number of its tokens.
+    """
     size = min(CIRCLE_BLOCK, len(x) - begin)
     for i in range(size):
         a, b = x[begin + i, 0], x[begin + i, 1]

@@ -1,10 +1,10 @@
-"""Tokens on the circle and tangents of them, by the Fourier modes of their measure.
+"""Velocities of tokens on the circle and their tangents, by Fourier modes of the measure.
 
 With z_j = e^(i theta_j) and changes of angles dtheta_j, the modes m_k = sum_j m_j z_j^-k change by
 
     dm_k = sum_j (dm_j - ik m_j dtheta_j) z_j^-k
 
-All sums at a token are taken together: powers of z are computed once for all series.
+Powers of z are computed once for all series that are summed at a token.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from .circle import CIRCLE_BLOCK, HIGHEST_POWER, CirclePointTransforms, _directi
 from .harmonics import PART_SIZE, parts_of
 from .mode_tangents import ModeTangents
 
-POWERS_AT_ONCE = 4  # powers of z that follow each other, in one loop
+POWERS_AT_ONCE = 4  # consecutive powers of z that one loop uses
 
 
 class CircleTangents(ModeTangents):
@@ -46,7 +46,7 @@ class CircleTangents(ModeTangents):
         return v, dv, _quotients(x, angles, values, v, dv)
 
     def _moments(self, x: np.ndarray, weights: np.ndarray) -> list[np.ndarray] | np.ndarray:
-        """sum_j weights_j z_j^-k, (k, degree + 1), of weights (k, n)."""
+        """Moments sum_j weights_cj z_j^-k, (c, degree + 1), of weights (c, n)."""
         transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
         if degree > HIGHEST_POWER:
@@ -57,7 +57,10 @@ class CircleTangents(ModeTangents):
         return moments.sum(axis=0)[:, : degree + 1]
 
     def _values(self, x: np.ndarray, series: np.ndarray) -> np.ndarray:
-        """Re sum_k c_k z^k, k from -degree, of series (rows, degree + 1): (rows, n)."""
+        """Values (rows, n) of real series sum_k c_k z^k, |k| <= degree, from c_0, c_1, ...
+
+        `series` is (rows, degree + 1); c_-k = conj c_k.
+        """
         transforms: CirclePointTransforms = self._engine.scattered
         degree = transforms.degree
         if degree > HIGHEST_POWER:
@@ -71,7 +74,7 @@ class CircleTangents(ModeTangents):
 
 
 def _padded(degree: int) -> int:
-    """The number of terms of a series, a multiple of POWERS_AT_ONCE: zeros are added."""
+    """The number of terms of a series, rounded up to a multiple of POWERS_AT_ONCE."""
     return -(-(degree + 1) // POWERS_AT_ONCE) * POWERS_AT_ONCE
 
 
@@ -79,7 +82,10 @@ def _padded(degree: int) -> int:
 def _turn(
     x: np.ndarray, dx: np.ndarray, masses: np.ndarray, angles: np.ndarray, weights: np.ndarray
 ) -> None:
-    """Fill the changes of angles (p, n), and weights (1 + p, n): masses, and these times both."""
+    """Fill `angles` (p, n) with changes of angles, and `weights` (1 + p, n).
+
+    The weights are the masses, then the masses times the changes of angles along each tangent.
+    """
     weights[0] = masses
     for a in range(len(dx)):
         for i in range(len(x)):
@@ -92,10 +98,10 @@ def _turn(
 def _quotients(
     x: np.ndarray, angles: np.ndarray, values: np.ndarray, v: np.ndarray, dv: np.ndarray
 ) -> float:
-    """Velocities (n, 2) and their changes (p, n, 2), and the least level, infinite where Z = 1.
+    """Fill velocities v (n, 2) and changes dv (p, n, 2); return the least level, inf if Z = 1.
 
-    The rows of `values` (rows, n) are the slope of the numerator, its derivative and its changes;
-    then the level, its derivative and its changes, unless Z = 1.
+    `values` (rows, n) has the numerator of the speed, its derivative by the angle and p changes,
+    then, unless Z = 1, the level, its derivative and p changes.
     """
     count, least = len(angles), np.inf
     leveled = len(values) > 2 + count
@@ -126,7 +132,7 @@ def _quotients(
 def _moments_together(
     x: np.ndarray, weights: np.ndarray, moments: np.ndarray, first: int, last: int
 ) -> None:
-    """Add to moments (parts, k, terms) of some parts: sum_j weights_j z_j^-k."""
+    """Add sum_j weights_cj z_j^-k to moments (parts, c, terms), for parts first, ..., last - 1."""
     powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
         for begin in range(part * PART_SIZE, min(len(x), (part + 1) * PART_SIZE), CIRCLE_BLOCK):
@@ -146,7 +152,10 @@ def _values_together(
     first: int,
     last: int,
 ) -> None:
-    """Add to values (rows, n) of some parts: Re sum_k (real + i imaginary)_k z^k."""
+    """Add Re sum_k (real + i imaginary)_k z^k to values (rows, n), for parts first, ..., last - 1.
+
+    `real` and `imaginary` are (rows, terms).
+    """
     powers = np.empty((2 * POWERS_AT_ONCE + 2, CIRCLE_BLOCK))
     for part in range(first, last):
         for begin in range(part * PART_SIZE, min(len(x), (part + 1) * PART_SIZE), CIRCLE_BLOCK):
@@ -160,7 +169,7 @@ def _values_together(
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _first_powers(x: np.ndarray, begin: int, powers: np.ndarray) -> int:
-    """Write 1, z, z^2, z^3 and z^4, as pairs of rows, of one block; how many tokens it has."""
+    """Write 1, z, z^2, z^3 and z^4 of one block, as pairs of rows; return its number of tokens."""
     size = _directions(x, begin, powers[2], powers[3])
     powers[0, :size], powers[1, :size] = 1.0, 0.0
     cosine, sine = powers[2, :size], powers[3, :size]
@@ -174,7 +183,7 @@ def _first_powers(x: np.ndarray, begin: int, powers: np.ndarray) -> int:
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _next_powers(powers: np.ndarray, size: int) -> None:
-    """Multiply all powers but z^4 by it."""
+    """Multiply the four powers by z^4, which stays in the last pair of rows."""
     turn, rise = powers[2 * POWERS_AT_ONCE, :size], powers[2 * POWERS_AT_ONCE + 1, :size]
     for j in range(POWERS_AT_ONCE):
         re, im = powers[2 * j, :size], powers[2 * j + 1, :size]

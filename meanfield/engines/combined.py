@@ -1,4 +1,4 @@
-"""Functions of points, and sums of drifts, from the engines of the parts."""
+"""Engines of drifts that are functions of points, of sums of drifts, and of ensembles."""
 
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -13,7 +13,7 @@ from .contract import DualEngine, Engine
 
 
 class PointValues(Engine):
-    """f(x_i) of a drift that is a function of points, for tokens (R, n, d).
+    """Values f(x_i) of a drift that is a function of points, for tokens (R, n, d).
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class PointValues(Engine):
         return part
 
     def attention(self, t: float, x: np.ndarray, _masses: np.ndarray) -> np.ndarray:
-        """f of the tokens, (R, n, d), at the time t, checked."""
+        """Values of f at the tokens, (R, n, d), at the time t, checked."""
         if not self._members:
             return self.drift.at(t).values(x)
         return np.stack([f.at(t).values(one) for f, one in zip(self._members, x, strict=True)])
@@ -48,7 +48,7 @@ class PointValues(Engine):
 
 
 class CombinedSums(Engine):
-    """Sums of the parts of a sum of drifts, added up with their factors.
+    """Engine of a sum of drifts: the sums of its parts, times their factors.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class CombinedSums(Engine):
     engines : sequence
         One for each part.
     whole : bool
-        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
+        Whether `attention` includes radial components; else they may be missing.
 
     Attributes
     ----------
@@ -99,7 +99,10 @@ class CombinedSums(Engine):
         return self._total(lambda engine: engine.energy(x, masses)[..., None, None])[..., 0, 0]
 
     def with_tangents(self, names: Sequence[str | None]) -> Self:
-        """The sums of `Dual` tokens, which parameters and factors of the parts change too."""
+        """The engine of `Dual` tokens, whose sums also change with parameters and factors of parts.
+
+        Names are those of the sum, "drifts[k].name" and "factors[k]".
+        """
         part = copy(self)
         part._engines, part._factors = [], []
         for k, (engine, factor) in enumerate(zip(self._engines, self._factors, strict=True)):
@@ -117,7 +120,7 @@ class CombinedSums(Engine):
 
 
 class PointTangents(DualEngine):
-    """f(x_i) of a drift that is a function of points, and its changes along those of the points."""
+    """Values f(x_i) of a drift that is a function of points, and their changes along tangents."""
 
     tangential = False
 
@@ -137,7 +140,7 @@ class PointTangents(DualEngine):
 
     @staticmethod
     def _by(name: str, drift: Any, x: np.ndarray) -> np.ndarray:
-        """The derivative of f at points x (n, d) by a parameter."""
+        """The derivative of f by a parameter at points x (n, d), of shape (n, d)."""
 
         def values(many: Any) -> np.ndarray:
             return np.stack([many.member(i).values(x) for i in range(*many.shape)])
@@ -151,12 +154,12 @@ class MemberSums(Engine):
     Parameters
     ----------
     groups : sequence of (ndarray, engine)
-        The numbers of the members (R',), and the engine of these.
+        The indices (R',) of the members of a group, in increasing order, and its engine.
 
     Attributes
     ----------
     tangential : bool
-        Whether all are engines of zonal drifts: see `Engine`.
+        Whether all engines are those of zonal drifts: see `Engine`.
     """
 
     def __init__(self, groups: Sequence[tuple[np.ndarray, Any]]) -> None:

@@ -1,6 +1,7 @@
 """The abstract type of engines, and the division of their work among threads.
 
-Times by which engines are chosen were measured on one core with AVX-512 (AMD EPYC of 2025).
+The constants by which engines are chosen, in microseconds, were measured on one core with AVX-512
+(AMD EPYC of 2025).
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from ..models import ZonalDrift
 class Engine(ABC):
     """Sums over the tokens of R independent systems of n tokens each, under one drift.
 
-    Where it is `tangential` it has velocities on the sphere, else the `attention` of tokens.
+    A `tangential` engine has `velocity`, on the sphere; others have `attention` only.
     Arrays are C-contiguous, of float64.
 
     Attributes
@@ -30,7 +31,7 @@ class Engine(ABC):
     tangential : bool
         True for the engines of zonal drifts.
     takes_any_members : bool
-        True if members of an ensemble are summed together, whatever their parameters are.
+        True if one engine sums members of an ensemble with different parameters together.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Engine(ABC):
 
     @abstractmethod
     def of_members(self, members: np.ndarray) -> Self:
-        """The engine of some of the systems, given by their numbers (R',)."""
+        """The engine of some of the systems, given by their indices (R',)."""
 
     def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Velocities (R, n, d) of tokens x (R, n, d) with masses (R, n), >= 0, of sum 1."""
@@ -52,7 +53,7 @@ class Engine(ABC):
         raise NotImplementedError(f"{self.name} sums are velocities, not all of the output.")
 
     def energy(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """The interaction energies (R,); nan for drifts that increase none."""
+        """The interaction energies (R,); nan for drifts that increase no energy."""
         return self.drift.interaction_energy(x, masses)
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -60,9 +61,10 @@ class Engine(ABC):
         return self.drift.interaction_potential(x, masses, t)
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """Sums and their derivatives along tangents; MeanfieldError where these are not known.
+        """The engine of sums and of their derivatives along tangents, for `Dual` arrays.
 
-        A tangent has the name of the parameter of the drift that changes along it, or None.
+        `names` has for each tangent the parameter of the drift that changes along it, or None.
+        MeanfieldError where derivatives are not known.
         """
         raise MeanfieldError(f"Derivatives of {self.name} sums are not known. Leave tangents out.")
 
@@ -75,14 +77,17 @@ class DualEngine(ABC):
     tangential : bool
         See `Engine`.
     takes_velocities : bool
-        True if changes are computed faster from known velocities, and what they were computed from.
+        True if known velocities, and the array `beside` of the engine, make changes cheaper.
     """
 
     tangential: bool = True
     takes_velocities: ClassVar[bool] = False
 
     def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
-        """Velocities (R, n, d); `known` are their values and the `beside` of the engine."""
+        """Velocities (R, n, d) and their changes.
+
+        `known` are their values and the array `beside` of the engine, where these are known.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no velocities; use attention.")
 
     @abstractmethod
@@ -112,7 +117,7 @@ class ZonalEngine(Engine):
     Attributes
     ----------
     beside : ndarray or None
-        Intermediate results of the last velocities, where their tangents may use them.
+        Intermediate results of the last velocities, for the computation of their tangents.
     """
 
     beside: np.ndarray | None = None
@@ -145,10 +150,9 @@ class ZonalEngine(Engine):
 
 
 class ThreadPool:
-    """A number of threads, each of which takes a share of a list of tasks.
+    """A pool of threads, each of which does a consecutive share of the tasks.
 
-    Which thread does which task depends on the number of threads. Results do not, provided that
-    tasks write to different places.
+    Results do not depend on the number of threads, provided that tasks write to different memory.
     """
 
     def __init__(self, threads: int = 1) -> None:

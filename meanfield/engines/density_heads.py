@@ -1,4 +1,4 @@
-"""One head of attention on the grid of a density: its output, or the quotient that it is."""
+"""One head of attention for a density on a grid: its output, or its numerator and denominator."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -15,24 +15,25 @@ from ..spaces.circle_transport import NO_MASS
 from ..spaces.validity import NEGATIVE_SHARE
 from .kernels import Kernel, Kernels, LinearKernel, of_points, quadratic
 
-LARGEST_LOGIT = 700.0  # whose exponential, times values, does not overflow
+LARGEST_LOGIT = 700.0  # largest logit whose exponential, times values, does not overflow
 LARGEST_BIAS_RANGE = 14.0  # range of a bias beyond which sums would lose more than six digits
-ANDERSON_MEMORY = 8  # of Anderson's acceleration
-BETA_STEP = 0.02  # of differences of order 10 in beta, in units of it, or of 1
-RESOLVED_DIFFERENCE = 1e-12  # of derivatives of weights, which have the rounding of differences
+ANDERSON_MEMORY = 8  # previous iterates that Anderson's acceleration uses
+BETA_STEP = 0.02  # step of differences of order 10 in beta, relative to min(1, |beta|)
+RESOLVED_DIFFERENCE = 1e-12  # resolution of derivatives of weights: differences have rounding
 
 
 @dataclass(frozen=True)
 class GridDensity:
-    """One density on the grid of its space, or in tables many functions at once.
+    """One density on the grid of its space, or many functions at once.
 
     Attributes
     ----------
     space : Space
-    coefficients : ndarray, (modes,)
-    values : ndarray, (N,)
+    coefficients : ndarray, (modes,) or (r, modes)
+    values : ndarray, (N,) or (r, N)
+        Values at the points of the grid.
     is_kept : bool
-        Whether it is a state of the run, which stages of rejected steps are not.
+        Whether it is a state of the run, unlike a stage of a step that may be rejected.
     """
 
     space: Any
@@ -42,24 +43,25 @@ class GridDensity:
 
     @cached_property
     def moments(self) -> np.ndarray:
-        """y mu(y) and mu(y) at the points y, (d + 1, ..., N)."""
+        """Values of y mu(y), d components, and of mu(y) at the points y, (d + 1, ..., N)."""
         ones = np.ones((1, len(self.space.points)))
         lifted = np.concatenate([self.space.points.T, ones])
         return (lifted if self.values.ndim == 1 else lifted[:, None]) * self.values
 
     @property
     def masses(self) -> np.ndarray:
-        """Masses of the points as tokens, (N,)."""
+        """Masses of the points, (N,): quadrature weights times density."""
         return self.space.weights * self.values
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """int f dmu of values (..., N)."""
+        """Integrals int f dmu, (...), of functions with values (..., N)."""
         return values @ self.masses
 
     def mass_below(self, level: np.ndarray, least: Any) -> float:
-        """The mass at the points where the level (N,) is below another.
+        """The mass at the points where the normaliser `level` (N,) is below `least`.
 
-        None of a stage that is clearly negative, as in a step that is too long, and rejected.
+        0 for a density that is clearly negative, unless `is_kept`: a stage of a step that is too
+        long, and that will be rejected.
         """
         below, lowest = level < least, -NEGATIVE_SHARE * self.values.max()
         if not below.any() or not (self.is_kept or self.values.min() >= lowest):
@@ -68,15 +70,28 @@ class GridDensity:
 
 
 class NotSmooth(Exception):
-    """A kernel needs sums over all pairs of points."""
+    """Raised where a kernel needs sums over all pairs of points."""
 
 
 @dataclass(frozen=True)
 class DensityHead:
-    """One head of attention on the grid of a density: what `engines.attention.Head` is to tokens.
+    """One head of attention for a density; `engines.attention.Head` is the same for tokens.
 
-    int k(x, y) V y dmu(y), divided by int k(x, y) dmu(y) where `normalised`, at the points x of
-    the grid: (N, d). The logits are <A x, y> + bias(y), A = beta K^T Q, or <A x, y> + <y, form y>.
+    At the N points x of the grid the output, (N, d), is
+
+        int k(x, y) V y dmu(y),    divided by int k(x, y) dmu(y) where `normalised`
+
+    The logits are <A x, y> + bias(y), A = beta K^T Q, or <A x, y> + <y, form y>.
+
+    Attributes
+    ----------
+    density : GridDensity
+    V, Q, K : ndarray
+    beta : ndarray, ()
+    kernels : Kernels
+        Maker of the kernels of this head, with a cache.
+    bias : ndarray, (N,), or None
+    form : ndarray, (d, d), or None
     """
 
     density: GridDensity
@@ -94,7 +109,7 @@ class DensityHead:
 
     @property
     def _factor(self) -> np.ndarray | float:
-        """exp(bias), up to a constant; NotSmooth where digits would be lost."""
+        """Factor exp(bias - max bias), (N,), or 1; raises NotSmooth where digits would be lost."""
         bias = self.bias
         if self.form is not None:
             bias = quadratic(self.form, self.density.space.points)
@@ -108,7 +123,7 @@ class DensityHead:
         return _smooth(self.kernels.remembered((name, A), lambda: self.kernels.exponential(A)))
 
     def exponential(self, *, normalised: bool) -> Any:
-        """The answer with k = e^logits; with a bias it has to be normalised."""
+        """Output with k = e^logits; a head with a bias has to be normalised."""
         if self.form is not None and normalised:
             key = "gaussian", self.A, self.form
             build = lambda: self.kernels.gaussian(self.A, self.form)  # noqa: E731
@@ -130,14 +145,21 @@ class DensityHead:
         return self.summed(kernel, normalised=False, factor=factor, scale=np.exp(kernel.top))
 
     def summed(self, kernel: Kernel, **options: Any) -> Any:
-        """The answer by int k (y, 1) factor mu dsigma; see `_answered` for the other options."""
+        """Output from the integrals int k (y, 1) factor mu dsigma of a kernel.
+
+        Options are `factor`, and those of `_answered`.
+        """
         factor = options.pop("factor", 1.0)
         return self._answered(self._sums(kernel, factor * self.density.moments), **options)
 
     def _answered(
         self, sums: np.ndarray, *, normalised: bool, scale: Any = None, least: Any = None
     ) -> Any:
-        """`answer` to sums (d + 1, ..., N), of which a scale takes those that are not divided."""
+        """Output from integrals (d + 1, ..., N), the last of which is the normaliser.
+
+        Integrals that are not divided are multiplied by `scale`; `least` is a lower bound of the
+        normaliser.
+        """
         pulls = sums[:-1] if scale is None else scale * sums[:-1]
         return self.answer(pulls, sums[-1], least) if normalised else self.answer(pulls)
 
@@ -146,7 +168,10 @@ class DensityHead:
         return kernel(functions.reshape(-1, functions.shape[-1])).reshape(functions.shape)
 
     def answer(self, pulls: np.ndarray, level: np.ndarray | None = None, least: Any = None) -> Any:
-        """V pulls / level, (N, d), of pulls (d, N); `least` takes the place of a smaller level."""
+        """Output V pulls / level, (N, d), of pulls (d, N); levels below `least` are set to it.
+
+        The mass at points where that happens is recorded in `kernels.bounded`.
+        """
         pulled = (self.V @ pulls).T
         if level is None:
             return pulled
@@ -161,7 +186,7 @@ class DensityHead:
         return replace(self, beta=2 * self.beta, form=-self.beta * self.K.T @ self.K)
 
     def weighted(self, kernel: Callable[..., Any], *, normalised: bool) -> np.ndarray:
-        """The answer with k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
+        """Output with k = kernel(logits, (beta |Qx|^2, beta |Ky|^2))."""
         weights = of_points(kernel, self.Q, self.K, self.beta)
         key = "weights", self.Q, self.K, self.beta
         build = lambda: self.kernels.smooth(self.A, weights)  # noqa: E731
@@ -169,14 +194,26 @@ class DensityHead:
         return self.summed(kernel, normalised=normalised)
 
     def doubly_stochastic(self, tolerance: float, most_iterations: int) -> "DensityHead":
-        """The head with the bias for which normalised weights have columns of sum one too."""
-        symmetric = np.array_equal(self.A, self.A.T)  # then both factors are equal
+        """The head with the bias for which normalised weights have columns of sum one too.
+
+        Parameters
+        ----------
+        tolerance : float
+            Largest error of a marginal.
+        most_iterations : int
+
+        Raises
+        ------
+        MeanfieldError
+            If the iteration does not converge, or the kernel has sums <= 0.
+        """
+        symmetric = np.array_equal(self.A, self.A.T)  # both factors of the scaling are then equal
         rows = self._exponential(self.A, "rows")
         columns = rows if symmetric else self._exponential(self.A.T, "columns")
         values = self.density.values
 
         def balancing(kernel: Kernel, potential: np.ndarray) -> np.ndarray:
-            """-log int k e^potential dmu."""
+            """Potential -log int k e^potential dmu of the other marginal, (N,)."""
             largest = potential.max()
             sums = kernel((np.exp(potential - largest) * values)[None])[0]
             if not (sums > 0).all():
@@ -191,13 +228,13 @@ class DensityHead:
             other = balancing(rows, potential)
             return (potential + other) / 2 if symmetric else balancing(columns, other)
 
-        amount = 4 if symmetric else 1  # of changes by which a marginal may be off
+        amount = 4 if symmetric else 1  # error of a marginal, in units of the change per iteration
         start = np.zeros(values.size)
         bias = _fixed_point(balanced, start, tolerance, most_iterations, amount)
         return replace(self, bias=bias)
 
     def linear(self) -> Any:
-        """The answer with k = logits, not normalised."""
+        """Output with k = logits, not normalised."""
         points = self.density.space.points
         second = np.tensordot(self.density.moments[:-1], self._weighted_points, axes=1)
         return self.answer(second @ (points @ self.A.T).T)
@@ -212,7 +249,7 @@ class DensityHead:
 
 
 class Slope(NamedTuple):
-    """Derivatives of the two parts of a quotient by a parameter, (d - 1, n, N) and (n, N)."""
+    """Derivatives by a parameter of numerators, (d - 1, n, N), and denominators, (n, N) or None."""
 
     above: np.ndarray
     below: np.ndarray | None
@@ -220,19 +257,24 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True)
 class Quotient:
-    """A velocity at the points for each of many functions: numerators, denominators.
+    """Velocities at the N grid points for r functions, as numerators and denominators.
+
+    The first function is the density, the others are changes of it.
 
     Attributes
     ----------
     above : ndarray, (d - 1, r, N)
-    below : ndarray, (r, N), or None for 1
+        Numerators.
+    below : ndarray, (r, N), or None
+        Denominators; None for 1.
     least : ndarray or float
-        What takes the place of a smaller denominator; its derivative is 0 there.
+        Lower bound that replaces smaller denominators; the derivative of the bound is 0.
     by : dict of str to Slope
         Derivatives by parameters, for the first functions.
     transposed : callable
-        (F, s) -> sum_x w (<F, above> + s below) as a linear form of the functions, by its
-        coefficients (modes,) in L^2: of components F (d - 1, N), and s (N,), or None for 0.
+        transposed(F, s), of F (d - 1, N) and s (N,) or None for 0, returns the coefficients
+        (modes,) in L^2 of the linear form f -> sum_x w (<F, above> + s below), in which numerator
+        and denominator are those of f.
     """
 
     above: np.ndarray
@@ -243,7 +285,7 @@ class Quotient:
 
     @cached_property
     def level(self) -> np.ndarray | float:
-        """The denominator of the first function, or its bound, (N,)."""
+        """The denominator of the first function, bounded from below, (N,); 1.0 if there is none."""
         return 1.0 if self.below is None else np.maximum(self.below[0], self.least)
 
     @cached_property
@@ -273,7 +315,11 @@ class Quotient:
         return (above - self.velocity[:, None] * moves) / self.level
 
     def pulled_back(self, F: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Pull F (d - 1, N), a form on changes of velocities, back to numerator and denominator."""
+        """Pull a linear form on changes of the velocity back to numerator and denominator.
+
+        F (d - 1, N) has the coefficients of the form. Returns those on changes of the numerator,
+        (d - 1, N), and of the denominator, (N,) or None where it is 1.
+        """
         F = F / self.level
         if self.moving is None:
             return F, None
@@ -282,14 +328,14 @@ class Quotient:
 
 @dataclass(frozen=True)
 class QuotientHead(DensityHead):
-    """A head on many functions at once, which answers with a `Quotient`.
+    """A head for many functions at once, whose output is a `Quotient`.
 
     Attributes
     ----------
     rows : int
-        Number of the first functions for which it has the derivative by the beta of the drift.
+        The derivative by the beta of the drift is computed for the first `rows` functions.
     dA, dform : ndarray, (d, d), or None
-        Derivatives of A and of the form by that beta: K^T Q and none by default.
+        Derivatives of A and of the form by beta; by default K^T Q and none.
     """
 
     rows: int = 0
@@ -300,7 +346,7 @@ class QuotientHead(DensityHead):
         return Quotient(self._along(pulls), level, -np.inf if least is None else least)
 
     def _along(self, pulls: np.ndarray) -> np.ndarray:
-        """Components (d - 1, r, N) of V pulls (d, r, N)."""
+        """Tangential components (d - 1, r, N) of V pulls, for pulls (d, r, N)."""
         frame = self.density.space.frame
         return np.stack([np.einsum("na,arn->rn", e @ self.V, pulls) for e in frame])
 
@@ -333,7 +379,10 @@ class QuotientHead(DensityHead):
         return replace(quotient, by={"beta": self._slope(changes, normalised)})
 
     def _by_beta_of(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """dk/dbeta of points (n, d) and (m, d): weights of a `Dual` beta, or by differences."""
+        """Function dk/dbeta of points (n, d) and (m, d), by `Dual` numbers or by differences.
+
+        Differences are used where the kernel calls functions without a rule for `Dual`.
+        """
 
         def change(x: np.ndarray, y: np.ndarray) -> np.ndarray:
             own, keys = (((p @ M.T) ** 2).sum(axis=1) for p, M in ((x, self.Q), (y, self.K)))
@@ -348,7 +397,7 @@ class QuotientHead(DensityHead):
         return change
 
     def _differenced(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """dk/dbeta of points by differences of weights."""
+        """Function dk/dbeta of points, by differences of order 10 of the weights."""
         step = BETA_STEP * (min(1.0, abs(float(self.beta))) or 1.0)
         near = [
             (w / step, of_points(kernel, self.Q, self.K, self.beta + step * j))
@@ -365,7 +414,7 @@ class QuotientHead(DensityHead):
         if self.rows:
             first = self.density.moments[:-1, : self.rows]
             changes = self._sums(LinearKernel(space, self._slope_of_A), first)
-            changes = np.concatenate([changes, changes[:1]])  # the last one is not divided by
+            changes = np.concatenate([changes, changes[:1]])  # a normaliser that is not used
         kernel = LinearKernel(space, self.A)
         return self._complete(quotient, kernel, 1.0, {"normalised": False}, changes)
 
@@ -379,7 +428,11 @@ class QuotientHead(DensityHead):
     def _by_beta(
         self, kernel: Kernel, moments: np.ndarray, parts: np.ndarray, sums: np.ndarray
     ) -> np.ndarray:
-        """The derivatives of sums: k' = (<dA x, y> + <y, dform y>) k, with sum_a y_a^2 = 1."""
+        """Derivatives by beta of the integrals `sums` (d + 1, rows, N), of the same shape.
+
+        The kernel changes by k' = (<dA x, y> + <y, dform y>) k. `moments` are the functions,
+        `parts` the input of `kernel.of_parts` for them. sum_a y_a^2 = 1 saves one product.
+        """
         x, d = self.density.space.points, len(moments) - 1
         slopes = (x @ self._slope_of_A.T).T
         change = None if self.dform is not None else self._slope_of_kernel(kernel)
@@ -418,7 +471,7 @@ class QuotientHead(DensityHead):
     def _complete(
         self, quotient: Quotient, kernel: Kernel, factor: Any, options: dict[str, Any], changes: Any
     ) -> Quotient:
-        """A quotient with its transpose, and its derivative by beta where changes are given."""
+        """The quotient with its transpose, and derivatives by beta if `changes` is not None."""
         normalised, scale = options["normalised"], options.get("scale")
         back = partial(self._transposed, kernel, factor, 1.0 if scale is None else scale)
         by = {} if changes is None else {"beta": self._slope(changes, normalised, scale)}
@@ -436,7 +489,15 @@ class QuotientHead(DensityHead):
 def _fixed_point(
     f: Callable[..., Any], x: np.ndarray, tolerance: float, most: int, amount: float = 1
 ) -> np.ndarray:
-    """x = f(x), to expm1(amount (x - f(x))) <= tolerance; Anderson's acceleration."""
+    """Solution of x = f(x) by Anderson's acceleration, in at most `most` iterations.
+
+    The error is the largest |expm1(amount (f(x) - x))|, at most `tolerance`.
+
+    Raises
+    ------
+    MeanfieldError
+        If it does not converge.
+    """
     changes: list[np.ndarray] = []
     values: list[np.ndarray] = []
     for _ in range(most):

@@ -1,7 +1,7 @@
-"""Sums over all pairs of tokens; where the kernel is constant they are a mean.
+"""Sums over all pairs of tokens; for a constant kernel, by the mean of the tokens.
 
-Systems and sums are arrays of columns, as in `pairs`. Kernels that are not summed there are
-evaluated on blocks of Gram matrices, see `gram_pairs`.
+Systems and sums are arrays of columns, (R, rows + 1, n), as in `pairs`. Kernels without a loop in
+`pairs` are evaluated on blocks of Gram matrices, see `gram_pairs`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,21 +21,21 @@ from .contract import SINGLE_THREAD, DualEngine, ThreadPool, ZonalEngine
 from .gram_pairs import Weigh, Workspace, exponentials, gram_sums, weights_of, within_one
 from .pairs import add_pairs, columns_of, more_than_three, single_sums, sums_of
 
-FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, differences are faster than BLAS
-SMALL_SYSTEM = 1000  # tokens of a system that no threads share: the last bits depend on it
-FEW_PAIRS = 10**6  # they take less time than to wake other threads
-LOWEST_LEVEL = 1e-280  # below it weights that underflow would be missed
+FEW_DIMENSIONS, FEW_TOKENS = 8, 64  # up to these, loops over differences are faster than BLAS
+SMALL_SYSTEM = 1000  # threads do not share a system of at most this many tokens; bits depend on it
+FEW_PAIRS = 10**6  # for at most this many pairs, other threads cost more than they save
+LOWEST_LEVEL = 1e-280  # below this level, weights that underflow would matter
 ROW_ENTRIES = 1 << 15  # inner products of a block of whole rows
-PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds of an exponential, of another kernel
-MEAN_BLOCK = 1024  # tokens whose mean is summed before it is added to others
+PAIR_COST, FUNCTION_COST = 0.5e-3, 20e-3  # microseconds per pair: exponential kernel, other kernel
+MEAN_BLOCK = 1024  # tokens of a partial sum of a mean
 
 
 class DirectSums(ZonalEngine):
-    """All pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
+    """Sums over all pairs, O(n^2 d) time and O(n d) memory, for any zonal drift and dimension.
 
     Drifts with an `exponent` are summed by compiled code, others by `slope` and `weight` on blocks
-    of inner products. Each pair is evaluated once for both its tokens; twice for drifts without
-    exponent whose Z is not 1.
+    of inner products. Each pair is evaluated once for both of its tokens, but twice for drifts
+    without exponent whose Z is not 1.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ class DirectSums(ZonalEngine):
 
     Notes
     -----
-    With an exponential kernel every force is accurate to the rounding of its own weight, and no
-    token pulls itself: forces of e^-200 between clusters have all their digits. Where both n > 64
-    and d > 8, and for other kernels, that holds for single tokens; in clusters of several the
-    rounding of their weights for each other, 1e-16, remains.
+    With an exponential kernel the error of a force is the rounding of its own weight, and no token
+    acts on itself: forces of e^-200 between clusters have all their digits. If n > 64 and d > 8,
+    and for other kernels, this holds for isolated tokens; in a cluster of several tokens the
+    rounding of their mutual weights, 1e-16, remains.
 
     Kernels are evaluated at inner products of unit vectors; where they exceed +-1 by rounding, at
     +-1. While Gram matrices are computed, BLAS is limited to one thread in the whole process.
@@ -73,7 +73,7 @@ class DirectSums(ZonalEngine):
 
     @cached_property
     def _members(self) -> list[ZonalDrift]:
-        """The drift of every system, or the single one of all."""
+        """Single drifts: one for each system, or one for all."""
         count = int(np.prod(self.drift.shape))
         return [self.drift.member(r) for r in range(count)]
 
@@ -87,7 +87,7 @@ class DirectSums(ZonalEngine):
         return projected(columns, self._pulls(columns, d), d)
 
     def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), the token itself included."""
+        """Output sum_j m_j W'(t_ij) x_j / sum_j m_j Z(t_ij), (R, n, d), with the token itself."""
         columns, d = columns_of(x, masses), x.shape[2]
         pulls = self._pulls(columns, d)
         attention = columns[:, :-1] * pulls[:, -1:] + pulls[:, :-1]
@@ -97,7 +97,7 @@ class DirectSums(ZonalEngine):
         return 0.5 * np.einsum("rj,rj->r", masses, self.potential(x, masses))
 
     def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
+        """Potentials sum_j m_j W(t_ij), (R, n); infinite where exp(|beta|) overflows."""
         columns, d = columns_of(x, masses), x.shape[2]
         if self.drift.exponent is None:
             functions = [member.potential_at for member in self._members]
@@ -113,9 +113,9 @@ class DirectSums(ZonalEngine):
     def single_velocities(
         self, x: np.ndarray, masses: np.ndarray, replica: int, tokens: np.ndarray
     ) -> np.ndarray:
-        """Velocities (k, d) of k tokens, given by their numbers, of one system x (n, d).
+        """Velocities (k, d) of k tokens, given by their indices, of one system x (n, d).
 
-        For drifts that are divided by Z * mu; `replica` says which member of the drift it is.
+        For drifts that are divided by Z * mu; `replica` is the index of the system's member drift.
         """
         columns = columns_of(x[None], masses[None])
         drift = self._members[replica % len(self._members)]
@@ -130,7 +130,10 @@ class DirectSums(ZonalEngine):
         return np.full(replicas, self.drift.exponent, dtype=float)
 
     def _pulls(self, columns: np.ndarray, d: int) -> np.ndarray:
-        """sum_j m_j W'(t_ij) (u_j - u_i) and sum_j m_j W'(t_ij), over sum_j m_j Z(t_ij)."""
+        """Pulls and sums of weights over the normaliser sum_j m_j Z(t_ij), (R, rows + 1, n).
+
+        Pulls are sum_j m_j W'(t_ij) (u_j - u_i); the last row is sum_j m_j W'(t_ij).
+        """
         if self.drift.exponent is None:
             if not self.drift.normalised:
                 return self._symmetric_sums(columns, [member.slope for member in self._members])
@@ -158,7 +161,10 @@ class DirectSums(ZonalEngine):
         return sums[:, 0]
 
     def _renew_faint(self, columns: np.ndarray, beta: np.ndarray, sums: np.ndarray) -> None:
-        """Replace sums of tokens so far from all others that their weights underflow."""
+        """Replace, in place, the sums of tokens whose weights all underflow.
+
+        The new sums are relative to the largest weight of each token.
+        """
         for r in np.flatnonzero((sums[:, -1] < LOWEST_LEVEL).any(axis=1)):
             tokens = np.flatnonzero(sums[r, -1] < LOWEST_LEVEL)
             sums[r][:, tokens] = self._single_sums(columns[r], beta[r], tokens)
@@ -172,7 +178,7 @@ class DirectSums(ZonalEngine):
     def _symmetric_sums(
         self, columns: np.ndarray, functions: Sequence[Callable[..., Any]]
     ) -> np.ndarray:
-        """Sums with the weights function(t), one function for all systems or for each."""
+        """Sums (R, rows + 1, n) with weights function(t), one function for all systems or each."""
         itself = [float(np.asarray(function(np.ones(1)))[0]) for function in functions]
         return self._gram_sums(columns, [weights_of(f) for f in functions], itself)
 
@@ -190,10 +196,10 @@ class DirectSums(ZonalEngine):
     def _row_pulls(
         self, columns: np.ndarray, drift: ZonalDrift, tokens: np.ndarray, threads: ThreadPool
     ) -> np.ndarray:
-        """The pulls (rows + 1, k) of some tokens, by whole rows of the Gram matrix.
+        """Normalised pulls (rows + 1, k) of k tokens, by whole rows of the Gram matrix.
 
-        `slope` and `weight` get the same rows, as the factor that they have in common may be one
-        of each row.
+        `slope` and `weight` are called with the same rows, as the factor that they have in common
+        may differ between rows.
         """
         pulls = np.empty((len(columns), tokens.size))
         sources = np.flatnonzero(columns[-1])
@@ -228,7 +234,10 @@ class DirectSums(ZonalEngine):
 
 
 def projected(columns: np.ndarray, pulls: np.ndarray, d: int) -> np.ndarray:
-    """P_i of the pulls (R, rows + 1, n), in place, and as velocities (R, n, d)."""
+    """Velocities (R, n, d): tangential parts P_i of the pulls (R, rows + 1, n).
+
+    The pulls are projected in place.
+    """
     _project(columns, pulls, d)
     return np.ascontiguousarray(pulls[:, :d].swapaxes(1, 2))  # faster than loops of ours
 
@@ -253,7 +262,7 @@ def _project(columns: np.ndarray, pulls: np.ndarray, d: int) -> None:
 
 
 class MeanDirection(ZonalEngine):
-    """v_i = P_i M with M = sum_j m_j x_j, O(n d): Kuramoto, and USA and SA at beta = 0."""
+    """Velocities v_i = P_i M, M = sum_j m_j x_j, O(n d): Kuramoto, and USA and SA at beta = 0."""
 
     name = "mean"
     takes_any_members = True
@@ -267,12 +276,12 @@ class MeanDirection(ZonalEngine):
         return 0.5 * (_means(x, masses) ** 2).sum(axis=1)
 
     def with_tangents(self, names: Sequence[str | None]) -> Any:
-        """Tangents by means, unless the exponent changes with a parameter: then by all pairs."""
+        """Tangents by means; by all pairs if the drift changes with a parameter of some tangent."""
         return super().with_tangents(names) if any(names) else MeanTangents()
 
 
 class MeanTangents(DualEngine):
-    """v_i = P_i M and its changes, by means, O(n d); potentials are <u_i, M>."""
+    """Velocities v_i = P_i M and their changes, by means, O(n d); potentials are <u_i, M>."""
 
     def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
         u, M = self._directions(x, masses)
@@ -291,7 +300,7 @@ class MeanTangents(DualEngine):
 
     @staticmethod
     def _directions(x: Dual, masses: Dual) -> tuple[Dual, Dual]:
-        """u (R, n, d) and M (R, 1, d)."""
+        """Directions u (R, n, d) and their mean M (R, 1, d)."""
         length = np.linalg.norm(x.value, axis=-1, keepdims=True)
         u, m = x.value / length, contiguous(masses).value
         du = (x.changes - (u * x.changes).sum(axis=-1, keepdims=True) * u) / length

@@ -1,11 +1,12 @@
 """Velocities of tokens under zonal drifts, and their derivatives, by sums over all pairs.
 
-Of every token i two sums over the others, and a level,
+For every token i, with directions u = x/|x| and weights w_ij = W'(<u_i, u_j>), the sums
 
     D_i = sum_j m_j w_ij (u_j - u_i),    S_i = sum_j m_j w_ij,    L_i = sum_j m_j Z_ij
 
-make the velocity P_i D_i / L_i and the attention (D_i + u_i S_i) / L_i. A tangent changes points,
-masses and parameters of the drift; those of `Tangents` are one after another on a leading axis.
+(pull, sum of weights, normaliser) give the velocity P_i D_i / L_i and the output of attention
+(D_i + u_i S_i) / L_i. A tangent changes points, masses and parameters of the drift. The changes
+along p tangents are stacked on a leading axis of length p.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,17 +32,19 @@ DIVIDED_STRIP = 256  # tokens whose sums are divided at a time
 
 
 class Sums(NamedTuple):
-    """Sums of R systems, and their changes along p tangents.
+    """Sums of R systems of n tokens, and their changes along p tangents.
 
     Attributes
     ----------
     columns : (R, rows + 1, n)
-        Directions and masses.
+        Coordinates of the directions u, and masses in the last row.
     changes : (p, R, rows + 1, n)
         Changes of directions and masses.
     sums : (1 + p, R, rows + 1, n)
-        Pulls D and, last, the sums S of the weights, the token itself included; and their changes.
+        Pulls D, and in the last row the sums S of weights including the token itself; then their
+        changes.
     levels : (1 + p, R, n), or None where Z = 1
+        Normalisers L and their changes.
     """
 
     columns: np.ndarray
@@ -51,24 +54,24 @@ class Sums(NamedTuple):
 
 
 class DirectTangents(DualEngine):
-    """Velocities and derivatives of them, under a zonal drift.
+    """Velocities and their derivatives under a zonal drift, by sums over all pairs.
 
     Parameters
     ----------
     drift : ZonalDrift
         Its parameters are numbers, or have shape (R,).
     names : sequence of (str or None)
-        The parameter of each tangent, by which the drift changes with it at the rate 1.
+        For each tangent the parameter of the drift that changes along it at the rate 1, or None.
     threads : int
 
     Notes
     -----
-    With an exponential kernel in up to eight dimensions, or for up to 64 tokens, every change is as
-    accurate as the force that changes, see `DirectSums`; else up to the rounding of the weights.
-    Drifts without exponent are interpolated in the inner product to 1e-12.
+    With an exponential kernel, in up to eight dimensions or for up to 64 tokens, changes have the
+    relative accuracy of the forces, see `DirectSums`; else an error of the rounding of the weights.
+    Kernels of drifts without exponent are interpolated in the inner product to 1e-12.
 
-    Points may be off the sphere by the error of a step: their directions count, and velocities are
-    tangent at these.
+    Points may be off the sphere by the error of a step: only their directions matter, and
+    velocities are tangent to the sphere there.
     """
 
     takes_velocities = True
@@ -85,7 +88,7 @@ class DirectTangents(DualEngine):
             self._by_beta = self._by_beta.reshape(len(self.names), count)
 
     def _exponent_by(self, name: str | None) -> np.ndarray:
-        """d exponent / d parameter of every member."""
+        """Derivative of the exponent by a parameter for every member, (members,); 0 for None."""
         if name is None:
             return np.zeros(len(self._members))
 
@@ -99,7 +102,7 @@ class DirectTangents(DualEngine):
             return self._vectors(sums, x.shape, whole=False)
 
     def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        """sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij)."""
+        """Output of attention sum_j m_j W'(t_ij) u_j / sum_j m_j Z(t_ij), (R, n, d)."""
         with self._sums(x, masses) as sums:
             return self._vectors(sums, x.shape, whole=True)
 
@@ -111,7 +114,7 @@ class DirectTangents(DualEngine):
         return Dual.of_stack(vectors)
 
     def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
-        """sum_j m_j W(t_ij), (R, n)."""
+        """Potentials sum_j m_j W(t_ij), (R, n)."""
         x, masses = contiguous(x), contiguous(masses)
         columns = columns_of(x.value, masses.value)
         changes, potentials = changes_of(x, masses), np.empty((1 + len(self.names), *masses.shape))
@@ -125,7 +128,10 @@ class DirectTangents(DualEngine):
 
     @contextmanager
     def _sums(self, x: Dual, masses: Dual, velocities: np.ndarray | None = None) -> Iterator[Sums]:
-        """Sums in the memory of the workspace."""
+        """Context that yields the `Sums`, whose arrays are reused by the workspace afterwards.
+
+        `velocities` are the values of the velocities (R, n, d), where they are known.
+        """
         x, masses = contiguous(x), contiguous(masses)
         (replicas, n, d), count = x.shape, len(x.changes)
         shape = replicas, max(d, 3) + 1, n
@@ -141,7 +147,10 @@ class DirectTangents(DualEngine):
         d: int,
         velocities: np.ndarray | None,
     ) -> np.ndarray | None:
-        """Fill the sums; return the levels."""
+        """Fill `sums`; return the levels, or None where Z = 1.
+
+        The factor exp(|beta|) that weights and Z have in common is left out where it cancels.
+        """
         if self.drift.exponent is None:
             return self._by_blocks(columns, changes, sums)
         replicas, _, n = columns.shape
@@ -151,7 +160,7 @@ class DirectTangents(DualEngine):
             self._by_gram(columns, changes, betas, rates, sums, velocities)
         else:
             self._by_pairs(columns, changes, betas, rates, sums)
-        if self.drift.normalised:  # a factor in common is divided out
+        if self.drift.normalised:  # Z = W' up to a factor that cancels in the quotient
             return sums[:, :, -1].copy()
         if rates.any():
             sums[1:] += rates[..., None, None] * sums[0]
@@ -166,13 +175,16 @@ class DirectTangents(DualEngine):
         rates: np.ndarray,
         sums: np.ndarray,
     ) -> None:
-        """Fill sums with the kernel exp(beta t - |beta|), without the change of exp(|beta|)."""
+        """Fill `sums` by pairs, with weights exp(beta t - |beta|); exp(|beta|) counts as constant.
+
+        betas (R,) are the exponents, rates (p, R) their changes.
+        """
         for r, beta in enumerate(betas):
             system = columns[r], changes[:, r].copy(), beta, rates[:, r].copy()
             total = np.zeros((len(sums), *columns[r].shape))
             add_pairs(*system, total, self.threads)
             if self.drift.normalised:
-                # tokens so far from all others that their weights underflow
+                # tokens whose weights all underflow are summed again, relative to their largest
                 faint = np.flatnonzero(total[0, -1] < LOWEST_LEVEL)
                 fresh = np.zeros((*total.shape[:2], faint.size))
                 single_sums(*system, faint, fresh, 0, faint.size)
@@ -188,10 +200,13 @@ class DirectTangents(DualEngine):
         sums: np.ndarray,
         velocities: np.ndarray | None,
     ) -> None:
-        """Fill the sums of `_by_pairs` by blocks of Gram matrices."""
+        """Fill `sums` as `_by_pairs` does, by blocks of Gram matrices.
+
+        Known `velocities` (R, n, d) save the computation of the tangential parts of the pulls.
+        """
 
         def pulls(velocity: np.ndarray, beta: float, levels: np.ndarray) -> np.ndarray:
-            """Tangential parts of the pulls, from velocities."""
+            """Tangential parts (d, n) of the pulls, from velocities (n, d) and normalisers (n,)."""
             return velocity.T * (levels if self.drift.normalised else np.exp(-abs(beta)))
 
         with one_blas_thread():
@@ -204,7 +219,10 @@ class DirectTangents(DualEngine):
     def _by_blocks(
         self, columns: np.ndarray, changes: np.ndarray, sums: np.ndarray
     ) -> np.ndarray | None:
-        """Fill sums of any kernel by whole rows of Gram matrices; return the levels."""
+        """Fill `sums` for any kernel, by blocks of whole rows of Gram matrices; return the levels.
+
+        Levels have shape (1 + p, R, n); None where Z = 1.
+        """
         levels = None
         if self.drift.normalised:
             levels = np.empty((len(sums), *columns[:, -1].shape))
@@ -216,7 +234,10 @@ class DirectTangents(DualEngine):
 
 
 def changes_of(x: Dual, masses: Dual, into: np.ndarray | None = None) -> np.ndarray:
-    """The columns (p, R, rows + 1, n) of the changes of the directions u = x/|x| and of masses."""
+    """Changes (p, R, rows + 1, n) of the directions u = x/|x|, and of masses in the last row.
+
+    Written to `into` where it is given.
+    """
     (replicas, n, d), count = x.shape, len(x.changes)
     changes = np.empty((count, replicas, max(d, 3) + 1, n)) if into is None else into
     changes[:, :, d:-1] = 0.0
@@ -258,9 +279,9 @@ def _divide(
     whole: bool,
     vectors: np.ndarray,
 ) -> None:
-    """Fill vectors (1 + p, R, n, d): the output of attention, or its tangential part, and changes.
+    """Fill `vectors` (1 + p, R, n, d) from sums: velocities and changes, or attention if `whole`.
 
-    Sums are divided by their levels, unless these are empty; `found` is overwritten.
+    Sums are divided by their levels, unless these are empty; `sums` is overwritten.
     """
     count, replicas, n, d = vectors.shape
     along, by_along = np.empty(DIVIDED_STRIP), np.empty(DIVIDED_STRIP)
@@ -300,7 +321,11 @@ def _divide_strip(
     columns: np.ndarray, changes: np.ndarray, sums: np.ndarray, levels: np.ndarray, whole: bool,
     r: int, a: int, begin: int, end: int,
 ) -> None:  # fmt: skip
-    """Some tokens' sums, or changes of them, over their levels, whose change is a quotient's."""
+    """Divide sums of the tokens begin, ..., end - 1 of system r by their levels, in place.
+
+    a = 0 stands for the values, a > 0 for the change along tangent a - 1, by the quotient rule from
+    the values that are divided already. If `whole`, u_i S_i is added to the pull first.
+    """
     for c in range(columns.shape[1] - 1):
         part, u = sums[a, r, c, begin:end], columns[r, c, begin:end]
         if whole:
@@ -333,8 +358,9 @@ def block_sums(
 ) -> None:
     """Fill sums and their changes (1 + p, rows + 1, n), and levels (1 + p, n) unless None.
 
-    `kernel` takes inner products (rows, n) and gives W' and W'', Z and Z' (or None), and the
-    changes of W' and Z with the parameter of each tangent, or None.
+    kernel(t) of inner products (rows, n) returns W', W'', Z, Z', and two lists with the derivatives
+    of W' and of Z by the parameter of each tangent. Z and Z' are None where Z = 1, derivatives are
+    None for tangents without a parameter.
     """
     total, changed = sums[0], sums[1:]
     u, m, n = columns[:-1], columns[-1], columns.shape[1]
@@ -377,7 +403,14 @@ def block_sums(
 
 
 class KernelSeries:
-    """W' and Z of a zonal drift, and their derivatives, as Chebyshev series in the inner product.
+    """Chebyshev series, in the inner product t, of W' and Z of a zonal drift and derivatives.
+
+    Parameters
+    ----------
+    drift : ZonalDrift
+        A single one.
+    names : sequence of (str or None)
+        The parameter of each tangent.
 
     Raises
     ------
@@ -405,7 +438,7 @@ class KernelSeries:
         self._rows = [rows.get(name) if name is not None else None for name in names]
 
     def at(self, t: np.ndarray) -> tuple[Any, ...]:
-        """W', W'', Z, Z', and the changes of W' and Z by the parameter of each tangent."""
+        """Values at t of W', W'', Z, Z', and of the derivatives of W' and Z: see `block_sums`."""
         values = np.polynomial.chebyshev.chebval(t, self._series)
         by: list[Any] = [None if at is None else values[at] for at in self._rows]
         if not self.normalised:
@@ -415,7 +448,16 @@ class KernelSeries:
 
 
 def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift) -> np.ndarray:
-    """Chebyshev coefficients (terms, k) of functions (k, nodes), the first ones of them smooth."""
+    """Chebyshev coefficients (terms, k) of k functions, to SLOPE_ACCURACY.
+
+    values(nodes) are their values (k, nodes). The error of the first `differentiated` functions is
+    that of their derivatives. The drift is for the error message.
+
+    Raises
+    ------
+    MeanfieldError
+        If the largest of INTERPOLANT_SIZES does not resolve them.
+    """
     from scipy.fft import dct
 
     points = np.cos(np.linspace(0, np.pi, INTERPOLANT_SIZES[-1]))
@@ -443,7 +485,7 @@ def converged(values: Callable[..., Any], differentiated: int, drift: ZonalDrift
 
 
 def derivatives_of(series: np.ndarray) -> np.ndarray:
-    """Chebyshev coefficients of derivatives, of the same number, (terms, k)."""
+    """Chebyshev coefficients (terms, k) of the derivatives of series (terms, k); the last are 0."""
     slopes = np.zeros_like(series)
     slopes[:-1] = np.polynomial.chebyshev.chebder(series)
     return slopes
@@ -480,7 +522,10 @@ def _potentials(
 
 
 def potential_slope(drift: ZonalDrift, t: np.ndarray) -> np.ndarray:
-    """dW/dt, of `potential`: without factors that `slope` may have in common with `weight`."""
+    """Derivative dW/dt of the potential W itself.
+
+    `slope` may differ from it by a factor that it has in common with `weight`.
+    """
     if drift.exponent is not None:
         return np.exp(drift.exponent * t)
     return drift.slope(t)

@@ -1,4 +1,4 @@
-"""Sums over the points of densities: tokens that move in the field of `MeanField`."""
+"""Velocities of tokens that move in the field of given densities, `MeanField`."""
 
 from typing import Any, Self
 
@@ -20,21 +20,21 @@ from .sphere import SphereModes
 MODES_BY_DIMENSION: dict[int, type[HarmonicEngine]] = {
     kind.dimension: kind for kind in (CircleModes, SphereModes)
 }
-FIELD_ACCURACY = 1e-12  # of velocities
+FIELD_ACCURACY = 1e-12  # accuracy of velocities by harmonics
 
 
 class FieldSums(Engine):
-    """v[mu_t](x_i) for tokens (R, n, d) in the field of densities, in O(n) for each degree.
+    """Velocities v[mu_t](x_i) of tokens (R, n, d) in the field of densities, O(n) for each degree.
 
-    Sums over the points of the grid, which has the masses, where `Attention` has no modes, and for
-    the whole output of zonal drifts.
+    By harmonics of the density. The points of its grid are summed over instead for `Attention`
+    without modes, zonal kernels that are not smooth, and the whole output of zonal drifts.
 
     Parameters
     ----------
     drift : MeanField
     threads : int
     whole : bool
-        Whether `attention` is wanted as a whole, rather than up to what is along the tokens.
+        Whether `attention` includes radial components; else they may be missing.
     """
 
     name = "field"
@@ -66,11 +66,11 @@ class FieldSums(Engine):
         )
 
     def of_members(self, _members: np.ndarray) -> Self:
-        return self  # all are in one field
+        return self  # all members move in the same field
 
 
 class ZonalModes:
-    """Velocities at tokens under a zonal drift, from the coefficients of a density."""
+    """Velocities (R, n, d) at tokens under a zonal drift, by the harmonics of a density."""
 
     def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
         self._space = space
@@ -84,7 +84,10 @@ class ZonalModes:
 
 
 class ZonalPoints:
-    """Attention at tokens under a zonal drift: they have no mass, the points of the grid have."""
+    """Attention (R, n, d) at tokens under a zonal drift, by sums over the points of the grid.
+
+    Tokens and points are one system, in which the tokens have no mass.
+    """
 
     def __init__(self, drift: ZonalDrift, space: Any, threads: int) -> None:
         self._space, self._sums = space, DirectSums(drift, threads)
@@ -97,7 +100,7 @@ class ZonalPoints:
 
 
 def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | ZonalPoints:
-    """Velocities by modes; over the points of the grid for kernels that are not smooth."""
+    """Sums by modes; over the points of the grid for kernels that are not smooth."""
     try:
         return ZonalModes(drift, space, threads)
     except MeanfieldError:
@@ -105,9 +108,10 @@ def zonal_field(drift: ZonalDrift, space: Any, threads: int) -> ZonalModes | Zon
 
 
 class AttentionPoints:
-    """Attention at tokens in the field of a density, which the points of a grid stand for.
+    """Attention (R, n, d) at tokens in the field of a density.
 
-    By the harmonics of a grid that integrates them, or by sums over the grid of the density.
+    By harmonics, with the density on a grid of degree FINEST_DEGREE or higher; where the weights
+    have no modes, by sums over the grid of the density.
     """
 
     def __init__(self, drift: Attention, space: Any, threads: int) -> None:
@@ -124,7 +128,7 @@ class AttentionPoints:
 
 
 class FieldValues:
-    """A function of points, which no density changes."""
+    """Values of a drift that is a function of points, whatever the density is."""
 
     def __init__(self, drift: Pointwise, _space: Any, threads: int) -> None:
         self._values = PointValues(drift)
@@ -134,7 +138,7 @@ class FieldValues:
 
 
 def masses_of(space: Any, coefficients: np.ndarray, replicas: int) -> tuple[Any, Any]:
-    """The points of a grid and their masses under a density, so many times."""
+    """Points (replicas, N, d) of the grid and their masses (replicas, N) under a density."""
     masses = space.weights * space.to_values(coefficients)
     points = np.broadcast_to(space.points, (replicas, *space.points.shape))
     return points, np.broadcast_to(masses, (replicas, masses.size))

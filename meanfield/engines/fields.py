@@ -1,7 +1,7 @@
-"""Densities act on the points of their grid: velocities, outputs of attention, potentials.
+"""Velocities, outputs of attention and potentials of a density at the points of its grid.
 
-A field belongs to one drift on one space. It is made by the drift's kind, see FIELDS; fields of
-sums of drifts are sums.
+A field belongs to one drift on one space; FIELDS has its class for each kind of drift. The field of
+a sum of drifts is the sum of their fields.
 """
 
 from abc import ABC, abstractmethod
@@ -30,18 +30,18 @@ from .density_heads import (
 )
 from .kernels import LARGEST_TABLE, Kernels, kernels_of
 
-TABLE_COLUMNS = 32  # modes whose columns of tables are computed together
+TABLE_COLUMNS = 32  # modes whose table columns are computed together
 
 
 class DensityField(ABC):
-    """The action of a density on the points of its grid under one drift, without ensembles."""
+    """Velocity field of a density at the points of its grid, under one drift without ensembles."""
 
     def __init__(self, drift: Any, space: Any) -> None:
         self.drift, self.space, self._bounded = drift, space, 0.0
 
     @property
     def bounded(self) -> float:
-        """The largest mass met at points where a bound has taken the place of Z * mu."""
+        """The largest mass met so far at points where a lower bound replaced Z * mu."""
         return self._bounded
 
     @abstractmethod
@@ -56,32 +56,39 @@ class DensityField(ABC):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
-        """The velocities that functions (r, N) exert, a sum of quotients.
+        """Velocities that r functions (r, N) exert, as a sum of quotients.
 
-        With derivatives by parameters of these names, for the first ones of the functions.
+        Parameters
+        ----------
+        functions : GridDensity
+            The density, and changes of it.
+        names : sequence of str
+            Parameters of the drift by which derivatives are taken.
+        rows : int
+            Derivatives are computed for the first `rows` functions.
 
         Raises
         ------
         NotSmooth
-            Where they are no such sum.
+            Where the velocities are no sum of quotients.
         """
 
     def tables(self, names: Sequence[str] = ()) -> "list[list[VelocityTable]] | None":
-        """Tables of the velocity on the circle, as a sum, and of its derivative by each parameter.
+        """Tables of the velocity on the circle, then of its derivative by each parameter.
 
-        None where it is no such sum.
+        Each is a list of tables whose velocities are added. None where there are no tables.
         """
         return None
 
     def potential(self, t: float, density: GridDensity) -> np.ndarray:
-        """Phi, (N,), of which the velocity is the gradient; that of a reaction."""
+        """Potential Phi, (N,), whose gradient is the velocity; reactions use it."""
         raise NotImplementedError  # `check_potential` of the drift has refused it
 
 
 class ZonalField(DensityField):
-    """v = grad (W * mu) / (Z * mu) and the potential W * mu, by harmonics.
+    """Field v = grad (W * mu) / (Z * mu) of a zonal drift and its potential W * mu, by harmonics.
 
-    Z * mu below NO_MASS is rounding, and is taken for NO_MASS: see `circle_transport`.
+    Z * mu below NO_MASS is rounding error, and is replaced by NO_MASS: see `circle_transport`.
     """
 
     drift: ZonalDrift
@@ -99,7 +106,7 @@ class ZonalField(DensityField):
 
     @cached_property
     def _interaction(self) -> np.ndarray:
-        """Multipliers of W; those of `_multipliers` may have a factor in common with Z."""
+        """Multipliers of W. Those of `_multipliers` may differ by a factor that Z has too."""
         multipliers = self.drift.interaction(self.space.degree, self.space.dimension)
         return multipliers[self.space.degrees]
 
@@ -122,7 +129,7 @@ class ZonalField(DensityField):
     def _parts(
         self, attraction: np.ndarray, normaliser: Any, series: np.ndarray
     ) -> tuple[Any, ...]:
-        """grad W * f and Z * f of functions by their coefficients, (d - 1, r, N) and (r, N)."""
+        """Gradients of W * f, (d - 1, r, N), and Z * f, (r, N) or None, from coefficients of f."""
         space = self.space
         above = np.stack([space.gradient(attraction * row) for row in series], axis=1)
         return above, None if normaliser is None else space.to_values(normaliser * series)
@@ -133,7 +140,7 @@ class ZonalField(DensityField):
         return series if s is None else series + normaliser * self.space.to_coefficients(s)
 
     def _changes(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Derivatives of the multipliers by a parameter."""
+        """Derivatives of the multipliers of W and of Z by a parameter, cached; None where Z = 1."""
         if name not in self._known:
             degree, dimension = self.space.degree, self.space.dimension
             rows = multiplier_changes(self.drift, name, degree, dimension)
@@ -162,7 +169,7 @@ class ZonalField(DensityField):
         return VelocityTable(numerator, self.space.to_values(normaliser * parts), NO_MASS)
 
     def attention(self, t: float, density: GridDensity) -> np.ndarray:
-        """int W'(<x, y>) y dmu(y) / (Z * mu)(x): the component k is W' * (y_k mu), convolved.
+        """Output int W'(<x, y>) y dmu(y) / (Z * mu)(x), (N, d), by convolutions of W' with y_k mu.
 
         The multipliers of W' are sums of those of W, W_l = (W'_(l-1) - W'_(l+1)) / (2l + d - 2).
         """
@@ -175,7 +182,7 @@ class ZonalField(DensityField):
         return output / self._level(density)[:, None]
 
     def _level(self, density: GridDensity) -> np.ndarray:
-        """Z * mu, or its bound."""
+        """Values of Z * mu, bounded from below by NO_MASS, (N,)."""
         level = self.space.to_values(self._multipliers[1] * density.coefficients)
         self._bounded = max(self._bounded, density.mass_below(level, NO_MASS))
         return np.maximum(level, NO_MASS)
@@ -193,7 +200,7 @@ class ZonalField(DensityField):
 
 
 class PointField(DensityField):
-    """A function of points, which no density changes."""
+    """Field of a drift that is a function of points, whatever the density is."""
 
     def __init__(self, drift: Any, space: Any) -> None:
         super().__init__(drift, space)
@@ -209,7 +216,7 @@ class PointField(DensityField):
     def quotients(
         self, functions: GridDensity, names: Sequence[str] = (), rows: int = 1
     ) -> list[Quotient]:
-        first = np.arange(len(functions.values)) == 0  # others add nothing to it
+        first = np.arange(len(functions.values)) == 0  # changes of the density have no effect
         above = self._tangential(self._values)[:, None] * first[:, None]
         by = {n: Slope(self._tangential(self._slope(n))[:, None], None) for n in names}
         return [Quotient(above, by=by)]
@@ -224,7 +231,7 @@ class PointField(DensityField):
         return (self.space.frame * vectors).sum(axis=2)
 
     def _slope(self, name: str) -> np.ndarray:
-        """The derivative of the function at the points by a parameter."""
+        """Derivative by a parameter of the function at the points, by differences, cached."""
         if name not in self._known:
             value = float(self.drift.parameters[name])
             unit = min(1.0, abs(value)) or 1.0
@@ -244,7 +251,7 @@ class PointField(DensityField):
 
 
 class AttentionField(DensityField):
-    """Attention of several heads, by the kernels of the space; else by sums over its points."""
+    """Field of attention with heads, by kernels with few harmonics; else by sums over the grid."""
 
     drift: Attention
 
@@ -260,7 +267,7 @@ class AttentionField(DensityField):
     def heads(
         self, t: float, density: GridDensity, kind: Any = DensityHead, **options: Any
     ) -> "list[Any]":
-        """One for each head, with matrices at the time t."""
+        """Heads of class `kind`, with their matrices at the time t."""
         matrices = self.drift.on(t, self.space.dimension)
         while len(self._kernels) < len(matrices):
             self._kernels.append(kernels_of(self.space))
@@ -284,7 +291,7 @@ class AttentionField(DensityField):
         heads = self.heads(0.0, functions, QuotientHead, rows=rows)
         try:
             answers: Any = [self.drift.attend(head) for head in heads]
-        except TypeError:  # weights that calculate with answers; those of heads have no arithmetic
+        except TypeError:  # weights that do arithmetic with outputs: a `Quotient` has none
             raise NotSmooth from None
         if not all(isinstance(answer, Quotient) for answer in answers):
             raise NotSmooth
@@ -300,7 +307,7 @@ class AttentionField(DensityField):
             functions = GridDensity(space, parts, space.to_values(parts))
             try:
                 quotients = self.quotients(functions, names, len(parts))
-            except NotSmooth:  # errors of its own come in `attention`
+            except NotSmooth:  # `attention` then sums over the grid
                 return None
             answers = [[_table(one.above, one.below, one.least) for one in quotients]]
             answers += [[_table(*one.by[name]) for one in quotients] for name in names]
@@ -340,7 +347,10 @@ class AttentionField(DensityField):
 
 
 def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
-    """1 as real, and as imaginary part of some of the coefficients in turn, (columns, modes)."""
+    """Coefficients (columns, modes) of unit functions: the real and imaginary parts of modes.
+
+    Two rows for each of `count` modes from `first` on: 1 as its real and as its imaginary part.
+    """
     last = min(first + count, space.degrees.size)
     parts = np.zeros((2 * (last - first), 2 * space.degrees.size))
     parts[np.arange(len(parts)), 2 * first + np.arange(len(parts))] = 1.0
@@ -348,7 +358,7 @@ def unit_coefficients(space: Any, first: int, count: int) -> np.ndarray:
 
 
 def _table(above: np.ndarray, below: np.ndarray | None, least: Any = -np.inf) -> VelocityTable:
-    """The table of a velocity on the circle, from its values for all of these functions."""
+    """Table of a velocity on the circle, from numerators and denominators of unit functions."""
     return VelocityTable(above[0], below, max(0.0, float(np.max(least))))
 
 
@@ -362,12 +372,12 @@ FIELDS: dict[Any, type[DensityField]] = {
 
 
 def fields_of(drift: Drift, space: Any) -> list[tuple[float, DensityField]]:
-    """Factors and fields of the parts of a drift, a single one.
+    """Pairs (factor, field) for the parts of a drift without ensembles.
 
     Raises
     ------
     MeanfieldError
-        For a drift of another kind than those of FIELDS.
+        For a part whose kind is not in FIELDS.
     """
     fields = []
     for factor, part in drift.terms:

@@ -1,12 +1,12 @@
 """Kernels and their derivatives summed over pairs of tokens, by blocks of their Gram matrix.
 
 Systems, changes along tangents and sums are arrays of columns, as in `pairs`. Each block of inner
-products serves the tokens of its rows and of its columns. With
+products is used for the tokens of its rows and for those of its columns. With
 
     D_i = sum_{j != i} m_j w_ij u_j - u_i sum_{j != i} m_j w_ij
 
-a token does not pull itself. The rounding of tokens at the same point, 1e-16 of their weight, hides
-forces that are smaller still.
+a token does not act on itself. Tokens at the same point leave a rounding error of 1e-16 of their
+weights, in which smaller forces are lost.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,11 +27,10 @@ Weigh = Callable[[np.ndarray, int, int, np.ndarray], object]
 
 
 class Workspace:
-    """Arrays of floats that are used again, each by one borrower at a time, in any thread.
+    """Pool of reusable float arrays; each is lent to one user at a time, in any thread.
 
-    Memory that a process asks for is cleared page by page when it is first touched. For arrays of a
-    megabyte that are let go and asked for again at every evaluation, that takes as long as a
-    product of matrices; whether it happens depends on what else the process has let go.
+    The system clears new memory page by page when it is first touched. For arrays of a megabyte,
+    freed and allocated again at every evaluation, this can take as long as a product of matrices.
     """
 
     def __init__(self) -> None:
@@ -39,7 +38,7 @@ class Workspace:
 
     @contextmanager
     def lent(self, *shapes: tuple[int, ...]) -> Iterator[list[np.ndarray]]:
-        """Arrays of these shapes, with any numbers in them."""
+        """Context that yields arrays of these shapes, not initialised, and takes them back."""
         arrays = []
         for shape in shapes:
             try:
@@ -63,20 +62,20 @@ def gram_sums(
     workspace: Workspace,
     tangential_pulls: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> None:
-    """Fill sums (1 + p, rows + 1, n) of one system and their changes (p, rows + 1, n).
+    """Fill the sums of one system and their changes, `sums` (1 + p, rows + 1, n).
 
     Parameters
     ----------
     columns : (rows + 1, n); changes : (p, rows + 1, n)
     weigh : callable
-        weigh(block, first, second, levels) turns inner products (1 + p, rows, columns) and their
-        changes into weights and theirs, in place: see `exponential_weights`.
+        weigh(block, first, second, levels) turns inner products and their changes, a block
+        (1 + p, rows, columns), into weights and their changes, in place: see `exponential_weights`.
     itself : float
-        The weight of a token for itself, with which it counts in its level.
+        The weight w_ii, with which a token counts in its own level.
     tangential_pulls : callable, optional
-        The parts of the pulls (rows, n) orthogonal to u, from levels (n,), where velocities are
-        known: a tangent then takes seven products of matrices between two blocks instead of nine.
-        The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
+        Given if velocities are known: returns the parts of the pulls (rows, n) orthogonal to u,
+        from levels (n,). A tangent then takes seven matrix products for a pair of blocks instead of
+        nine. The parts along u are <u_i, D_i> = sum_j m_j w_ij (t_ij - 1).
     """
     u, n, count = columns[:-1], columns.shape[1], len(changes)
     du, first, d = changes[:, :-1], 0 if tangential_pulls is None else 1, len(u)
@@ -86,18 +85,21 @@ def gram_sums(
         both[:, :d], both[:, d : 2 * d], both[:, 2 * d :] = du, u, du
         left, right = both[:, : 2 * d], both[:, d:]
         blocks, summed, levels = -(-n // PAIR_BLOCK), sums[first:], np.zeros((2, n))
-        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # of one thread
+        scratches = ((1 + count) * PAIR_BLOCK**2,), (len(together) * PAIR_BLOCK,)  # for each thread
 
         def block(number: int) -> slice:
             return slice(number * PAIR_BLOCK, min(n, (number + 1) * PAIR_BLOCK))
 
         def shaped(scratch: np.ndarray, rows: slice, others: slice) -> np.ndarray:
-            """Room for weights and their changes of a block of pairs."""
+            """Scratch memory as an array (1 + p, rows, others) for a block of pairs."""
             shape = 1 + count, rows.stop - rows.start, others.stop - others.start
             return scratch[: prod(shape)].reshape(shape)
 
         def add(target: slice, others: slice, weights: np.ndarray, scratch: np.ndarray) -> None:
-            """Add to the sums of some tokens the terms of others; weights (1 + p, others, some)."""
+            """Add the terms of the tokens `others` to the sums of the tokens `target`.
+
+            `weights` are (1 + p, others, target).
+            """
             w, *by = weights
             width = target.stop - target.start
             part = scratch[: len(together) * width].reshape(len(together), width)
@@ -107,12 +109,12 @@ def gram_sums(
                 sums[1 + a][:, target] += np.matmul(pulling[:, others], dw, out=part[: d + 1])
 
         def within(begin: int, end: int) -> None:
-            """Pairs within some blocks of tokens, whose matrices are symmetric."""
+            """Add the pairs within each of some blocks of tokens: symmetric matrices."""
             with workspace.lent(*scratches) as (scratch, room):
                 for number in range(begin, end):
                     inside = block(number)
                     weights = shaped(scratch, inside, inside)
-                    copy = u[:, inside].copy()  # for one and the same numpy takes slower paths
+                    copy = u[:, inside].copy()  # numpy is slower for A.T @ A of one array
                     np.matmul(u[:, inside].T, copy, out=weights[0])
                     for a in range(count):
                         _add_transposed(np.matmul(du[a][:, inside].T, copy, out=weights[1 + a]))
@@ -120,7 +122,7 @@ def gram_sums(
                     add(inside, inside, weights, room)
 
         def between(turn: int, begin: int, end: int) -> None:
-            """Pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+            """Add the pairs of tokens of two different blocks, for some pairs of a round."""
             with workspace.lent(*scratches) as (scratch, room):
                 for number in range(begin, end):
                     one, other = block_pair(blocks, turn, number)
@@ -148,7 +150,7 @@ def gram_sums(
 
 @njit(cache=True, nogil=True)
 def _weigh_by_masses(columns: np.ndarray, changes: np.ndarray, summands: np.ndarray) -> None:
-    """Fill m_j u_j and m_j, and their changes (1 + p, rows + 1, n)."""
+    """Fill `summands` (1 + p, rows + 1, n) with m_j u_j and m_j, and their changes."""
     m, n = columns[-1], columns.shape[1]
     summands[0, -1] = m
     for c in range(len(columns) - 1):
@@ -168,7 +170,7 @@ def _relative(
 ) -> None:
     """Turn sums of w_ij u_j into sums of w_ij (u_j - u_i), and add the token itself to the levels.
 
-    From the `first` of the sums (1 + p, rows + 1, n) on; all levels are there.
+    `sums` (1 + p, rows + 1, n) is changed in place, pulls from the index `first` on, all levels.
     """
     n, S = columns.shape[1], sums[0, -1]
     for a in range(first, len(sums)):
@@ -186,7 +188,7 @@ def _relative(
 
 @njit(cache=True, nogil=True)
 def _add_transposed(matrix: np.ndarray) -> None:
-    """A + A^T in place, by tiles, so that columns are read from near memory."""
+    """Replace a square matrix A by A + A^T, in place, by tiles that fit into the cache."""
     size = len(matrix)
     for first in range(0, size, TRANSPOSED_TILE):
         for second in range(first, size, TRANSPOSED_TILE):
@@ -206,11 +208,12 @@ def exponential_weights(
     second: int,
     levels: np.ndarray,
 ) -> None:
-    """Turn inner products t (1 + p, rows, columns) and their changes into exp(beta t - |beta|).
+    """Turn inner products t and their changes into weights exp(beta t - |beta|) and changes.
 
-    The factor exp(|beta|) has no change, as in `pairs`. `first` and `second` are the numbers of the
-    first tokens of rows and columns; where they are equal, weights of tokens with themselves become
-    0. Added to levels (2, n) are sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1).
+    `blocks` (1 + p, rows, columns) is changed in place; the factor exp(|beta|) counts as constant.
+    `first` and `second` are the indices of the first tokens of rows and columns; if they are equal,
+    the weights w_ii become 0. sum_j m_j w_ij and sum_j m_j w_ij (t_ij - 1) are added to the two
+    rows of `levels` (2, n).
     """
     size, (rows, width) = abs(beta), blocks.shape[1:]
     m, below = masses[second : second + width], np.empty(width)
@@ -246,7 +249,7 @@ def exponential_weights(
 
 
 def weights_of(function: Callable[[np.ndarray], np.ndarray]) -> Weigh:
-    """`weigh` of `gram_sums` by a function of inner products, for no tangents."""
+    """Argument `weigh` of `gram_sums` for a function of inner products, without tangents."""
 
     def weigh(blocks: np.ndarray, first: int, second: int, _levels: np.ndarray) -> None:
         blocks[0] = function(within_one(blocks[0]))
@@ -265,7 +268,7 @@ def within_one(t: np.ndarray) -> np.ndarray:
 def exponentials(
     beta: float, blocks: np.ndarray, first: int, second: int, _levels: np.ndarray
 ) -> None:
-    """`weigh` of `gram_sums` by exp(beta t - |beta|), for no tangents."""
+    """Function for `weigh` of `gram_sums`: weights exp(beta t - |beta|), without tangents."""
     size, numbers = abs(beta), blocks.ravel()
     for j in range(numbers.size):
         exponent = beta * numbers[j] - size

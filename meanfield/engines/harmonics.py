@@ -14,27 +14,27 @@ from ..spaces.contract import dimension_of_harmonics
 from .contract import ThreadPool, ZonalEngine
 from .direct import DirectSums
 
-HARMONIC_ROUNDING = 4e-15  # of sums over harmonics, relative to the maximum of the kernel
-FINEST_ACCURACY = 1e-14  # accuracy asked of transforms where it decides
-PART_SIZE = 131072  # tokens that are summed at a time: a multiple of the blocks of all engines
+HARMONIC_ROUNDING = 4e-15  # error of sums over harmonics, relative to the maximum of the kernel
+FINEST_ACCURACY = 1e-14  # highest accuracy that is asked of transforms
+PART_SIZE = 131072  # tokens of a part, a multiple of the block sizes of all engines
 
 
 @njit(cache=True, nogil=True)
 def parts_of(x: np.ndarray) -> int:
-    """The number of parts of a system of x (R, n, d), whose sums have a fixed order."""
+    """The number of parts of a system x (R, n, d); sums over parts are added in a fixed order."""
     return -(-x.shape[1] // PART_SIZE)
 
 
 class PointTransforms(ABC):
-    """Harmonics up to a degree of measures on scattered points, and their series at such points.
+    """Coefficients up to a degree of measures on scattered points, and values of series there.
 
     Parameters
     ----------
     degree : int
     accuracy : float
-        Of the transforms of ducc0, relative to the norm of what is transformed.
+        Accuracy of the transforms of ducc0, relative to the norm of their input.
     threads : ThreadPool
-        They share out parts of 131072 tokens, and systems; results do not depend on them.
+        Threads that share parts of 131072 tokens of all systems; results do not depend on them.
     """
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
@@ -53,11 +53,14 @@ class PointTransforms(ABC):
 
     @abstractmethod
     def coordinates(self, x: np.ndarray) -> np.ndarray:
-        """Coordinates of points (R, n, d) for the transforms; the array may be used again."""
+        """Coordinates of points (R, n, d) for the transforms.
+
+        The next call may overwrite the array that is returned.
+        """
 
     @abstractmethod
     def moments(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
-        """Coefficients of the measures, (R, modes), normalised as the transforms."""
+        """Coefficients of the measures, (R, modes), in the normalisation of the transforms."""
 
     def coefficients(self, coordinates: np.ndarray, masses: np.ndarray) -> np.ndarray:
         """Coefficients of the measures, (R, modes), in the normalisation of densities."""
@@ -65,7 +68,10 @@ class PointTransforms(ABC):
 
     @abstractmethod
     def values(self, coordinates: np.ndarray, series: np.ndarray) -> np.ndarray:
-        """Values (R, r, n) at the points of series (R, r, modes), normalised as densities."""
+        """Values (R, r, n) at the points of series (R, r, modes).
+
+        The series have the normalisation of densities.
+        """
 
 
 class HarmonicEngine(ZonalEngine):
@@ -88,11 +94,11 @@ class HarmonicEngine(ZonalEngine):
 
     Notes
     -----
-    Where Z is not 1 velocities are divided by a level, sum_j m_j Z(t_ij), which is known to
-    rounding of its maximum over all measures. Velocities of tokens whose level is too low for the
-    tolerance are computed again, from all pairs with them. Under SA there is little mass where the
-    level is low, so they are few unless tokens repel (beta < 0) or have very different masses. If
-    all tokens are of this kind, this costs twice as much as `DirectSums`.
+    Where Z is not 1, velocities are divided by a level, sum_j m_j Z(t_ij), whose rounding error is
+    relative to its maximum over all measures. Velocities of tokens whose level is too low for the
+    tolerance are computed again, from all pairs with the token. Under SA there is little mass where
+    the level is low, so such tokens are few unless tokens repel (beta < 0) or have very different
+    masses. If all tokens are of this kind, the cost is twice that of `DirectSums`.
     """
 
     dimension: ClassVar[int]

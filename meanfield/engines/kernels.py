@@ -1,7 +1,7 @@
-"""Kernels k(x, y) that are no functions of <x, y>, applied to functions on the grid of a space.
+"""Kernels k(x, y) that do not depend on <x, y> alone, applied to functions on the grid of a space.
 
-Sums over the grid would take the square of the number of its points. The kernels of attention are
-smooth: they have few harmonics in y, and on S^2 in x too.
+A direct sum over N grid points costs O(N^2). The kernels of attention are smooth: few harmonics in
+y, and on S^2 also in x, represent them, so that sums are taken by harmonics.
 """
 
 from abc import ABC, abstractmethod
@@ -21,71 +21,79 @@ from ..spaces.circle import Circle
 from ..spaces.kernels import exponential_multipliers
 from ..spaces.sphere import Sphere
 
-NEGLIGIBLE_MODE = 1e-17  # of the largest coefficient of a kernel
-FFT_ROUNDING = 3e-16  # of coefficients by FFT, relative to the largest
-RESOLVED_KERNEL = 1e-14
-RESOLVED_SLOPE = 10 * RESOLVED_KERNEL  # that of kernels by beta
-LARGEST_TABLE = 1 << 23  # entries of a table
-FIRST_DEGREE = 4  # degree with which the expansion of a kernel on S^2 begins, at least
-FINEST_DEGREE = 64  # degree to which kernels on S^2 are expanded
-MOST_KERNEL_VALUES = 1 << 25  # of a kernel that is expanded: 256 MiB
-KEPT_KERNELS = 8  # of one name: those of the stages of a step where matrices change with time
-FITTED_POINTS = 800  # points, about, at which the size of a kernel is looked at
-EQUAL_SINGULAR_VALUES = 1e-15  # singular values, relative
-FORM_SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # of a quadratic form that kernels on S^2 may contain
-FEW_LOST_DIGITS = 3.0  # as MOST_UNEVEN, of kernels with the fewest harmonics
-MOST_UNEVEN = 8.0  # logarithm of how much smaller than its largest a kernel may be: digits are lost
+NEGLIGIBLE_MODE = 1e-17  # coefficients below this share of the largest are left out
+FFT_ROUNDING = 3e-16  # rounding error of coefficients by FFT, relative to the largest
+RESOLVED_KERNEL = 1e-14  # bound of the last harmonics of a kernel, relative to the largest
+RESOLVED_SLOPE = 10 * RESOLVED_KERNEL  # the same bound for derivatives of kernels by beta
+LARGEST_TABLE = 1 << 23  # most entries of a table
+FIRST_DEGREE = 4  # lowest degree that is tried for the expansion of a kernel on S^2
+FINEST_DEGREE = 64  # highest degree that is tried for the expansion of a kernel on S^2
+MOST_KERNEL_VALUES = 1 << 25  # most kernel values that an expansion may evaluate: 256 MiB
+KEPT_KERNELS = 8  # kernels cached for each name; time-dependent matrices need one for each stage
+FITTED_POINTS = 800  # about how many grid points a scale is fitted at
+EQUAL_SINGULAR_VALUES = 1e-15  # relative difference up to which singular values count as equal
+FORM_SHARES = 0.2, 0.4, 0.6, 0.8, 1.0  # shares of a quadratic form that are tried in the kernel
+FEW_LOST_DIGITS = 3.0  # loss, as a logarithm, at which the search for a share of the form stops
+MOST_UNEVEN = 8.0  # largest logarithm of (scale / largest k) over points x: digits are lost by it
 COORDINATE_SIGNS = np.array([[1 - 2 * (s >> a & 1) for a in range(3)] for s in range(8)])
 
 
 class Kernel(ABC):
-    """f -> int k(x, y) f(y) dsigma(y) e^-top(x) at the points x of a grid.
+    """Integral operator f -> e^-top(x) int k(x, y) f(y) dsigma(y) at the N points x of a grid.
 
     Attributes
     ----------
     top : ndarray, (N,) or ()
-        Logarithm of the scale of k at each point: sums do not overflow.
+        Logarithm of the scale of k at each point, which is divided out so that sums do not
+        overflow.
     """
 
     top: np.ndarray = np.zeros(())
 
     @abstractmethod
     def __call__(self, functions: np.ndarray) -> np.ndarray:
-        """Sums (r, N) for functions with values (r, N)."""
+        """Integrals (r, N) of r functions, from their values (r, N)."""
 
     def parts(self, functions: np.ndarray) -> np.ndarray:
-        """Functions with values (r, N) as `of_parts` takes them, (r, ...)."""
+        """Input of `of_parts`, (r, ...), from the values (r, N) of functions.
+
+        Here the values themselves; kernels by harmonics return coefficients.
+        """
         return functions
 
     def of_parts(self, parts: np.ndarray) -> np.ndarray:
-        """Sums (r, N) of functions in the form of `parts`."""
+        """Integrals (r, N) of functions in the representation that `parts` returns."""
         return self(parts)
 
     def slope(self, A: np.ndarray, dA: np.ndarray) -> "Kernel | None":
-        """<dA x, y> k(x, y) of a kernel k = e^<A x, y>, of the same `parts` and with this `top`.
+        """Derivative <dA x, y> k(x, y) of k = e^<A x, y> along dA, with the `parts` and `top` of k.
 
-        None where it is no faster than k on products with coordinates of y.
+        None where applying k to products of functions and coordinates of y is as fast.
         """
         return None
 
     @abstractmethod
     def transposed(self, functions: np.ndarray) -> np.ndarray:
-        """int k(x, y) f(x) e^-top(x) dsigma(x) at the points y, (r, N), as the grid sums it."""
+        """Transposed operator: int k(x, y) f(x) e^-top(x) dsigma(x) at the grid points y, (r, N).
+
+        The integral over x is the quadrature of the grid.
+        """
 
 
 class Expansion(ABC):
-    """k(x, y) e^-<x, scale x> by harmonics of both points, from moments to series.
+    """Expansion of k(x, y) e^-<x, scale x> in harmonics of x and of y.
 
     Attributes
     ----------
     degrees : (int, int)
-        Of the harmonics in x and in y.
+        Highest degrees of the harmonics in x and in y.
     scale : ndarray, (d, d)
-        A quadratic form for which k e^-<x, scale x> is at most about 1, or 0.
+        Quadratic form that makes k e^-<x, scale x> at most about 1; or 0.
     rest : ndarray, (d, d), or None
-        A quadratic form that is left to a factor e^<y, rest y> of mu, at most 1.
+        Quadratic form that the expansion leaves out: mu has to be multiplied by e^<y, rest y>,
+        which is at most 1.
     largest : float
-        Of |k| e^-<x, scale x>, about; rounding is relative to it.
+        About the maximum of |k| e^-<x, scale x>; rounding errors are relative to it.
     """
 
     degrees: tuple[int, int]
@@ -95,11 +103,14 @@ class Expansion(ABC):
 
     @abstractmethod
     def series(self, moments: np.ndarray) -> np.ndarray:
-        """Coefficients (r, modes) of int k(x, y) e^-<x, scale x> dmu(y), from those of mu."""
+        """Coefficients (r, modes) of int k(x, y) e^-<x, scale x> dmu(y) for r measures mu.
+
+        `moments` (r, modes) are the coefficients of the measures.
+        """
 
 
 class CircleKernel(Kernel):
-    """A table of conjugate Fourier coefficients of k(x_j, .), (N, modes)."""
+    """Kernel on the circle; `coefficients` (N, modes) are conjugate Fourier modes of k(x_j, .)."""
 
     def __init__(self, coefficients: np.ndarray, top: np.ndarray | None = None) -> None:
         weights = np.where(np.arange(coefficients.shape[1]) == 0, 1.0, 2.0)
@@ -122,7 +133,10 @@ class CircleKernel(Kernel):
 
 
 class CircleExpansion(Expansion):
-    """From the values of a kernel on a grid of both angles, (x, y)."""
+    """Expansion on the circle, from the values (n, n) of a kernel on a grid of the angles (x, y).
+
+    `resolved` is True if the last harmonics are below RESOLVED_KERNEL of the largest.
+    """
 
     def __init__(self, values: np.ndarray, scale: np.ndarray) -> None:
         n = len(values)
@@ -144,7 +158,7 @@ class CircleExpansion(Expansion):
 
 
 class SphereKernel(Kernel, Expansion):
-    """k(x, y) = h(R x, S y) e^<y, rest y>, by matrices of h between real harmonics.
+    """Kernel k(x, y) = h(R x, S y) e^<y, rest y> on S^2, by matrices of h between real harmonics.
 
     Parameters
     ----------
@@ -152,12 +166,12 @@ class SphereKernel(Kernel, Expansion):
     frames : two ndarrays, (3, 3)
         R and S, orthogonal.
     degrees : (int, int)
-        Of the harmonics in x and in y.
-    blocks : list[Any] of (rows, columns, matrix)
-        Indices into the real and imaginary parts of coefficients in y and in x, and int int h Y Y.
-    scale, rest : ndarray, (3, 3)
+        Highest degrees of the harmonics in x and in y.
+    blocks : list of (rows, columns, matrix)
+        Indices into the real and imaginary parts of the coefficients in y (rows) and in x
+        (columns), and the matrix int int h Y Y between them.
+    scale, rest, largest
         See `Expansion`.
-    largest : float
     """
 
     def __init__(
@@ -184,9 +198,11 @@ class SphereKernel(Kernel, Expansion):
         rest: np.ndarray | None,
         tolerance: float,
     ) -> tuple[Self | None, float]:
-        """The kernel of a function (x, y) -> h (n, m), and the size of its last harmonics.
+        """Kernel of a function, and the size of its last harmonics relative to the largest.
 
-        None where these are above a share `tolerance` of the largest.
+        function(x, y) of points (n, 3) and (m, 3) has the values (n, m). The kernel is None where
+        the last harmonics exceed `tolerance`, or where the expansion takes too much memory; the
+        size is then infinite.
         """
         R, S = frames
         degree, inner = degrees
@@ -215,7 +231,7 @@ class SphereKernel(Kernel, Expansion):
         return self.of_parts(self.parts(functions))
 
     def parts(self, functions: np.ndarray) -> np.ndarray:
-        """Real and imaginary parts of the coefficients in the frame of y."""
+        """Real and imaginary parts (r, 2 modes) of the coefficients in the rotated frame of y."""
         return self._framed(self._rings.analysis(self._factor * functions, self.degrees[1]))
 
     def of_parts(self, parts: np.ndarray) -> np.ndarray:
@@ -259,12 +275,12 @@ class SphereKernel(Kernel, Expansion):
 
 
 def _parseval(degree: int) -> np.ndarray:
-    """1 for coefficients of order 0, 2 for others, which stand for two."""
+    """Weights of Parseval's sum: 1 for order m = 0, 2 for m > 0, which stands for -m too."""
     return 1.0 + np.minimum(sphere_points.orders_of(degree), 1)
 
 
 class TurnedKernel(Kernel, Expansion):
-    """k(x, y) = e^(c <R x, y>), R orthogonal: a convolution, and a turn of what it gives."""
+    """Kernel k(x, y) = e^(c <R x, y>) on S^2, R orthogonal: a convolution and a rotation."""
 
     def __init__(self, space: Sphere, c: float, R: np.ndarray, degree: int) -> None:
         sizes = exponential_multipliers(c, degree, 3)
@@ -289,7 +305,7 @@ class TurnedKernel(Kernel, Expansion):
 
 
 class LinearKernel(Kernel):
-    """k(x, y) = <A x, y>."""
+    """Kernel k(x, y) = <A x, y>, by the quadrature of the grid."""
 
     def __init__(self, space: Any, A: np.ndarray) -> None:
         self._points, self._weights, self._A = space.points, space.weights, A
@@ -307,12 +323,12 @@ class LinearKernel(Kernel):
 
 
 class Kernels(ABC):
-    """The kernels of one head of attention on one space; the last ones are kept.
+    """Maker of the kernels of one head of attention on one space, with a cache.
 
     Attributes
     ----------
     bounded : float
-        See `DensityField.bounded`.
+        The largest mass met at points where a lower bound replaces the normaliser.
     """
 
     def __init__(self, space: Any) -> None:
@@ -320,7 +336,10 @@ class Kernels(ABC):
         self._known: dict[str, dict[tuple[bytes, ...], Any]] = {}
 
     def remembered(self, key: Any, build: Callable[[], Any]) -> Any:
-        """build(), kept while its key is one of the last KEPT_KERNELS with its first entry."""
+        """Result of build(), from a cache of the last KEPT_KERNELS used for each name.
+
+        The key is the name, followed by numbers and arrays on which the result depends.
+        """
         numbers = tuple(np.asarray(number).tobytes() for number in key[1:])
         kept = self._known.setdefault(key[0], {})
         kernel = kept.pop(numbers) if numbers in kept else build()
@@ -331,33 +350,39 @@ class Kernels(ABC):
 
     @abstractmethod
     def exponential(self, A: np.ndarray) -> Kernel | None:
-        """e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
+        """Kernel e^<A x, y>; None where nothing is faster and as accurate as sums over pairs."""
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
-        """e^(<A x, y> + <y, form y>) over its largest in y; None where there is no fast way."""
+        """Kernel e^(<A x, y> + <y, form y>), times a factor of x; None where none is fast.
+
+        With the factor the values are at most about 1.
+        """
         return None
 
     @abstractmethod
     def smooth(
         self, A: np.ndarray, function: Callable[..., Any], resolved: float = RESOLVED_KERNEL
     ) -> Kernel | None:
-        """function(x, y) -> (n, m), of points (n, d) and (m, d); None as for `exponential`.
+        """Kernel of a smooth function(x, y) of points (n, d) and (m, d), with values (n, m).
 
-        Where it is a function of <A x, y>, this is used. Harmonics that are missing are below a
-        share `resolved` of the largest.
+        None as for `exponential`. The symmetries of functions of <A x, y> are used. The last
+        harmonics that are kept are below a share `resolved` of the largest.
         """
 
     @abstractmethod
     def expanded(self, A: np.ndarray, form: np.ndarray | None = None) -> Expansion | None:
-        """e^(<A x, y> + <y, form y>) by harmonics; None where these are too many."""
+        """Expansion of e^(<A x, y> + <y, form y>); None where it has too many harmonics."""
 
     @abstractmethod
     def expanded_function(self, A: np.ndarray, function: Callable[..., Any]) -> Expansion | None:
-        """function(x, y) by harmonics; None where these are too many."""
+        """Expansion of function(x, y); None where it has too many harmonics."""
 
 
 class CircleKernels(Kernels):
-    """Kernels on the circle: e^<w, y> = sum_k I_k(|w|) e^(ik (theta - phi)), w = A x."""
+    """Kernels on the circle: e^<w, y> = sum_k I_k(|w|) e^(ik (theta - phi)), w = A x.
+
+    theta is the angle of y, phi that of w.
+    """
 
     space: Circle
 
@@ -374,7 +399,7 @@ class CircleKernels(Kernels):
 
     @property
     def most(self) -> int:
-        """Degrees that functions on the grid have."""
+        """The highest degree of functions on the grid."""
         return (len(self.space.points) - 1) // 2
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> Kernel | None:
@@ -429,20 +454,21 @@ class CircleKernels(Kernels):
 
 
 class SphereKernels(Kernels):
-    """Kernels on S^2, in the frames in which A is diagonal.
+    """Kernels on S^2, in the frames of x and y in which A is diagonal.
 
-    In these frames functions of <A x, y> do not change where the same coordinate of x and of y
-    changes its sign: there are eight blocks of harmonics, by their parities.
+    In these frames functions of <A x, y> are invariant under a change of sign of the same
+    coordinate of x and of y. Harmonics of different parities are not coupled: there are eight
+    blocks.
     """
 
     space: Sphere
 
     def exponential(self, A: np.ndarray) -> SphereKernel | TurnedKernel | None:
-        """The kernel by the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
+        """Kernel e^<A x, y>, by the harmonics of e^(<A x, y> - <x, |A| x>), |A| = (A^T A)^(1/2).
 
-        It varies less with x than e^<A x, y> does, since |A x| - <x, |A| x> lies between 0 and a
-        fourth of the largest singular value. Where A is a multiple of an orthogonal matrix it is a
-        convolution.
+        The second function varies less with x than the first, since |A x| - <x, |A| x> lies
+        between 0 and a fourth of the largest singular value. If A is a multiple of an orthogonal
+        matrix, the kernel is a convolution followed by a rotation.
         """
         U, singular, Vt = np.linalg.svd(A)
         largest, least = singular[[0, -1]]
@@ -461,13 +487,14 @@ class SphereKernels(Kernels):
         return self._first(A, weights, range(first, FINEST_DEGREE + 1, 8), scale)
 
     def gaussian(self, A: np.ndarray, form: np.ndarray) -> SphereKernel | None:
-        """The kernel by harmonics of e^(<A x, y> + <y, part y> - <x, scale x>), form = part + rest.
+        """Kernel by harmonics of e^(<A x, y> + <y, part y> - <x, scale x>), form = part + rest.
 
-        `part` is a multiple of the component of the form that is diagonal in the frame of y in
-        which A is, and `scale` is diagonal in that of x: all parities keep their blocks. The
-        smaller the multiple, the fewer the harmonics, and the more digits a factor e^<y, rest y>
-        may lose: it is the first one of FORM_SHARES that loses few. <x, scale x> is fitted to the
-        largest logits of points x. Where all lose too many, the kernel has the whole form.
+        In the frames in which A is diagonal, `part` is a multiple of the diagonal of the form, and
+        `scale` is diagonal, so that harmonics of different parities are not coupled. <x, scale x>
+        is fitted to the largest logits of points x. A smaller multiple needs fewer harmonics, but
+        the factor e^<y, rest y> then loses more digits: the first of FORM_SHARES that loses at most
+        FEW_LOST_DIGITS is taken, else the best one if it loses at most MOST_UNEVEN, else the
+        harmonics are those of the whole form.
         """
         singular = np.linalg.svd(A, compute_uv=False)
         orthogonal = np.ptp(singular) <= EQUAL_SINGULAR_VALUES * singular[0]
@@ -520,13 +547,13 @@ class SphereKernels(Kernels):
         scale: np.ndarray, *, rest: np.ndarray | None = None, analytic: bool = False,
         resolved: float = RESOLVED_KERNEL,
     ) -> SphereKernel | None:  # fmt: skip
-        """The kernel to the first of these degrees that resolves the function; None if none does.
+        """Kernel up to the first of the `degrees` that resolves the function; None if none does.
 
-        A function that is not known to be `analytic` is given up where its harmonics decay slowly.
+        Unless `analytic`, the search ends early where the harmonics decay too slowly.
         """
         frames = _frames(A)
         for degree in degrees:
-            pair = degree, min(degree, self.most)  # functions on the grid have no more
+            pair = degree, min(degree, self.most)  # functions on the grid have no higher degrees
             about = self.space, function, frames, pair, scale, rest, resolved
             kernel, tail = SphereKernel.resolved(*about)
             if kernel is not None:
@@ -537,14 +564,17 @@ class SphereKernels(Kernels):
 
     @property
     def most(self) -> int:
-        """Degrees that functions on the grid have."""
+        """The highest degree of functions on the grid."""
         return (self.space.longitudes.size - 1) // 2
 
 
 def of_points(
     kernel: Callable[..., Any], Q: np.ndarray, K: np.ndarray, beta: Any
 ) -> Callable[..., Any]:
-    """(x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)) of points (n, d) and (m, d), (n, m)."""
+    """Function (x, y) -> kernel(logits, (beta |Qx|^2, beta |Ky|^2)), logits = beta <Qx, Ky>.
+
+    Points have shapes (n, d) and (m, d), values (n, m).
+    """
 
     def weights(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         squares = [beta * ((p @ M.T) ** 2).sum(1) for p, M in ((x, Q), (y, K))]
@@ -555,21 +585,22 @@ def of_points(
 
 
 def exponential_weights(A: np.ndarray, scale: np.ndarray) -> Callable[..., Any]:
-    """(x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), (n, m)."""
+    """Function (x, y) -> e^(<A x, y> - <x, scale x>) of points (n, d) and (m, d), values (n, m)."""
     return lambda x, y: np.exp(x @ A.T @ y.T - quadratic(scale, x)[:, None])
 
 
 def quadratic(form: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """<x, form x> of points (..., d)."""
+    """Values <x, form x> at points x (..., d)."""
     return np.einsum("...a,ab,...b->...", x, form, x)
 
 
 def fitted_scale(
     A: np.ndarray, form: np.ndarray, points: np.ndarray, frame: np.ndarray | None = None
 ) -> np.ndarray | None:
-    """The quadratic form that is nearest to the largest logits of points x, and not below them.
+    """Quadratic form (d, d) fitted to the largest logits over y of points x (N, d), from above.
 
-    In a frame it is the nearest one that is diagonal there. None if it is above some by more than
+    A least-squares fit, shifted by a multiple of |x|^2 = 1 so that it bounds them from above. With
+    a `frame` it is diagonal in that frame. None if it exceeds some largest logit by more than
     MOST_UNEVEN: digits would be lost there.
     """
     largest = _logits(A, form, points, points).max(axis=1)
@@ -587,7 +618,7 @@ def fitted_scale(
 
 
 def _logits(A: np.ndarray, form: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """<A x, y> + <y, form y> of points (n, d) and (m, d)."""
+    """Logits <A x, y> + <y, form y>, (n, m), of points (n, d) and (m, d)."""
     return x @ A.T @ y.T + quadratic(form, y)
 
 
@@ -596,7 +627,7 @@ def _diagonal(A: np.ndarray) -> bool:
 
 
 def _frames(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonal R and S: A is diagonal from coordinates R x to S y."""
+    """Orthogonal R and S with S A R^T diagonal: A is diagonal from coordinates R x to S y."""
     if _diagonal(A):
         return np.eye(3), np.eye(3)
     U, _, Vt = np.linalg.svd(A)
@@ -605,15 +636,15 @@ def _frames(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=4)
 def _octant(degree: int) -> "_Octant":
-    """The quadrature for a degree, kept: its harmonics take longer than a kernel."""
+    """Cached quadrature for a degree; its table of harmonics takes longer than a kernel."""
     return _Octant(degree)
 
 
 class _Octant:
-    """A quadrature of S^2 that is symmetric under changes of sign, by its points x, y, z > 0.
+    """Quadrature of S^2 symmetric under changes of sign of coordinates; stores points x, y, z > 0.
 
-    The real harmonics up to a degree are in the order of the real and imaginary parts of
-    coefficients c_lm, m >= 0: f = sum_lm part * harmonic.
+    The real harmonics up to a degree are in the order of the real and imaginary parts of the
+    coefficients c_lm, m >= 0: f is the sum of these parts times the harmonics.
     """
 
     def __init__(self, degree: int) -> None:
@@ -621,7 +652,7 @@ class _Octant:
 
         self.degree = degree
         half = degree // 2 + 1  # latitudes in the north, and longitudes in a quarter of the circle
-        z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # the northern ones
+        z, weights = (nodes[:half] for nodes in gauss(2 * half, 3))  # latitudes in the north
         phi = (np.arange(half) + 0.5) * np.pi / (2 * half)
         radius = np.sqrt((1 - z) * (1 + z))
         self.points = np.stack(
@@ -639,19 +670,25 @@ class _Octant:
 
     @cached_property
     def harmonics(self) -> np.ndarray:
-        """conj(Y) as real and imaginary parts, (points, 2 modes): moments of a Dirac."""
+        """Real and imaginary parts of conj(Y), (points, 2 modes): moments of Dirac measures."""
         values = [sphere_points.harmonics_at(x, self.degree) for x in self.points]
         return np.conj(values).view(float)
 
     def characters(self, signs: np.ndarray) -> np.ndarray:
-        """Changes of the sign of each harmonic with the signs of coordinates, (signs, 2 modes)."""
+        """Factors +-1 of each harmonic under changes of sign of coordinates, (signs, 2 modes).
+
+        `signs` (signs, 3) has rows of +-1, by which x, y and z are multiplied.
+        """
         l, m = self.degrees, self._orders
         sine = np.tile([0, 1], l.size // 2)
         odd = np.stack([(m + sine) % 2, sine, (l - m) % 2])  # in x, y, z
         return np.where((signs < 0) @ odd % 2, -1.0, 1.0)
 
     def symmetries(self, function: Callable[..., Any]) -> np.ndarray:
-        """The COORDINATE_SIGNS that, applied to x and y, change no value of a function."""
+        """Rows of COORDINATE_SIGNS under which function(x, y) is invariant, applied to x and to y.
+
+        Tested at about seven points and their images.
+        """
         some = self.points[:: max(1, len(self.points) // 7)]
         every = np.concatenate([some * sign for sign in COORDINATE_SIGNS])
         values = [function(every * sign, every[::-1] * sign) for sign in COORDINATE_SIGNS]
@@ -660,13 +697,14 @@ class _Octant:
         return COORDINATE_SIGNS[same]
 
     def blocks(self, function: Callable[..., Any]) -> list[Any] | None:
-        """(indices, matrix): sums of parts at these indices times the matrix are those of h.
+        """Blocks (indices, matrix) of the integral operator with kernel h between real harmonics.
 
-        One block for each way in which harmonics follow the symmetries of the function; None where
-        these are too few for matrices of this degree.
+        The parts of f at these indices, times the matrix, are the parts of int h f. There is one
+        block for each character of the symmetry group of the function; None where the group is too
+        small for matrices of this degree to fit into MOST_KERNEL_VALUES.
         """
         group = self.symmetries(function)
-        apart: list[np.ndarray] = []  # one of each class of signs that the group makes equal
+        apart: list[np.ndarray] = []  # one representative of each coset of the group
         for sign in COORDINATE_SIGNS:
             if not any((sign == other * g).all() for other in apart for g in group):
                 apart.append(sign)
@@ -679,9 +717,9 @@ class _Octant:
             * np.tile(self.weights, len(apart))[:, None]
         )
         values = np.array([function(x, x * sign) for sign in group])
-        # f = sum part harmonic, the harmonics being those of conj(Y), twice for orders > 0
+        # f = sum part harmonic, with the parts of conj(Y) as harmonics, doubled for orders > 0
         twice = np.where(self._orders > 0, 2.0, 1.0)
-        live = (self._orders > 0) | (np.arange(twice.size) % 2 == 0)  # of order 0 the real parts
+        live = (self._orders > 0) | (np.arange(twice.size) % 2 == 0)  # order 0: real parts only
         ways = self.characters(group)
         matrices = []
         for way in np.unique(ways, axis=1).T:
@@ -697,7 +735,13 @@ KERNELS_BY_SPACE: dict[type, type[Kernels]] = {Circle: CircleKernels, Sphere: Sp
 
 
 def kernels_of(space: Any) -> Kernels:
-    """The kernels of one head of attention on a space; MeanfieldError for other kinds of spaces."""
+    """Maker of the kernels of one head of attention on a space.
+
+    Raises
+    ------
+    MeanfieldError
+        For spaces other than the circle and S^2.
+    """
     kind = ancestor(type(space), KERNELS_BY_SPACE)
     if kind is None:
         names = " and ".join(each.__name__ for each in KERNELS_BY_SPACE)

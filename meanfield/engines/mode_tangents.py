@@ -1,8 +1,9 @@
 """Velocities of tokens by the harmonics of their measure, and their derivatives, in O(n).
 
-The field of the tokens is a quotient of series in harmonics. Along a tangent a token moves in the
-field, whose second derivatives are those of the series, and the coefficients of the measure change
-by sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and the multipliers with a parameter.
+The velocity field is a quotient of series in harmonics. Along a tangent it changes in three ways:
+the token moves in the field, whose derivatives are those of the series; the coefficients of the
+measure change by sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>; and the multipliers change
+with a parameter.
 """
 
 from abc import abstractmethod
@@ -19,18 +20,18 @@ from .direct_tangents import DirectTangents
 
 
 class ModeTangents(DualEngine):
-    """Velocities and derivatives of them by modes, on the circle and on S^2.
+    """Velocities and their derivatives by modes, on the circle and on S^2.
 
     Parameters
     ----------
     engine : HarmonicEngine
     names : sequence of (str or None)
-        The parameter of each tangent, by which the drift changes with it at the rate 1.
+        For each tangent the parameter of the drift that changes along it at the rate 1, or None.
 
     Notes
     -----
-    Systems in which the level of a token is too low for the accuracy of the engine are summed over
-    all pairs. Series are evaluated to 1e-12 of their norm, or to the accuracy of the engine.
+    A system is summed over all pairs if the level of some token is too low for the accuracy of the
+    engine. Series are evaluated to 1e-12 of their norm, or to the accuracy of the engine.
     """
 
     takes_velocities = True
@@ -76,9 +77,10 @@ class ModeTangents(DualEngine):
         self, r: int, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
         known: np.ndarray | None, modes: np.ndarray | None,
     ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
-        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+        """Velocities (n, d) of system r, their changes (p, n, d), and the least level.
 
-        `known` are the velocities, or None, and `modes` those of the measure.
+        The system has tokens x (n, d) and masses (n,), with changes dx (p, n, d) and dm (p, n).
+        `known` are its velocities (n, d), `modes` those of its measure; None where not known.
         """
 
     def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
@@ -89,7 +91,7 @@ class ModeTangents(DualEngine):
 
 
 class SphereTangents(ModeTangents):
-    """Tangents on S^2, by the sums that characteristics use."""
+    """Tangents on S^2, by the same sums as the characteristics of densities."""
 
     def __init__(self, engine: Any, names: Sequence[str | None]) -> None:
         from ..spaces.sphere import Sphere

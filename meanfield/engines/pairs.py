@@ -1,14 +1,14 @@
 """Exponential kernels, and their derivatives, summed over pairs of tokens.
 
-With u = x / |x| the weight of a pair, and the two sums over the other tokens, are
+With u = x / |x|, the weight of a pair and the two sums over tokens, pull and level, are
 
     w_ij = exp(beta <u_i, u_j> - |beta|) = exp(offset - (beta / 2) |u_i - u_j|^2)
-    D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij      (pull and level)
+    D_i = sum_j m_j w_ij (u_j - u_i),    L_i = sum_j m_j w_ij
 
-so that P_i D_i = P_i sum_j m_j w_ij u_j. Neither a token nor others at the same point contribute to
-its pull, whose terms from distant tokens are therefore not lost in rounding.
+so that P_i D_i = P_i sum_j m_j w_ij u_j. Neither token i nor tokens at the same point contribute to
+the pull D_i. Terms from distant tokens are therefore not lost in rounding.
 
-A tangent changes directions by du, which are tangential, masses by dm and beta by a rate. With
+A tangent changes directions by tangential du, masses by dm, and beta at the rate `rate`. With
 
     dw_ij = w_ij (-beta <u_j - u_i, du_j - du_i> - (1/2) rate |u_j - u_i|^2)
 
@@ -16,15 +16,16 @@ pulls and levels change by the sums of
 
     (dm_j w + m_j dw) (u_j - u_i) + m_j w (du_j - du_i),    dm_j w + m_j dw
 
-The factor exp(|beta|), which all weights have in common, is left to the caller, with its change.
+The common factor exp(|beta|) of all weights, and its change, are left to the caller.
 
-A system is an array of columns (rows + 1, n): the coordinates of u, and the masses. Its changes
-along p tangents are (p, rows + 1, n), its sums and their changes (1 + p, rows + 1, n). Up to d = 3
-there are three rows of coordinates, the last 0 on the circle, and the loops are unrolled.
+A system is an array `columns` (rows + 1, n): coordinates of u, and masses in the last row. Changes
+along p tangents are (p, rows + 1, n), sums and their changes (1 + p, rows + 1, n): pulls, and
+levels in the last row. Up to d = 3 there are three rows of coordinates, the last 0 on the circle,
+and the loops are unrolled.
 
-All functions here are compiled for the arguments that they get: without tangents where `changes`
-and `rates` are None, for three rows of coordinates where `more` is None, and for sums of one of the
-two tokens of a pair where `both` is None. numba leaves out the branches that are not taken.
+The functions are compiled for each combination of optional arguments: without tangents if `changes`
+and `rates` are None, for three rows of coordinates if `more` is None, and for the sums of only one
+token of each pair if `both` is None. numba leaves out the branches that are not taken.
 """
 
 from functools import partial
@@ -36,13 +37,16 @@ from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, jitable, njit
 from ..lowlevel.simd import exponential
 from .contract import ThreadPool
 
-PAIR_BLOCK = 256
+PAIR_BLOCK = 256  # tokens of a block; sums are taken over pairs of blocks
 FILL_STRIP = 32  # tokens whose components are transposed at a time
 SCRATCH_ROWS = 6  # rows of numbers of the tokens of a block
 
 
 def columns_of(x: np.ndarray, masses: np.ndarray, into: np.ndarray | None = None) -> np.ndarray:
-    """The columns (R, rows + 1, n) of tokens x (R, n, d)."""
+    """Directions and masses (R, rows + 1, n) of tokens x (R, n, d), rows = max(d, 3).
+
+    Written to `into` where it is given.
+    """
     replicas, n, d = x.shape
     columns = np.empty((replicas, max(d, 3) + 1, n)) if into is None else into
     columns[:, d:-1] = 0.0
@@ -70,7 +74,7 @@ def _fill(x: np.ndarray, masses: np.ndarray, columns: np.ndarray) -> None:
 
 
 def more_than_three(columns: np.ndarray) -> bool | None:
-    """`more` for columns (..., rows + 1, n)."""
+    """Argument `more` for columns (..., rows + 1, n): None for three rows of coordinates."""
     return None if columns.shape[-2] == 4 else True
 
 
@@ -82,7 +86,15 @@ def add_pairs(
     sums: np.ndarray,
     threads: ThreadPool,
 ) -> None:
-    """Add all pairs of one system to its sums (1 + p, rows + 1, n)."""
+    """Add all pairs of one system to its sums (1 + p, rows + 1, n), shared among threads.
+
+    Parameters
+    ----------
+    columns : (rows + 1, n)
+    changes : (p, rows + 1, n), or None without tangents
+    rates : (p,), or None without tangents
+        Changes of beta along the tangents.
+    """
     system = columns, changes, beta, rates, sums, more_than_three(columns)
     blocks = -(-columns.shape[1] // PAIR_BLOCK)
     threads.share(partial(pairs_in_blocks, *system), blocks)
@@ -90,7 +102,7 @@ def add_pairs(
         threads.share(partial(pairs_of_blocks, *system, turn), (blocks + 1) // 2)
 
 
-# Which pairs -----------------------------------------------------------------------------------
+# Blocks of pairs -------------------------------------------------------------------------------
 
 
 @njit(cache=True, nogil=True, announced="sums over pairs of tokens, about 2 s")
@@ -102,7 +114,7 @@ def sums_of(
     first: int,
     last: int,
 ) -> None:
-    """Add the sums of whole systems, number first, ..., last - 1, to `sums`; beta (R,)."""
+    """Add the sums over all pairs of the systems first, ..., last - 1 to `sums`; beta is (R,)."""
     blocks = -(-columns.shape[2] // PAIR_BLOCK)
     for r in range(first, last):
         _add_inside(columns[r], None, beta[r], None, sums[r], more, 0, blocks)
@@ -116,7 +128,7 @@ def pairs_in_blocks(
     columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
     more: bool | None, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Add the pairs within a block, for some blocks of a system."""
+    """Add the pairs within a block, for the blocks first, ..., last - 1 of a system."""
     _add_inside(columns, changes, beta, rates, sums, more, first, last)
 
 
@@ -125,7 +137,10 @@ def pairs_of_blocks(
     columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, sums: np.ndarray,
     more: bool | None, turn: int, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Add the pairs of one token in each of two blocks, for some pairs of blocks of a round."""
+    """Add the pairs of tokens of two different blocks, for some pairs of blocks of a round.
+
+    `turn` is the number of the round; its pairs of blocks first, ..., last - 1 are added.
+    """
     _add_between(columns, changes, beta, rates, sums, more, turn, first, last)
 
 
@@ -162,10 +177,10 @@ def _add_between(
 def earlier_sums(
     columns: np.ndarray, beta: float, sums: np.ndarray, more: bool | None, first: int, last: int
 ) -> None:
-    """Add the sums over the tokens j <= i, for some blocks of systems; beta is one number.
+    """Add the causal sums over tokens j <= i for the blocks first, ..., last - 1; beta is a number.
 
-    Blocks are numbered through all systems, from both ends of each in turn, as later ones take
-    longer: equal shares of them take equal times.
+    Blocks are numbered through all systems. Later blocks take longer, so the numbers within a
+    system alternate between its two ends: equal shares of the numbers take equal times.
     """
     n, scratch, offset = columns.shape[2], np.empty((SCRATCH_ROWS, PAIR_BLOCK)), min(0.0, 2 * beta)
     blocks = -(-n // PAIR_BLOCK)
@@ -187,9 +202,10 @@ def single_sums(
     columns: np.ndarray, changes: np.ndarray | None, beta: float, rates: Any, tokens: np.ndarray,
     sums: np.ndarray, first: int, last: int,
 ) -> None:  # fmt: skip
-    """Sums (1 + p, rows + 1, k) of some of k tokens of a system, over their largest weights.
+    """Add the sums (1 + p, rows + 1, k) of k tokens, divided by the largest weight of each.
 
-    The levels are then at least a mass, and do not underflow.
+    `tokens` (k,) are their indices; those at positions first, ..., last - 1 are summed. Levels are
+    at least the mass of one token, and do not underflow.
     """
     n, scratch = columns.shape[1], np.empty((SCRATCH_ROWS, PAIR_BLOCK))
     for k in range(first, last):
@@ -219,7 +235,7 @@ def _add(
 ) -> None:  # fmt: skip
     """Add the pairs of tokens i = rows[0], ..., rows[1] - 1 and j = begin, ..., end - 1.
 
-    To the sums of i, which are in the column i - shift, and with `both` to those of j.
+    They are added to column i - shift of `sums`, and to column j too unless `both` is None.
     """
     if more is None:
         _add_of_three(
@@ -314,7 +330,7 @@ def _add_of_three(
 
 @njit(**WITHIN, fastmath=IN_ANY_ORDER)
 def _squares(columns: np.ndarray, i: int, begin: int, end: int, squares: np.ndarray) -> None:
-    """|u_i - u_j|^2 for j = begin, ..., end - 1."""
+    """Fill `squares` with |u_i - u_j|^2 for j = begin, ..., end - 1."""
     for j in range(end - begin):
         squares[j] = 0.0
     for c in range(columns.shape[0] - 1):
@@ -331,7 +347,7 @@ def _add_of_any(
 ) -> None:  # fmt: skip
     """`_add` with any number of rows of coordinates."""
     masses, d = columns[-1, begin:end], columns.shape[0] - 1
-    squares = kernel = weights = scratch[0]  # one after the other, unless they are used again
+    squares = kernel = weights = scratch[0]  # each overwrites the one before, unless needed later
     if both is not None:
         levels, weights = sums[0, -1, begin:end], scratch[1]
     if changes is not None:
@@ -342,7 +358,7 @@ def _add_of_any(
         level = 0.0
         for j in range(masses.size):
             exponent = offset - 0.5 * beta * squares[j]
-            w = exponential(0.0 if exponent > 0.0 else exponent)  # nearer ones have no mass
+            w = exponential(0.0 if exponent > 0.0 else exponent)  # > 0 only for tokens without mass
             if both is not None or changes is not None:
                 kernel[j] = w
             if both is None or changes is not None:
@@ -398,21 +414,21 @@ def _add_of_any(
 
 
 # Round-robin schedule: every block of tokens is paired once with every other. No block occurs
-# twice in a round, so the pairs of a round can be computed at the same time, and the sums of a
-# block are taken in the order of the rounds, whichever thread computes them.
+# twice in a round, so the pairs of a round can be computed at the same time, and the terms of a
+# block are added in the order of the rounds, whichever threads compute them.
 
 
 @jitable
 def rounds_of(blocks: int) -> int:
-    """The number of rounds for so many blocks; each has up to blocks/2 pairs."""
+    """The number of rounds for this number of blocks; each has up to blocks/2 pairs."""
     return blocks - 1 + blocks % 2
 
 
 @jitable
 def block_pair(blocks: int, turn: int, number: int) -> tuple[int, int]:
-    """The two blocks of a pair of a round, or (-1, -1) where a block is left over.
+    """The two blocks of pair `number` of round `turn`, or (-1, -1) where a block has no partner.
 
-    All but the last block sit in a circle that turns by one position every round.
+    Round-robin by the circle method: one position is fixed, the others rotate every round.
     """
     circle = blocks - 1 + blocks % 2
     first, second = (turn + number) % circle, (turn - number) % circle

@@ -13,12 +13,12 @@ from .harmonics import HarmonicEngine, PointTransforms, parts_of
 
 
 class SpherePointTransforms(PointTransforms):
-    """Transforms on S^2 by ducc0, in its harmonics; series are normalised as densities."""
+    """Transforms on S^2 by ducc0; series have the normalisation of densities, moments of ducc0."""
 
     def __init__(self, degree: int, accuracy: float, threads: ThreadPool) -> None:
         super().__init__(degree, accuracy, threads)
         self.options = {"lmax": degree, "epsilon": accuracy, "nthreads": 1}
-        self._angles = np.empty((0, 0, 2))  # kept: fresh memory for 10^7 tokens takes a second
+        self._angles = np.empty((0, 0, 2))  # reused: new memory for 10^7 tokens takes a second
 
     def coordinates(self, x: np.ndarray) -> np.ndarray:
         """Colatitudes and longitudes (R, n, 2)."""
@@ -60,7 +60,10 @@ class SpherePointTransforms(PointTransforms):
         return values
 
     def synthesis(self, modes: np.ndarray, angles: np.ndarray, spin: int) -> np.ndarray:
-        """The values of a series, or for spin = 1 its derivatives along and across meridians."""
+        """Values (1, n) of a series at n points; for spin = 1 derivatives (2, n).
+
+        The derivatives are along the meridian, southwards, and to the east.
+        """
         from ducc0.sht import synthesis_general
 
         mode = "DERIV1" if spin else "STANDARD"
@@ -123,7 +126,7 @@ class SphereModes(HarmonicEngine):
         return np.stack([np.bincount(self._degrees, of_one) for of_one in squares])
 
     def _spread(self, multipliers: np.ndarray, r: int) -> np.ndarray:
-        """The multipliers of system r for every coefficient."""
+        """The multipliers of system r, repeated for every coefficient, (modes,)."""
         return (multipliers if multipliers.ndim == 1 else multipliers[r])[self._degrees]
 
     def of_density(self, coefficients: np.ndarray) -> np.ndarray:
@@ -131,7 +134,7 @@ class SphereModes(HarmonicEngine):
 
 
 def _write_angles(x: np.ndarray, angles: np.ndarray) -> None:
-    """Colatitudes and longitudes (n, 2) of tokens (n, 3)."""
+    """Fill `angles` (n, 2) with colatitudes and longitudes in [0, 2 pi) of tokens x (n, 3)."""
     longitudes = np.arctan2(x[:, 1], x[:, 0])
     angles[:, 0] = np.arctan2(np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), x[:, 2])
     angles[:, 1] = np.where(longitudes < 0, longitudes + 2 * np.pi, longitudes)
@@ -141,7 +144,10 @@ def _write_angles(x: np.ndarray, angles: np.ndarray) -> None:
 def _embed(
     x: np.ndarray, angles: np.ndarray, slope: np.ndarray, turn: np.ndarray, velocity: np.ndarray
 ) -> None:
-    """Vectors (n, 3) of components along the meridian, southwards, and to the east."""
+    """Fill `velocity` (n, 3) with vectors at x, from components southwards and to the east.
+
+    `slope` (n,) is the component along the meridian, southwards, `turn` (n,) that to the east.
+    """
     for i in range(len(x)):
         radius = np.sqrt(x[i, 0] ** 2 + x[i, 1] ** 2)
         length = np.sqrt(radius**2 + x[i, 2] ** 2)

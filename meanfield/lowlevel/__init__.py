@@ -1,1 +1,1 @@
-"""Compiled building blocks and bindings that the numerics call; nobody else need enter."""
+"""Compiled building blocks and bindings for other rooms; not part of the public interface."""

@@ -1,11 +1,11 @@
 """Complex Fourier transforms of eight columns side by side, compiled.
 
-Where many rings of latitude are transformed at once, FFTW takes each by itself, and its data
-have to be brought into rows and back. Here eight transforms run in the eight lanes of a
-register: no transposition, no shuffling, and half the time of FFTW's.
+For many rings of latitude FFTW transforms one ring after the other, and data have to be transposed
+before and after. Here eight transforms run in the eight lanes of a register, without transposition
+or shuffling, in half the time of FFTW's.
 
-An array of n rows holds eight complex columns: a row is eight real parts, then eight imaginary
-ones. The algorithm is Stockham's, which needs no reordering, with factors 8, 5, 4 and 3.
+An array of n rows has eight complex columns: a row is eight real parts, then eight imaginary parts.
+The algorithm is Stockham's, which needs no reordering, with factors 8, 5, 4 and 3.
 """
 
 from typing import Any
@@ -16,8 +16,8 @@ from .compilation import INNER, SUBROUTINE, njit
 from .records import numbers_at
 from .simd import LANES, load, store
 
-PLANE = 8 * LANES
-ROW = 2 * PLANE  # bytes
+PLANE = 8 * LANES  # bytes of eight real or imaginary parts
+ROW = 2 * PLANE  # bytes of a row
 HALF_ROOT = np.sqrt(0.5)
 COS_3, SIN_3 = -0.5, np.sqrt(0.75)
 COS_5, COS_5_TWICE = np.cos(2 * np.pi / 5), np.cos(4 * np.pi / 5)
@@ -25,14 +25,14 @@ SIN_5, SIN_5_TWICE = np.sin(2 * np.pi / 5), np.sin(4 * np.pi / 5)
 
 
 def good_length(n: int) -> int:
-    """The length >= n, a multiple of 4, that is estimated as fastest: length * (passes + 1)."""
+    """The length >= n, a multiple of 4, with the lowest estimated cost length * (passes + 1)."""
     lengths = range(-(-n // 4) * 4, n + n // 2 + 8, 4)
     fast = [length for length in lengths if radices(length)]
     return min(fast, key=lambda length: length * (len(radices(length)) + 1))
 
 
 def radices(length: int) -> list[int]:
-    """The factors of a multiple of 4, one for each pass; none if others are needed than these."""
+    """The factors 8, 5, 4 and 3 of a multiple of 4, one for each pass; [] if there are others."""
     factors = []
     for radix in (8, 4, 5, 3):
         while length % radix == 0:
@@ -56,13 +56,13 @@ def twiddles(factors: list[int]) -> np.ndarray:
 
 @njit(**SUBROUTINE)
 def transform(source: int, target: int, scratch: int, factors: np.ndarray, table: int) -> None:
-    """target[j] = sum_k source[k] e^{2 pi i j k / n}; addresses of arrays, all of them different.
+    """Transform target[j] = sum_k source[k] e^{2 pi i j k / n} of eight columns.
 
-    `table` is the address of the `twiddles` of the factors.
-
-    The transform with the opposite sign has the same entries, that of j at n - j.
+    `source`, `target` and `scratch` are addresses of different arrays, `table` is that of the
+    `twiddles` of the factors. The transform with the opposite sign has the same entries, the one of
+    j at the index n - j.
     """
-    n, stride, begin = 1, np.int64(1), 0  # a literal stride would have the passes compiled twice
+    n, stride, begin = 1, np.int64(1), 0  # a literal stride would compile the passes twice
     for radix in factors:
         n *= radix
     for i in range(factors.size):
@@ -95,7 +95,7 @@ def write_row(at: int, re: Any, im: Any) -> None:
 
 @njit(**INNER)
 def _turn(at: int, re: Any, im: Any, turn: int) -> None:
-    """Store a value times e^{i angle}; cosine and sine of the angle are at the address `turn`."""
+    """Write a row times e^{i angle}; cosine and sine of the angle are at the address `turn`."""
     w = numbers_at(turn, 0, 0.0)
     c, s = w[0], w[1]
     write_row(at, c * re - s * im, c * im + s * re)
@@ -134,7 +134,7 @@ def _pass_4(source: int, target: int, count: int, stride: int, turns: int) -> No
 
 @njit(**INNER)
 def _four(at: int, far: int) -> tuple[Any, ...]:
-    """The transform of four values, at distances `far`."""
+    """Transform of length 4 of the rows at distances 0, `far`, 2 `far`, 3 `far` from `at`."""
     x0, y0 = read_row(at)
     x1, y1 = read_row(at + far)
     x2, y2 = read_row(at + 2 * far)

@@ -1,4 +1,4 @@
-"""The number of threads of BLAS."""
+"""Limit of the number of threads of BLAS."""
 
 import sys
 import threading
@@ -11,14 +11,14 @@ from .compilation import hold_at_fork
 
 @cache
 def _libraries(_with_scipy: bool) -> Any:
-    """The BLAS libraries that are loaded; scipy has a separate one."""
+    """Controller of the BLAS libraries that are loaded, cached; scipy has its own library."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()  # looks for them, which takes milliseconds
+    return ThreadpoolController()  # its search for libraries takes milliseconds
 
 
 class _OneThread:
-    """A limit of the whole process: it begins with the first block and ends with the last one."""
+    """Limit for the whole process, from the entry of the first context to the exit of the last."""
 
     def __init__(self) -> None:
         self._lock, self._blocks, self._limit = threading.Lock(), 0, ExitStack()
@@ -42,9 +42,9 @@ _one_thread = _OneThread()
 
 
 def one_blas_thread() -> _OneThread:
-    """A context in which BLAS uses one thread, in the whole process.
+    """Context in which BLAS uses one thread, in the whole process.
 
-    For work that is shared among threads by the package, and for small matrices, for which BLAS is
-    slower with more. Blocks may overlap, in one thread or in several.
+    For work that the package itself shares among threads, and for small matrices, for which BLAS is
+    slower with more threads. Contexts may overlap, in one thread or in several.
     """
     return _one_thread

@@ -1,8 +1,7 @@
 """Functions that compiled code calls by address: FFTW's transforms, right-hand sides.
 
-numba cannot keep a compiled function in its cache when the function refers to a fixed
-address. Here addresses are ordinary integer arguments, so everything stays cacheable, and
-one time loop, compiled once, serves every right-hand side.
+A compiled function that contains a fixed address cannot be cached. Here addresses are integer
+arguments, so that all code can be cached, and one compiled time loop serves every right-hand side.
 """
 
 import ctypes
@@ -22,7 +21,7 @@ ADDRESS_TYPE = ir.IntType(64)
 
 
 def _codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    """Call the function at the first argument, an address, with the others, all int64."""
+    """Generate a call of the function at the address `arguments[0]` with the others, all int64."""
     kind = ir.FunctionType(ir.VoidType(), [ADDRESS_TYPE] * (len(arguments) - 1)).as_pointer()
     builder.call(builder.inttoptr(arguments[0], kind), list(arguments[1:]))
     return context.get_dummy_value()
@@ -38,12 +37,12 @@ def call(_typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any
 def evaluate(
     _typing: Any, address: Any, context: Any, member: Any, source: Any, target: Any
 ) -> Any:
-    """Call ``void f(int64 context, int64 member, int64 source, int64 target)``: N of a member."""
+    """Call ``void f(int64 context, int64 member, int64 source, int64 target)`` at `address`."""
     return types.void(*[types.int64] * 5), _codegen
 
 
 def _array_of(dtype: types.Type) -> Any:
-    """An intrinsic that makes arrays of numbers of this type from an address and a shape."""
+    """Intrinsic function (address, shape) -> array of this dtype, for compiled code."""
 
     @intrinsic
     def array(_typing: Any, address: Any, shape: Any) -> Any:
@@ -74,9 +73,9 @@ integer_array = _array_of(types.int64)
 
 
 class CompiledFunction:
-    """A function of four int64, compiled on first use, that compiled code calls by address.
+    """A function of four int64 that compiled code calls by address; a decorator.
 
-    A decorator, where numba's own `cfunc` would compile as soon as the module is imported.
+    It is compiled on first use, while numba's `cfunc` compiles when the module is imported.
 
     Parameters
     ----------
@@ -107,20 +106,20 @@ class CompiledFunction:
 
 
 class PythonFunction:
-    """A function of Python that compiled code calls by address, as it calls a `CompiledFunction`.
+    """A Python function that compiled code calls by address, like a `CompiledFunction`.
 
-    An exception of it is kept: compiled code goes on, with nan for its values.
+    If it raises an exception, compiled code continues with nan as its values; `check` raises it.
 
     Parameters
     ----------
     function : callable
-        function(member, source, target) of two arrays: it reads the first and fills the second.
+        function(member, source, target) reads the array `source` and fills the array `target`.
     size : int
-        Their length.
+        The length of both arrays.
     dtype : numpy dtype
         complex128 or float64.
     target_size : int, optional
-        The length of the second one, where it is another.
+        The length of `target`, if it differs.
     """
 
     _prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
@@ -155,7 +154,7 @@ class PythonFunction:
             return
         try:
             self._function(member, self._array(source, self._size), values)
-        except BaseException as error:  # also an interruption: it must not be lost in compiled code
+        except BaseException as error:  # KeyboardInterrupt too: compiled code would lose it
             self._error = error
             values[:] = np.nan
 

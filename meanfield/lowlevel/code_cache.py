@@ -1,10 +1,10 @@
-"""Compiled code on disk: one folder for all installations of a user, entries named by content.
+"""Cache of compiled code on disk: one folder for all installations of a user.
 
-numba's own cache has an index for each source file. Processes that compile different signatures at
-the same time may leave an index that gives one of them the code of the other; files have no
-checksum; code is kept although functions that became a part of it have changed; and a clone and an
-installation of the same version compile everything twice. Here an entry is named by a checksum of
-all that decides what the code is, whoever compiled it, and wherever the package lies.
+numba's own cache has an index for each source file. If processes compile different signatures at
+the same time, the index may assign the code of one signature to the other; files have no checksum;
+code stays valid although functions inlined in it have changed; and a clone and an installation of
+the same version compile everything twice. Here the name of an entry is a checksum of everything
+that determines the code, whatever process compiled it and wherever the package is installed.
 """
 
 import hashlib
@@ -39,37 +39,37 @@ NO_FOLDER = (
     "compiles what it uses, which takes from seconds to a minute. Set NUMBA_CACHE_DIR to a folder "
     "that can be written."
 )
-KEPT_ENTRIES = 24  # entries of one function that are kept: its signatures, in several versions
+KEPT_ENTRIES = 24  # most entries of one function: its signatures, in several versions
 COMPILATION_WAIT = 120.0  # seconds to wait for a process that compiles the same function
 PACKAGE_FOLDER = Path(__file__).parents[1]
 
 
 class CodeCache(caching.NullCache):
-    """The compiled code of one function on disk: a sealed file for every signature and processor.
+    """Cache on disk for one function: a file with a checksum for every signature and processor.
 
-    An entry depends on the signature, on the sources of the function and of the modules from which
-    it takes compiled functions, on the numbers around it that it uses, on the processor, and on
-    the versions and switches of numba and LLVM. A process that finds none waits while another one
-    compiles it.
+    The name of an entry depends on the signature, on the sources of the function and of the modules
+    from which it takes compiled functions, on the constants that it uses, on the processor, and on
+    the versions and switches of numba and LLVM. A process that finds no entry waits if another one
+    is compiling it.
 
-    Where no file can be written, a warning says so, once, and every process compiles.
+    If no file can be written, there is one warning, and every process compiles.
     """
 
     warned = False
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        _source(function.__code__.co_filename)  # that of now: it may change while we run
+        _source(function.__code__.co_filename)  # cached now, as the file may change during the run
         self._turns: dict[Any, Turn] = {}
 
     @property
     def cache_path(self) -> str | None:
-        """The folder in which code is kept; None if there is none."""
+        """The folder of the cache; None if no folder can be written."""
         folder = cache_folder()
         return None if folder is None else str(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function, None if there is none: called by numba."""
+        """The compiled function from the cache, or None; called by numba."""
         target_context.refresh()
         name = self._entry(sig, target_context.codegen())
         code = self._read(name, target_context)
@@ -84,7 +84,7 @@ class CodeCache(caching.NullCache):
         return code
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function where that is possible: called by numba."""
+        """Write a compiled function to the cache if possible; called by numba."""
         try:
             if data.library.has_dynamic_globals:
                 name = self._function.__qualname__
@@ -101,12 +101,12 @@ class CodeCache(caching.NullCache):
         for folder in folders():
             code = _unsealed(folder / name)
             if code is not None:
-                with suppress(ImportError, AttributeError):  # of what it refers to
+                with suppress(ImportError, AttributeError):  # code may refer to missing objects
                     return CompileResult._rebuild(target_context, *pickle.loads(code))
         return None
 
     def _entry(self, sig: Any, codegen: Any) -> str:
-        """The name of the file that has this code."""
+        """The name of the cache file for a signature."""
         function = self._function
         version = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
         qualname = function.__qualname__.replace("<locals>.", "")
@@ -119,7 +119,7 @@ class CodeCache(caching.NullCache):
 
 
 def _keep(name: str, contents: bytes) -> None:
-    """Write an entry into the first folder that takes it."""
+    """Write an entry to the first folder that can be written; else warn, once."""
     for folder in folders(create=True):
         with suppress(OSError, StorageError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def _keep(name: str, contents: bytes) -> None:
 
 
 def _remove_oldest(folder: Path, function: str) -> None:
-    """Keep the entries of a function that were written last."""
+    """Remove all but the newest KEPT_ENTRIES entries of a function."""
     with suppress(OSError):
         entries = sorted(folder.glob(f"{function}-*.nbc"), key=lambda path: path.stat().st_mtime)
         for entry in entries[:-KEPT_ENTRIES]:
@@ -140,7 +140,7 @@ def _remove_oldest(folder: Path, function: str) -> None:
 
 
 def _unsealed(path: Path) -> bytes | None:
-    """The contents of an entry; None if there is no such file, or it was damaged."""
+    """The contents of an entry; None if the file is missing or its checksum is wrong."""
     try:
         contents = path.read_bytes()
     except OSError:
@@ -153,14 +153,14 @@ def _unsealed(path: Path) -> bytes | None:
 
 
 def _switches() -> tuple[Any, ...]:
-    """Switches and versions by which numba compiles, beside sources, options and the processor."""
+    """Versions of numba and LLVM, and global switches of numba on which compiled code depends."""
     names = "OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "BOUNDSCHECK"
     versions = numba.__version__, llvmlite.__version__
     return *versions, *(repr(getattr(config, name, None)) for name in names)
 
 
 def _fields(types: Any) -> tuple[Any, ...]:
-    """Names of the fields of all named tuples in a signature, which its text leaves out."""
+    """Field names of all named tuples in a signature, as str(signature) does not have them."""
     if not isinstance(types, tuple):
         types = getattr(types, "args", ())
     named = ((getattr(t, "fields", ()), _fields(getattr(t, "types", ()))) for t in types)
@@ -170,9 +170,10 @@ def _fields(types: Any) -> tuple[Any, ...]:
 def _constants(
     function: Callable[..., Any], visited: frozenset[Callable[..., Any]] = frozenset()
 ) -> tuple[Any, ...]:
-    """Numbers and text from around a function, which are a part of its compiled code.
+    """Constants that become a part of the compiled code of a function.
 
-    They come from its closure, its module, and the compiled functions that it calls.
+    Numbers, text and arrays from its closure, from its module, and from the compiled functions that
+    it calls. `visited` are functions that were already examined.
     """
     visited |= {function}
     around = inspect.getclosurevars(function)
@@ -190,7 +191,7 @@ def _constants(
 
 
 def _is_plain(value: Any) -> bool:
-    """True if a printed value tells it from all others."""
+    """True if repr(value) identifies the value."""
     if isinstance(value, tuple):
         return all(map(_is_plain, value))
     return isinstance(value, bool | int | float | complex | str | bytes | np.generic)
@@ -199,7 +200,7 @@ def _is_plain(value: Any) -> bool:
 def sources(module: dict[str, Any]) -> tuple[str, ...]:
     """Checksums of a module and of all modules from which its compiled functions may take code.
 
-    Modules are known by their dictionaries, since those that are run as scripts have no other name.
+    A module is given by its dictionary of globals, as a script cannot be found by a name.
     """
     root = module.get("__file__") or ""
     if root not in _CHECKSUMS:
@@ -225,7 +226,7 @@ def _reached_from(module: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _imported(module: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Dictionaries of the modules whose functions, classes or contents a module has names for."""
+    """Dictionaries of the modules that a module imports, or whose functions or classes it uses."""
     for value in list(module.values()):
         if isinstance(value, ModuleType):
             yield vars(value)
@@ -239,7 +240,7 @@ def _imported(module: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @cache
 def _source(file: str) -> tuple[str, bool]:
-    """The checksum of a source file, and whether numba compiles functions of it."""
+    """The checksum of a source file, and whether it has functions compiled by numba."""
     try:
         source = Path(file).read_bytes()
     except OSError:
@@ -248,11 +249,11 @@ def _source(file: str) -> tuple[str, bool]:
     return hashlib.sha256(source).hexdigest(), b"njit" in source and not is_library
 
 
-# Where code is kept ----------------------------------------------------------------------------
+# Folders of the cache --------------------------------------------------------------------------
 
 
 def cache_folder() -> Path | None:
-    """The folder into which compiled code is written; None if none can be."""
+    """The folder into which compiled code is written; None if no folder can be written."""
     for folder in folders(create=True):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -262,7 +263,11 @@ def cache_folder() -> Path | None:
 
 
 def folders(*, create: bool = False) -> Iterator[Path]:
-    """The folder of the user's choice alone; or those at home, beside the sources, temporary."""
+    """Folders of the cache, in the order in which they are tried.
+
+    Only the folder in NUMBA_CACHE_DIR, if it is set; else one in the user's cache folder, one with
+    the sources, and a private temporary folder, which `create` makes.
+    """
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR) / "meanfield"
         return
@@ -276,7 +281,7 @@ def folders(*, create: bool = False) -> Iterator[Path]:
 
 
 def _user_caches() -> Path | None:
-    """The folder in which programs of this user keep what they can make again."""
+    """The cache folder of this user by the conventions of the system; None without a home."""
     if sys.platform == "win32":
         chosen, usual = os.environ.get("LOCALAPPDATA"), "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -290,9 +295,9 @@ def _user_caches() -> Path | None:
 
 
 def private_folder(create: bool) -> Path | None:
-    """The folder of this user among temporary files; None if it is missing or others may write.
+    """The temporary folder of this user; None if it is missing or open to other users.
 
-    Whatever others write there would be executed.
+    Code that others write there would be executed. `create` makes the folder.
     """
     try:
         user = os.getuid() if hasattr(os, "getuid") else 0
@@ -312,20 +317,20 @@ def private_folder(create: bool) -> Path | None:
 
 
 class Turn:
-    """The right to compile an entry, which one process has at a time.
+    """Lock for the compilation of an entry, held by one process at a time.
 
-    A byte of the file `compiling.lock` is locked, at a position that the name decides: the system
-    takes the lock back when a process ends, however that happens. Functions call each other without
-    a circle, so processes that wait for each other's parts do not wait for ever; where locks do
-    not work, or nothing has come for two minutes, everybody compiles.
+    One byte of the file `compiling.lock` is locked, at a position computed from the name: the
+    system releases the lock when a process ends for any reason. There is no deadlock, as functions
+    do not call each other in a cycle. Where locks do not work, or after two minutes, every process
+    compiles.
 
     Attributes
     ----------
     waited : bool
-        Whether another process had the turn before.
+        Whether another process held the lock before.
     """
 
-    _file: int | None = None  # stays open: closing it would give back all locks of the process
+    _file: int | None = None  # stays open: closing it would release all locks of the process
 
     def __init__(self, name: str) -> None:
         self._position = int(hashlib.sha256(name.encode()).hexdigest()[:12], 16)
@@ -344,7 +349,7 @@ class Turn:
             _TURNS.append(self)
 
     def end(self) -> None:
-        """Let others have the turn."""
+        """Release the lock."""
         if self._holds and self._file is not None:
             self._holds = False
             _TURNS.remove(self)
@@ -367,7 +372,7 @@ _TURNS: list[Turn] = []
 
 
 class _FailedCompilations(event.Listener):
-    """Gives turns back where a compilation ended with an error, after which nothing is saved."""
+    """Listener that releases the locks after a failed compilation, as nothing is saved then."""
 
     def on_start(self, started: Any) -> None:
         pass
@@ -399,7 +404,7 @@ else:
     import fcntl
 
     def _lock(file: int, position: int) -> bool:
-        """Lock a byte, unless another process has; that does not wait."""
+        """Try to lock a byte, without waiting; False if another process holds the lock."""
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, position)
         except (BlockingIOError, PermissionError):

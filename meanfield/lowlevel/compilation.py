@@ -18,14 +18,14 @@ from .code_cache import CodeCache
 
 
 class Part(JITCodeLibrary):
-    """The code of a function that only compiled code calls: it is optimised within its callers.
+    """Code of a function that only compiled code calls; it is optimised within its callers.
 
-    numba optimises a function and makes machine code of it, and then does so again in each of its
-    callers, with all below. The first is left out here, since nobody calls that code.
+    numba optimises a function and compiles it to machine code, and does so again within each of its
+    callers. Here the machine code of the function itself is left out, since it is never called.
     """
 
     class Codegen:
-        """Takes no environment, which only machine code has."""
+        """Code generator that ignores environments, which only machine code has."""
 
         @staticmethod
         def set_env(*_: object) -> None: ...
@@ -46,7 +46,7 @@ class Part(JITCodeLibrary):
 
 
 class Subroutine(Part):
-    """A `Part` that stays a function within its callers, one for all their calls."""
+    """A `Part` that is not inlined: one function within each caller, for all calls."""
 
     def add_ir_module(self, ir_module: Any) -> None:
         for function in ir_module.functions:
@@ -56,7 +56,7 @@ class Subroutine(Part):
 
 
 class PartCompiler(Compiler):
-    """numba's compiler, for a `Part`."""
+    """Compiler of numba that makes a `Part`."""
 
     library: type[Part] = Part
 
@@ -68,34 +68,35 @@ class PartCompiler(Compiler):
 
 
 class SubroutineCompiler(PartCompiler):
-    """numba's compiler, for a `Subroutine`."""
+    """Compiler of numba that makes a `Subroutine`."""
 
     library = Subroutine
 
 
 class PartDispatcher(CPUDispatcher):
-    """A function that only compiled code calls: a call from Python would end the process."""
+    """Function for compiled code only: calls from Python, which would crash, raise TypeError."""
 
     def __call__(self, *_: object, **__: object) -> None:
         raise TypeError(f"{self.py_func.__qualname__} is called by compiled code alone.")
 
 
-# Options of functions that only compiled code calls. They get no entry from Python either: for
-# arguments such as tuples of arrays, compiling one takes as long as the function itself.
+# Options of functions that only compiled code calls. They have no wrapper for calls from Python:
+# for arguments such as tuples of arrays, it takes as long to compile as the function itself.
 INNER: dict[str, Any] = {
     "pipeline_class": PartCompiler, "no_cpython_wrapper": True, "no_cfunc_wrapper": True
 }  # fmt: skip
 
-# Options of those whose code is worth having once: long ones that are called at several places.
+# Options of long functions with several calls in a caller, which are not inlined.
 SUBROUTINE: dict[str, Any] = {**INNER, "pipeline_class": SubroutineCompiler}
 
-# Options of functions with `fastmath` that compiled code calls: they become a part of the caller.
-# Compiled on its own too, such a function may round differently, and which of the two a process
-# runs depends on what it compiles and what it reads from the cache.
+# Options of functions with `fastmath` that compiled code calls: they are inlined in the caller.
+# If such a function were also compiled on its own, it might round differently, and results would
+# depend on what a process compiles and what it reads from the cache.
 WITHIN: dict[str, Any] = {"nogil": True, "forceinline": True, **INNER}
 
-# What `fastmath` allows where sums may be taken in any order; nan and infinity keep their meaning.
-# No powers there: numba compiles `x**2` once in a process, with the options of who asks first.
+# Options for `fastmath` where sums may be taken in any order; nan and infinity keep their meaning.
+# Such functions must not use powers: numba compiles `x**2` once in a process, with the options of
+# the first function that uses it.
 IN_ANY_ORDER = {"contract", "reassoc", "nsz"}
 
 
@@ -106,10 +107,10 @@ def njit(
     announced: str | None = None,
     **options: Any,
 ) -> Any:
-    """`numba.njit`, a decorator; with `cache` the compiled code is kept by `CodeCache`.
+    """Decorator like `numba.njit`; with `cache` compiled code is stored by `CodeCache`.
 
-    `announced` is what `listening` says while it compiles, in place of the name of the function:
-    for the few that take more than a second.
+    `announced` is the text that `listening` passes on during compilation, in place of the name of
+    the function; for functions that take more than a second to compile.
     """
 
     def compiled(function: Callable[..., Any]) -> Any:
@@ -130,20 +131,20 @@ def njit(
 
 
 def jitable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let compiled code call a function, which stays one of plain Python: a decorator."""
+    """Decorator of a plain Python function that compiled code may call too."""
     return numba.extending.register_jitable(**INNER, error_model="numpy")(function)
 
 
 # Locks and forks -------------------------------------------------------------------------------
 
-COMPILING: Any = global_compiler_lock  # by one thread at a time
-LOCKS: list[Any] = [COMPILING]  # in the order in which they are taken
+COMPILING: Any = global_compiler_lock  # one thread compiles at a time
+LOCKS: list[Any] = [COMPILING]  # locks that a fork waits for, in the order of acquisition
 
 
 def hold_at_fork(lock: Any) -> None:
-    """Have forks wait for a lock, which their children would else find taken for ever.
+    """Let forks of the process wait for a lock, which would else stay locked in the child.
 
-    Who has it must not wait for another one of these locks.
+    A thread that holds the lock must not wait for another one of LOCKS.
     """
     LOCKS.append(lock)
 
@@ -185,14 +186,14 @@ class _Listener(event.Listener):
 
 @contextmanager
 def listening(callback: Callable[[str | None], None]) -> Iterator[None]:
-    """A context in which `callback` is called when a compilation begins, and when it ends.
+    """Context in which `callback` is called when a compilation begins, and when it ends.
 
     Parameters
     ----------
     callback : callable
-        Called when a compilation begins, with the name of the function or what it is announced
-        as, and with None when it ends. Functions that are compiled as parts of another one, and
-        those read from the cache on disk, are not announced.
+        Called with the name of the function, or its text `announced`, when a compilation begins,
+        and with None when it ends. Not called for functions that are compiled as parts of another
+        one, or read from the cache on disk.
     """
     with event.install_listener("numba:compile", _Listener(callback)):
         yield

@@ -1,8 +1,8 @@
-"""Real Fourier transforms on fixed buffers, planned once by FFTW and callable when compiled.
+"""Real Fourier transforms on fixed buffers, planned once by FFTW and called by compiled code.
 
-FFTW comes with pyfftw. Its Python objects cost 0.3 microseconds a call, as long as a
-transform of length 200 itself, so the time loop calls the library behind them directly.
-Plans are made with FFTW_ESTIMATE: the same plan, hence the same bits, in every process.
+FFTW comes with pyfftw. A call through its Python objects costs 0.3 microseconds, as long as a
+transform of length 200, so the time loop calls the FFTW library directly. Plans are made with
+FFTW_ESTIMATE: the same plan, hence the same bits, in every process.
 """
 
 import ctypes
@@ -23,10 +23,10 @@ from .simd import address_of, aligned
 
 ESTIMATE, MEASURE = 1 << 6, 0
 PLANNING = threading.Lock()  # FFTW plans and frees plans in one thread at a time
-UNUSED: list[int] = []  # plans that are to be freed
+UNUSED: list[int] = []  # addresses of plans that have to be freed
 hold_at_fork(PLANNING)
 
-# Even lengths that no longer one beats when FFTW plans by ESTIMATE: benchmarks/lengths.py.
+# Even lengths that are faster than all longer ones, with plans by ESTIMATE: benchmarks/lengths.py.
 # fmt: off
 FAST = (
     12, 16, 20, 32, 36, 40, 48, 50, 64, 72, 90, 100, 120, 144, 150, 180, 192, 200, 240, 256,
@@ -107,8 +107,8 @@ class RealTransform:
     inverse, forward : (int, int)
         Address of the executing function and of the plan, for `callbacks.call`.
     record : Record
-        All of this for compiled code, see `fill_values` and `fill_spectrum`. It is valid as long as
-        this object.
+        Buffers and plans for compiled code, see `fill_values` and `fill_spectrum`. It is valid as
+        long as this object exists.
     """
 
     def __init__(self, length: int, rows: int, *, measure: bool = False) -> None:
@@ -151,14 +151,14 @@ TRANSFORM = Layout(
 
 @njit(**INNER)
 def fill_values(transform: Any) -> None:
-    """Fill in the values of all rows of the spectrum of a record TRANSFORM, in compiled code."""
+    """Inverse transform: fill the values of all rows from the spectra of a record TRANSFORM."""
     spectrum, values = address_of(transform.spectrum), address_of(transform.values)
     call(transform.inverse, transform.inverse_plan, spectrum, values)
 
 
 @njit(**INNER)
 def fill_spectrum(transform: Any) -> None:
-    """Fill in the first row of the spectrum from the first row of values, in compiled code."""
+    """Forward transform: fill the first spectrum from the first row of values of a record."""
     spectrum, values = address_of(transform.spectrum), address_of(transform.values)
     call(transform.forward, transform.forward_plan, values, spectrum)
 
@@ -181,7 +181,7 @@ def _plan(planner: Any, length: int, rows: int, source: Any, target: Any, flags:
 
 
 def _destroy(plan: int) -> None:
-    """Free a plan, now or with the next one: whoever waits for memory to be cleared has locks."""
+    """Free a plan, now or later: it must not wait, as garbage collection may run under any lock."""
     UNUSED.append(plan)
     if PLANNING.acquire(blocking=False):
         try:
@@ -200,10 +200,13 @@ def _address(function: Any) -> int:
 
 
 def to_values(coefficients: np.ndarray, length: int) -> np.ndarray:
-    """Values on `length` equally spaced angles from 0 of half spectra, last axis."""
+    """Values at `length` equally spaced angles from 0, from half spectra along the last axis."""
     return np.fft.irfft(coefficients, n=length, axis=-1, norm="forward")
 
 
 def to_coefficients(values: np.ndarray, degree: int) -> np.ndarray:
-    """Fourier coefficients 0..degree of values at equally spaced angles from 0, last axis."""
+    """Fourier coefficients 0..degree, from values at equally spaced angles along the last axis.
+
+    The first angle is 0.
+    """
     return np.fft.rfft(values, axis=-1, norm="forward")[..., : degree + 1]

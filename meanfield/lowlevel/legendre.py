@@ -5,15 +5,16 @@ For a fixed order m the functions p_l, l = m, m + 1, ..., of x = cos(polar angle
     x p_l = e_{l+1} p_{l+1} + e_l p_{l-1},
     sin(theta) d/dtheta p_l = l e_{l+1} p_{l+1} - (l + d - 2) e_l p_{l-1}.
 
-Nothing is tabulated in l and x at once: the recurrence runs beside the sums, in registers,
-which is faster than to read a table from memory. Latitudes come in pairs x and -x, so that
-only those with x > 0, from the pole to the equator, are visited. Every function is
-E(x) + x O(x) with E and O even, and both are sums over the same q_k = p_{m+2k} / c_k, where
+There is no table of p_l(x): the recurrence is evaluated in registers during the sums, which is
+faster than reading a table from memory. Latitudes come in pairs x and -x; loops run over those
+with x > 0, from the pole to the equator. Every function is E(x) + x O(x) with E and O even, and
+both are sums over the same q_k = p_{m+2k} / c_k, where
 
     q_{k+1} = (a_k x^2 + b_k) q_k - q_{k-1},
 
-which takes two degrees in two operations (Ishioka, J. Meteor. Soc. Japan 96 (2018)). `fold`
-and `unfold` turn coefficients of the p_l into those of E and O, and sums back.
+which advances by two degrees in two operations (Ishioka, J. Meteor. Soc. Japan 96 (2018)). `fold`
+turns coefficients of the p_l into those of E and O; `unfold` turns sums with the q_k into sums with
+the p_l.
 """
 
 from functools import lru_cache
@@ -32,12 +33,12 @@ RULES = Layout(
     {
         "width": int,  # latitudes with x > 0, a multiple of LANES
         "squares": int,  # address of x^2, (width,)
-        "start": int,  # of p_m, (orders, width): 0 where there is no latitude
-        "ladder": int,  # of the recurrence of all orders, (5, steps): see `ladder`
+        "start": int,  # address of p_m, (orders, width): 0 where there is no latitude
+        "ladder": int,  # address of the recurrence of all orders, (5, steps): see `ladder`
         "steps": int,
-        "first": int,  # of the first latitude that an order does not pass over, (orders,)
-        "rungs": int,  # of where an order begins in the ladder
-        "work": int,  # of scratch memory, (2, width)
+        "first": int,  # address of the index of the first latitude that is used, (orders,)
+        "rungs": int,  # address of the position of each order in the ladder, (orders,)
+        "work": int,  # address of a workspace, (2, width)
     },
 )
 rules_at = RULES.at
@@ -45,13 +46,15 @@ rules_at = RULES.at
 
 @njit(**INNER)
 def rung(rules: Any, row: int, m: int) -> Any:
-    """A row of the ladder, a, b, c, u or v, from where an order begins."""
+    """Pointer to the coefficients of order m in a row of the ladder: a, b, c, u or v."""
     begin = numbers_at(rules.rungs, m, 0)[0]
     return numbers_at(rules.ladder, row * rules.steps + begin, 0.0)
 
 
 def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
-    """e_l for l = 0, ..., `degree`; 0 up to the order, for orders > 0 in dimension 3 only.
+    """Coefficients e_l of the recurrence, l = 0, ..., `degree`; 0 for l <= order.
+
+    Orders m > 0 are for dimension d = 3 only.
 
     e_l^2 = (l - m)(l + m + d - 3) / ((2l + d - 2)(2l + d - 4)),   m > 0 if d = 3
     """
@@ -66,7 +69,7 @@ def recurrence(degree: int, order: int, dimension: int) -> np.ndarray:
 
 
 def values_at_the_pole(degree: int, dimension: int) -> np.ndarray:
-    """p_l(1) = sqrt(dim H_l) for the order 0 and l = 0, ..., `degree`; at most 1e300."""
+    """Values p_l(1) = sqrt(dim H_l) of order 0, l = 0, ..., `degree`, cut off at 1e300."""
     l, d = np.arange(2.0, degree + 1), dimension
     ratios = (2 * l + d - 2) / (2 * l + d - 4) * ((l + d - 3) / l)
     with np.errstate(over="ignore"):
@@ -77,10 +80,12 @@ def values_at_the_pole(degree: int, dimension: int) -> np.ndarray:
 def racah(k: int, x: np.ndarray) -> np.ndarray:
     """Racah's harmonics C_km = Y_km / sqrt(2k + 1) at unit vectors (..., 3): complex (..., k + 1).
 
+    By the stable recurrence
+
         sqrt(l^2 - m^2) C_lm = (2l - 1) z C_(l-1)m - sqrt((l - 1)^2 - m^2) C_(l-2)m
 
-    from C_mm = (1 3 ... (2m-1) / (2 4 ... 2m))^(1/2) (x + iy)^m, which is stable; without the
-    phase (-1)^m of Condon and Shortley. C_k0 is Legendre's polynomial of z.
+    from C_mm = (1 3 ... (2m-1) / (2 4 ... 2m))^(1/2) (x + iy)^m, without the phase (-1)^m of Condon
+    and Shortley. C_k0 is Legendre's polynomial of z.
     """
     m, z = np.arange(k + 1), x[..., 2, None]
     steps = np.sqrt((2 * m[1:] - 1) / (2 * m[1:])) * (x[..., 0] + 1j * x[..., 1])[..., None]
@@ -99,8 +104,8 @@ def gauss(size: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss nodes and weights, of sum 1, of <x, e> for x uniform on S^(d-1), from 1 to -1.
 
     Eigenvalues of the Jacobi matrix, improved by a Newton step; weights by Christoffel's
-    formula 1 / sum_l p_l^2, which keeps their relative accuracy however small they are. The last
-    few are kept, and cannot be written to.
+    formula 1 / sum_l p_l^2, which is accurate relative to each weight, however small. Results are
+    cached, and read-only.
     """
     if dimension == 2:
         angles = np.pi * (np.arange(size) + 0.5) / size
@@ -123,7 +128,7 @@ def _kept(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _polished(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes after a Newton step towards the zeros of p_n, and 1 / sum_{l < n} p_l^2 there."""
+    """Nodes after a Newton step towards the zeros of p_n, and weights 1 / sum_{l < n} p_l^2."""
     n = nodes.size
     for step in range(2):
         x, before, p, total = nodes, np.zeros(n), np.ones(n), np.zeros(n)
@@ -137,9 +142,9 @@ def _polished(nodes: np.ndarray, e: np.ndarray, dimension: int) -> tuple[np.ndar
 
 
 def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
-    """a, b, c, u, v for k = 0, ..., pairs - 1, (5, pairs), from e_m, e_{m+1}, ...
+    """Coefficients a, b, c, u, v for k = 0, ..., pairs - 1, (5, pairs), from e_m, e_{m+1}, ...
 
-    With e_0 for e_m, and c chosen so that q_{k-1} has the factor 1,
+    Here e_0 stands for e_m. c is such that q_{k-1} has the factor 1 in the recurrence of q:
 
         a_k = c_k / (c_{k+1} e_{2k+1} e_{2k+2}),      b_k = -a_k (e_{2k}^2 + e_{2k+1}^2),
         u_k = c_k / e_{2k+1},                         v_k = u_k e_{2k+2} / c_{k+1}.
@@ -156,7 +161,7 @@ def ladder(e: np.ndarray, pairs: int) -> np.ndarray:
 
 @njit(**SUBROUTINE)
 def fold(m: int, rules: Any, coefficients: np.ndarray, count: int, folded: np.ndarray) -> int:
-    """Coefficients of p_m, p_{m+1}, ... to those of q_k in E and in O; returns how many.
+    """Turn coefficients of p_m, p_{m+1}, ... into those of q_k in E and in O; return their number.
 
     Parameters
     ----------
@@ -185,7 +190,7 @@ def fold(m: int, rules: Any, coefficients: np.ndarray, count: int, folded: np.nd
 
 @njit(**INNER)
 def unfold(m: int, rules: Any, folded: np.ndarray, pairs: int, coefficients: np.ndarray) -> None:
-    """The transpose of `fold` for the first of two functions whose sums `analyse` found.
+    """Transpose of `fold`, for the first of the two functions whose sums `analyse` computed.
 
     folded : (size, 8); coefficients : result, 2 * pairs real and imaginary parts in turn
     """
@@ -201,14 +206,16 @@ def unfold(m: int, rules: Any, folded: np.ndarray, pairs: int, coefficients: np.
 
 @njit(**SUBROUTINE)
 def synthesise(m: int, rules: Any, folded: np.ndarray, n: int, sums: np.ndarray) -> None:
-    """Sums over q_k on all latitudes: sums[0] + i sums[1] is E, sums[2] + i sums[3] is O.
+    """Fill `sums` with the sums over q_k at all latitudes.
+
+    E = sums[0] + i sums[1] and O = sums[2] + i sums[3].
 
     Parameters
     ----------
     m, rules : the order; a record, see `RULES`
     folded : (4, size) from `fold`
     n : number of q_k, a multiple of BLOCK
-    sums : (4, latitudes) result; 0 is not written where latitudes are passed over
+    sums : (4, latitudes) result; latitudes before the first one of the order are not written
     """
     begin, end = _begin(m, rules)
     y, p, s0 = rules.squares, rules.work, address_of(sums)
@@ -240,7 +247,7 @@ def synthesise(m: int, rules: Any, folded: np.ndarray, n: int, sums: np.ndarray)
 
 @njit(**INNER)
 def _begin(m: int, rules: Any) -> tuple[int, int]:
-    """q_{-1} = 0 and q_0 to the scratch memory; where latitudes begin and end, in bytes."""
+    """Write q_{-1} = 0 and q_0 to the workspace; return begin and end of latitudes, in bytes."""
     begin, end = 8 * numbers_at(rules.first, m, 0)[0], 8 * rules.width
     p, start = rules.work, rules.start + m * end
     for j in range(begin, end, 8 * LANES):
@@ -251,7 +258,7 @@ def _begin(m: int, rules: Any) -> tuple[int, int]:
 
 @njit(**SUBROUTINE)
 def analyse(m: int, rules: Any, values: np.ndarray, folded: np.ndarray, n: int) -> None:
-    """Sums over latitudes with every q_k, of two complex functions at a time.
+    """Fill `folded` with sums over latitudes of values times q_k, for two complex functions.
 
     Parameters
     ----------
@@ -259,7 +266,7 @@ def analyse(m: int, rules: Any, values: np.ndarray, folded: np.ndarray, n: int) 
     values : (8, latitudes) with their weights: real and imaginary part of the first function and
         of the second, f(x) + f(-x); then the same four of x (f(x) - f(-x))
     folded : (size, 8) result, in the same order
-    n : number of q_k, an even number; more than that is not touched
+    n : number of q_k, even; further rows of `folded` are not written
     """
     begin, end = _begin(m, rules)
     a, b, y, p, row = rung(rules, 0, m), rung(rules, 1, m), rules.squares, rules.work, end

@@ -15,23 +15,23 @@ from .compilation import listening
 _STOPPED: ContextVar[Callable[[], bool]] = ContextVar("stopped", default=lambda: False)
 BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar}| {elapsed}"
 REMAINING_FORMAT = f"{BAR_FORMAT}<{{remaining}}"
-FORESEEN_PART = 0.02  # the part of the whole from which on the time left is more than a guess
+FORESEEN_PART = 0.02  # fraction that has to be done before the remaining time is shown
 
 
 class Progress(ExitStack):
-    """A bar of tqdm; within the block it says what is compiled, which may take seconds.
+    """Context with a progress bar of tqdm, which also shows the functions that are compiled.
 
-    The time that is left is estimated without the time of compilation, and shown once a part of
-    the whole is done.
+    The remaining time is estimated without the time of compilation, and shown once a fraction of
+    the work is done.
 
     Parameters
     ----------
     what : str
-        What is done, in a word, before there is anything to say about it.
+        The first description of the work, a word.
     enabled : bool, optional
         None shows the bar on a terminal and in a notebook, after one second.
     begun : float
-        The part of the whole, from 0 to 1, that was done before.
+        The fraction of the work, from 0 to 1, that was done before.
     form : str
         The format of the bar.
 
@@ -65,7 +65,7 @@ class Progress(ExitStack):
             self.enter_context(listening(self._show_compilation))
 
     def _show_compilation(self, function: str | None) -> None:
-        """Called when a compilation begins, with its name, and when it ends, with None."""
+        """Show that a function is being compiled; None: the compilation has ended."""
         if function is None:
             spent = time.time() - self._compiles_since
             self._bar.start_t += spent
@@ -77,7 +77,7 @@ class Progress(ExitStack):
             self._bar.set_description_str(f"{self._what}: compiling {function} ...")
 
     def show(self, part: float, text: str) -> None:
-        """Show that a part of the whole is done, and a few words about it."""
+        """Show that a fraction `part` of the work is done, and a text."""
         if self._bar is not None:
             if part - self._begun >= FORESEEN_PART:
                 self._bar.bar_format = self._form
@@ -92,10 +92,10 @@ def _is_watched() -> bool:
 
 
 class Interruption:
-    """Within the block Ctrl-C sets `requested`; a second one raises KeyboardInterrupt.
+    """Context in which Ctrl-C sets `requested`, and a second one raises KeyboardInterrupt.
 
-    Blocks around this one are notified too, as they may have to stop as well. Outside the
-    main thread signals cannot be caught, and the block changes nothing.
+    Enclosing contexts are notified too, as they may have to stop as well. Outside the main thread
+    signals cannot be caught, and the context has no effect.
     """
 
     def __init__(self) -> None:
@@ -130,9 +130,9 @@ class Interruption:
 
 @contextmanager
 def stopped_when(stopped: Callable[[], bool]) -> Iterator[None]:
-    """Runs and curves of this thread end as after Ctrl-C once `stopped()` is true.
+    """Context in which runs and curves of this thread end, as by Ctrl-C, once `stopped()` is true.
 
-    Signals reach the main thread only; this is for threads that work for somebody who may leave.
+    For threads whose work can be cancelled, since signals reach the main thread only.
     """
     token = _STOPPED.set(stopped)
     try:

@@ -1,9 +1,8 @@
 """Records that Python fills in and compiled code reads by name, and pointers to numbers.
 
-A compiled function that takes a tuple of thirty arrays has two hundred arguments to the compiler,
-at every level at which it is handed on: most of the time that compilation takes. A record is one
-pointer. Its layout is written down once; NumPy's structured dtype and the attributes that compiled
-code sees derive from it.
+For the compiler a tuple of thirty arrays is two hundred arguments of every function to which it is
+passed, and most of the time of compilation. A record is a single pointer. NumPy's structured dtype
+and the attributes in compiled code both derive from one `Layout`.
 """
 
 from collections.abc import Mapping
@@ -23,9 +22,9 @@ _ITEMS = {np.float64: types.float64, np.complex128: types.complex128, np.int64: 
 
 
 class ArrayField(NamedTuple):
-    """An array whose address is in a record: the type of its numbers, and its shape.
+    """Field with the address of an array: the type of its numbers, and its shape.
 
-    A length that is a name is a field of the record too, an int.
+    A length may be the name of another field of the record, an int.
     """
 
     dtype: type
@@ -47,7 +46,7 @@ def integers(*shape: int | str) -> ArrayField:
     return ArrayField(np.int64, shape)
 
 
-# A record as compiled code has it: its attributes are the fields, see `Layout.at`.
+# A record in compiled code; its attributes are the fields, see `Layout.at`.
 InCode = Any
 
 Field = Union[type, ArrayField, "Layout"]
@@ -62,7 +61,7 @@ class _RecordType(types.Type):
 
 
 def _compiled_type(kind: Field) -> types.Type:
-    """The type that a field has in compiled code."""
+    """The numba type of a field in compiled code."""
     if isinstance(kind, Layout):
         return kind.type
     if isinstance(kind, ArrayField):
@@ -111,7 +110,7 @@ def _write(_context: Any, builder: Any, signature: Any, arguments: Any, name: st
 
 
 def array_value(context: Any, builder: Any, kind: Any, address: Any, lengths: Any) -> Any:
-    """The array of this type at an address, in code that is being generated."""
+    """Generate code for the array of type `kind` at an address, with these lengths of its axes."""
     item = ir.Constant(_INT64, kind.dtype.bitwidth // 8)
     strides = [item]
     for length in reversed(lengths[1:]):
@@ -128,19 +127,19 @@ class Layout:
     Parameters
     ----------
     name : str
-        No two layouts have the same.
+        A unique name.
     fields : {str: field}
-        In their order in memory: int, float, `floats(...)`, `complexes(...)`, `integers(...)` for
-        arrays, and a Layout for another record. An int may be an address. Lengths that shapes name
-        are fields too, and come last.
+        The fields in their order in memory: int, float, `floats(...)`, `complexes(...)`,
+        `integers(...)` for arrays, and a Layout for another record. An int may be an address. Names
+        of lengths in shapes that are no fields are appended as fields.
 
     Attributes
     ----------
     dtype : numpy.dtype
-        For arrays of such records, which Python fills in by `records[i]["name"] = value`.
+        The dtype for arrays of such records, filled in by `records[i]["name"] = value`.
     at : callable
-        at(address) is the record at an address, in compiled code: ``record.name`` reads a field,
-        an array or a record as such, and ``record.name = value`` writes a number.
+        In compiled code at(address) is the record at an address: ``record.name`` reads a field, as
+        a number, an array or a record, and ``record.name = value`` writes a number.
     """
 
     def __init__(self, name: str, fields: Mapping[str, Field]) -> None:
@@ -160,10 +159,10 @@ class Layout:
         self.at = at
 
     def filled(self, **values: Any) -> "Record":
-        """A record with these numbers; of arrays and records it has the addresses.
+        """A record with these numbers, and with the addresses of these arrays and records.
 
-        Lengths of arrays need not be given. Raises ValueError for fields that are missing or
-        unknown, and for arrays of another type or shape than the layout has.
+        Lengths of arrays need not be given. Raises ValueError for missing or unknown fields, and
+        for arrays whose type or shape is not that of the layout.
         """
         for name, kind in self.fields.items():
             if isinstance(kind, ArrayField) and name in values:
@@ -183,18 +182,18 @@ class Layout:
         return Record(record, values)
 
     def block(self, first: str, last: str) -> slice:
-        """The range of neighbouring fields among the 8-byte words of a record."""
+        """Slice of the fields from `first` to `last` among the 8-byte words of a record."""
         names = self.dtype.names or ()
         return slice(names.index(first), names.index(last) + 1)
 
 
 class Record:
-    """A record for compiled code, with the arrays whose addresses are in it.
+    """A record for compiled code; it keeps references to the arrays whose addresses it has.
 
     Attributes
     ----------
     address : int
-        Where it lies.
+        The address of the record.
     """
 
     def __init__(self, record: np.ndarray, values: dict[str, Any]) -> None:
@@ -211,10 +210,9 @@ class Record:
 
 @intrinsic
 def numbers_at(_typing: Any, address: Any, first: Any, like: Any) -> Any:
-    """The numbers from an address on, from the one with index `first`, of the type of `like`.
+    """Pointer p to the number with index `first` at an address, of the type of `like`.
 
-    p[k] reads and writes one of them. Nothing is checked, and the compiler has less to do than
-    for an array.
+    p[k] reads and writes numbers. There are no checks, and it compiles faster than an array.
     """
 
     def codegen(context: Any, builder: Any, signature: Any, values: np.ndarray) -> Any:

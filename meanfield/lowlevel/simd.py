@@ -1,11 +1,11 @@
-"""Floating-point numbers in compiled loops that compilers do not vectorise by themselves.
+"""Vectors of eight floats, bits of floats and e^x, for loops that compilers do not vectorise.
 
-Eight floats as one value: `load` and `store` move them from and to memory, + - and * act on all
-eight, and so does a float times them. A processor has them in one register of AVX-512, in two of
-AVX2, in four of NEON. An address that is a multiple of 64 is faster than others.
+A vector of eight floats is one value: `load` and `store` move it from and to memory; + - and * act
+on all eight floats, also between a float and a vector. It is in one register of AVX-512, two of
+AVX2, or four of NEON. Addresses that are multiples of 64 are fastest.
 
-Of single floats their bits, because maxima of integers are vectorised and those of floats are not;
-and the exponential function, because loops of the one in the C library are not.
+`as_bits` is there because maxima of integers are vectorised, those of floats are not;
+`exponential`, because loops with the exponential function of the C library are not.
 """
 
 import math
@@ -31,7 +31,7 @@ ROUNDING_SHIFT = 6755399441055744.0  # 1.5 * 2^52: a sum has the nearest integer
 
 
 def aligned(*shape: int) -> np.ndarray:
-    """Zeros whose memory begins with a cache line: loops over them are faster by a third."""
+    """Array of zeros that begins at a cache line: loops over it are faster by a third."""
     size = math.prod(shape)
     memory = np.zeros(size + LANES)
     begin = -memory.ctypes.data % (8 * LANES) // 8
@@ -106,7 +106,7 @@ store_middle_two = _store_two_from(LANES // 2)
 
 @intrinsic
 def turned(_typing: Any, value: Any) -> Any:
-    """(a, b, ..., g, h) -> (h, -g, ..., b, -a): -i times complex numbers, the last one first."""
+    """Vector (h, -g, ..., b, -a) of (a, b, ..., g, h): reversed complex numbers times -i."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         order = ir.Constant(_INDICES, list(reversed(range(LANES))))
@@ -124,7 +124,7 @@ def _spread(builder: Any, number: Any) -> Any:
 
 @intrinsic
 def spread(_typing: Any, number: Any) -> Any:
-    """A float in all eight lanes."""
+    """Vector with a float in all eight lanes."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return _spread(builder, arguments[0])
@@ -134,10 +134,10 @@ def spread(_typing: Any, number: Any) -> Any:
 
 @intrinsic
 def sums_of(_typing: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any) -> Any:
-    """The sum of the eight floats of a, that of b, and so on."""
+    """Vector of the sums of the eight floats of a, of b, ..., of h."""
 
     def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        for step in (1, 2, 4):  # the distance of numbers that are added
+        for step in (1, 2, 4):  # the distance between the numbers that are added
             arguments = [
                 _add_neighbours(builder, *pair, step)
                 for pair in zip(arguments[::2], arguments[1::2], strict=True)
@@ -163,7 +163,7 @@ def sum_of(_typing: Any, value: Any) -> Any:
 
 
 def _add_neighbours(builder: Any, a: Any, b: Any, step: int) -> Any:
-    """Sums of two blocks of `step` floats each: those of a and those of b in turn."""
+    """Sums of neighbouring blocks of `step` floats: alternately a sum from a and one from b."""
     left = [i for i in range(2 * LANES) if i // step % 2 == 0]
     order = sorted(left, key=lambda i: (i % LANES // (2 * step), i // LANES, i))
     parts = [
@@ -174,9 +174,9 @@ def _add_neighbours(builder: Any, a: Any, b: Any, step: int) -> Any:
 
 
 def _define(sign: Any, instruction: Any) -> None:
-    """Let a sign between two values, or a float and a value, stand for an instruction.
+    """Define an operator between two vectors, or a float and a vector, by an LLVM instruction.
 
-    Defined for the compiler itself: as functions they would be compiled, called and inlined each.
+    It is defined within numba, as functions would have to be compiled and inlined one by one.
     """
 
     @infer_global(sign)
@@ -230,8 +230,8 @@ def exponential(y: float) -> float:
     e^y = 2^k e^r with |r| <= log(2) / 2, e^r by its Taylor polynomial of degree 13. About
     0.5 ns in a loop over contiguous floats on AVX-512.
 
-    It is a function of its own, not inlined by numba but later by LLVM, because a caller that
-    lets sums be reordered would let the shift by ROUNDING_SHIFT cancel.
+    It is a separate function with its own `fastmath` options: in a caller that allows sums to be
+    reordered, the shift by ROUNDING_SHIFT would cancel. LLVM inlines it.
     """
     bounded = LOWEST_EXPONENT if y < LOWEST_EXPONENT else y
     shifted = bounded * PER_LOG_2 + ROUNDING_SHIFT

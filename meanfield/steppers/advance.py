@@ -1,6 +1,6 @@
-"""The compiled time loop: error control, step sizes, and when to stop and ask.
+"""The compiled time loop: error control, step sizes, and the conditions to stop.
 
-It returns to Python with a code whenever something other than another step is due.
+It returns to Python with a code whenever something other than another step has to be done.
 """
 
 import math
@@ -39,9 +39,9 @@ from .clock import (
 
 PAUSED, REACHED, STEADY, FINER, COARSER, TOO_SMALL, NOT_FINITE = range(7)
 _REJECTED, _ACCEPTED = 7, 8
-STEP_ROUNDING = 1e-15  # a step in which nothing moves by more has no error but that of rounding
-OUTPUT_MARGIN = 1 + 1e-6  # parts of a step within which an output may turn out to be
-TAIL_ERROR_PART = 0.5  # how much of the last coefficients allowed may be the error of a step
+STEP_ROUNDING = 1e-15  # relative change of the state below which the error of a step is rounding
+OUTPUT_MARGIN = 1 + 1e-6  # slopes are stored if `output` is within this many steps
+TAIL_ERROR_PART = 0.5  # bound of the error of the last coefficients, relative to `tail`
 
 
 class Rules(NamedTuple):
@@ -50,8 +50,9 @@ class Rules(NamedTuple):
     rtol : relative error of a step; 0 for a fixed step
     error_order : order in the step size of the error estimate
     tail, tail_degree : coefficients beyond this degree must stay below `tail`
-    coarse_tail, coarse_degree : once all beyond this degree are below it, fewer modes will do
-    steady : rate of change that counts as none; 0 never
+    coarse_tail, coarse_degree : if all coefficients beyond this degree are at most `coarse_tail`,
+        fewer modes suffice; 0 switches this off
+    steady : rate of change up to which a state counts as steady; 0 switches this off
     """
 
     rtol: float
@@ -66,9 +67,11 @@ class Rules(NamedTuple):
 class Task(NamedTuple):
     """The work of one call of the loop.
 
+    clock : the clock at the beginning
+    rules : the bounds to check
     target : the time to step towards
-    output : come back once this time is reached or passed
-    limit : attempts
+    output : return once this time is reached or passed
+    limit : the largest number of attempts
     """
 
     clock: Clock
@@ -80,11 +83,11 @@ class Task(NamedTuple):
 
 TASK_FIELDS = {
     "target": float,  # the time to step towards
-    "output": float,  # come back once this time is reached or passed
-    "limit": float,  # attempts
-    "code": int,  # why the loop came back
-    "rate": float,  # the largest norm of du/dt at the present state, where it is known; else nan
-    "elapsed": float,  # for SLOPES: what the clock shows
+    "output": float,  # return once this time is reached or passed
+    "limit": float,  # the largest number of attempts
+    "code": int,  # the reason for which the loop returned
+    "rate": float,  # the largest norm of du/dt at the present state; nan if not known
+    "elapsed": float,  # for SLOPES: the clock time
     "given": int,  # for SLOPES: address of states (members, modes); for RATES: of weights
     "result": int,  # for SLOPES: address of the slopes
 }
@@ -107,10 +110,11 @@ ADVANCE, SLOPES, RATES = range(3)
 
 @njit(cache=True, error_model="numpy", nogil=True, announced="the time loop, about 3 s")
 def run(records: int, which: np.ndarray, task: int, zero: Number) -> None:
-    """Do something for some of the records from an address on, whose states have such numbers.
+    """Do a task for some rows: the records with indices `which` in the array at address `records`.
 
-    ADVANCE steps towards `target`, at most `limit` attempts, until `output` is reached or passed;
-    SLOPES evaluates N of the states at `given`; RATES the norm of du/dt with the weights `given`.
+    ADVANCE steps towards `target`, with at most `limit` attempts, until `output` is reached or
+    passed; SLOPES evaluates N of the states at `given`; RATES computes the norm of du/dt with the
+    weights at `given`. `zero` has the type of the numbers of the states.
     """
     for i in range(which.size):
         row = _row_at(records + which[i] * ROW_SIZE)
@@ -140,7 +144,7 @@ def front_of(row: Row, states: int) -> int:
 
 @njit(**IN_STEP)
 def _advance(row: Row, zero: Number) -> int:
-    """Step until something else is due; the code says what."""
+    """Step until something else has to be done; return its code."""
     clock, verdict = clock_of(numbers_at(row.clock, 0, 0.0)), PAUSED
     keep(clock, numbers_at(row.before, 0, 0.0))
     attempts = int(row.limit) if row.limit < JOURNAL else JOURNAL
@@ -192,6 +196,7 @@ def _advance(row: Row, zero: Number) -> int:
 
 @njit(**IN_STEP)
 def _judge(row: Row, error: float, tail: float) -> int:
+    """The verdict on an attempted step: accepted, rejected, not finite, or too few modes."""
     if not math.isfinite(error):
         return NOT_FINITE if row.rtol == 0 else _REJECTED
     if row.rtol > 0 and error > row.rtol:
@@ -203,9 +208,9 @@ def _judge(row: Row, error: float, tail: float) -> int:
 
 @njit(**IN_STEP)
 def _hopeless(row: Row, step: float, rate: float) -> bool:
-    """After a step that was rejected: whether a shorter one would be too.
+    """True if after a rejected step a shorter one would be rejected too.
 
-    It is if nothing moved but for rounding, or if the state has no rate of change.
+    That is so if the step moves the state by no more than rounding, or if N is not finite.
     """
     top, degrees = 0, numbers_at(row.degrees, 0, 0)
     for k in range(row.floats):
@@ -222,6 +227,7 @@ def _hopeless(row: Row, step: float, rate: float) -> bool:
 
 @njit(**IN_STEP)
 def _look_around(row: Row, coarse_tail: float, arrived: bool, zero: Number) -> int:
+    """The code after an accepted step: steady, target reached, fewer modes, or none (PAUSED)."""
     if row.steady > 0:
         u, slope = front_of(row, row.u), front_of(row, row.slope)
         if rate_of_change(row, u, slope, row.parseval, zero) <= row.steady:
@@ -235,7 +241,10 @@ def _look_around(row: Row, coarse_tail: float, arrived: bool, zero: Number) -> i
 
 @njit(**IN_STEP)
 def rate_of_change(row: Row, u: int, slope: int, weights: int, zero: Number) -> float:
-    """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten."""
+    """Largest norm of L u + N(u) over the members; `stage` and `modal` are overwritten.
+
+    `u`, `slope` and `weights` are addresses; the slope of explicit schemes has L u in it.
+    """
     largest, total = 0.0, numbers_at(row.stage, 0, zero)
     for member in range(row.members):
         slopes = numbers_at(slope, member * row.modes, zero)

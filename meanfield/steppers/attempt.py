@@ -1,4 +1,4 @@
-"""One step of an exponential Runge-Kutta scheme, compiled, from its table of weights."""
+"""One step of an exponential Runge-Kutta scheme, in compiled code, from its table of weights."""
 
 import math
 from typing import Any
@@ -13,77 +13,77 @@ from .clock import NO_STEP
 from .eigenbasis import BACK, FORTH
 
 Row = Any  # the record of an equation, in compiled code: see `advance.EQUATION_ROW`
-Number = Any  # float or complex, as the states
+Number = Any  # float or complex: the type of the numbers of the states
 Numbers = Any  # an array, or a pointer of `numbers_at`
 
 # Explicit loops instead of slice assignments, which would compile NumPy's error messages too.
 IN_STEP = {**INNER, "error_model": "numpy"}
 
-TRANSPORT_SPEED = 0.75  # velocities that are gradients have zeros: no mode is carried at full speed
+TRANSPORT_SPEED = 0.75  # share of the largest speed that moves modes: gradient fields have zeros
 
-HUGE_SPEED = 1e100
+HUGE_SPEED = 1e100  # rates are scaled by larger speeds, as their squares would overflow
 
-JOURNAL = 1024  # accepted steps that are remembered until they are read
-HIGHEST_PHI = 3  # order of the phi functions
-_RADIUS = 4.0  # within which their recurrence cancels
-_TERMS = 32
+JOURNAL = 1024  # accepted steps that the journal of a row can store until they are read
+HIGHEST_PHI = 3  # highest order of the phi functions
+_RADIUS = 4.0  # for smaller |z| the recurrence of the phi functions suffers from cancellation
+_TERMS = 32  # terms of their Taylor series
 _RECIPROCAL = 1.0 / np.arange(1, _TERMS + HIGHEST_PHI + 2)
 
 EQUATION_FIELDS = {
-    "nonlinear": int,  # the address of N: void N(context, member, source, target)
-    "context": int,  # its first argument
-    "first": int,  # the number that N gives to the first member; the others follow
-    "speed": int,  # address of the largest speed that an evaluation of N met
-    "kept_speed": int,  # address at which the row keeps it
-    "time": int,  # address of the time at which N is asked for
+    "nonlinear": int,  # address of the function N: void N(context, member, source, target)
+    "context": int,  # the first argument of N
+    "first": int,  # the number of the first member as an argument of N; the others follow
+    "speed": int,  # address of the largest speed in evaluations of N, which rows may share
+    "kept_speed": int,  # address of the copy of this speed that belongs to the row
+    "time": int,  # address of the time at which N is evaluated
     "origin": float,  # the time at which the clock shows 0
     "linear": int,  # L in the exponentials, (linear_rows, linear_modes)
     "linear_rows": int,
-    "linear_modes": int,  # 1 for an explicit scheme, whose L is 0
+    "linear_modes": int,  # 1 for an explicit scheme, which has L = 0 in the exponentials
     "added": int,  # L that an explicit scheme adds to N, (added_rows, modes)
-    "added_rows": int,  # 0 for the other schemes
-    "change": int,  # address of the change to the eigenbasis of L; 0 where L is diagonal
-    "basis": int,  # its first argument
+    "added_rows": int,  # 0 for exponential schemes
+    "change": int,  # address of the function that changes to the eigenbasis of L; 0: L is diagonal
+    "basis": int,  # the first argument of this function
     "members": int,
     "modes": int,  # numbers of a state
-    "floats": int,  # floats of a state: as many, or twice as many where they are complex
+    "floats": int,  # floats of a state: modes, or twice as many if the numbers are complex
     "size": int,  # bytes of a state
-    "width": int,  # floats of a coefficient: 1, or 2
-    "metric": int,  # weights of squared coefficients of an error, one for each float
-    "parseval": int,  # weights of squared coefficients of a function (L2)
-    "degrees": int,  # of the coefficients, one for each float
+    "width": int,  # floats of a coefficient: 1 if real, 2 if complex
+    "metric": int,  # weights of squared coefficients in the norm of errors, one for each float
+    "parseval": int,  # weights of squared coefficients in the L2 norm, one for each float
+    "degrees": int,  # degrees of the coefficients, one for each float
 }
 SCHEME_FIELDS = {
-    "last": int,  # the row of the table after the solution: that of the error estimate
-    "rows": int,  # of the table: stages, the solution, one or two estimates
-    "slots": int,
+    "last": int,  # index of the row of the error estimate, the first one after the solution
+    "rows": int,  # rows of the table: stages, the solution, one or two estimates
+    "slots": int,  # most weights of a row
     "columns": int,  # (rows, slots) the stages that weights refer to
     "nodes": int,  # (node_count,)
     "node_count": int,
-    "decay_nodes": int,  # (last,) which of them e^(node z) belongs to each row
+    "decay_nodes": int,  # (last,) index of the node in the factor e^(node z) of u, for each row
     "entries": int,  # (entry_count, 5) summands of the weights
     "entry_count": int,
     "stability": float,
-    "joined": int,  # whether the error is by both estimates, see `Scheme`
+    "joined": int,  # whether the error is the root of the sum of both squares, see `Scheme`
 }
 MEMORY_FIELDS = {
     "u": int,  # (2, members, modes) the state before and after a step
-    "slope": int,  # (2, members, modes) N of it
-    "front": int,  # which of the two is the present one
+    "slope": int,  # (2, members, modes) N of these states
+    "front": int,  # index, 0 or 1, of the present state and slope
     "slopes": int,  # (members, last + 1, modes) N of every stage; modal for an exponential scheme
     "stage": int,  # (modes,) the argument of a stage
     "modal": int,  # (2, modes) two vectors in the eigenbasis
-    "phi": int,  # (node_count, 4)
+    "phi": int,  # (node_count, 4) phi functions at the nodes
     "derived": int,  # whether decay and weights are derivatives by L
     "decay": int,  # (rows, linear_rows, linear_modes) factors of u
     "weights": int,  # (rows, linear_rows, slots, linear_modes) factors of N
-    "weighed_step": float,  # the step that the weights are for
+    "weighed_step": float,  # the step size for which the weights were computed
     "journal": int,  # (JOURNAL, 2) beginning and length of accepted steps
-    "clock": int,  # (7,) the clock now
-    "before": int,  # (7,) and at the beginning of the last step
-    "accepted": int,  # how many steps
-    "rejected": int,
-    "weighed": int,  # how often weights were computed
+    "clock": int,  # (7,) the present clock
+    "before": int,  # (7,) the clock at the beginning of the last step
+    "accepted": int,  # number of accepted steps
+    "rejected": int,  # number of rejected steps
+    "weighed": int,  # number of times that weights were computed
     "error": float,  # relative error of the last step attempted
 }
 
@@ -94,9 +94,9 @@ def phi_functions(z: Number, values: Numbers) -> None:
 
         phi_0(z) = e^z,    phi_{j+1}(z) = (phi_j(z) - 1/j!) / z,    phi_j(0) = 1/j!
 
-    For |z| >= 4 by this recurrence; below, where it cancels, phi_3 by its Taylor series and
-    the others by the recurrence backwards, which does not. Relative error below 1e-14 for z
-    real or complex with Re z <= 0.
+    For |z| >= 4 by this recurrence. For smaller |z| it suffers from cancellation: there phi_3 by
+    its Taylor series, phi_2 and phi_1 by the backward recurrence. Relative error below 1e-14 for
+    real or complex z with Re z <= 0.
 
     References
     ----------
@@ -120,7 +120,7 @@ def phi_functions(z: Number, values: Numbers) -> None:
 def phi_slopes(z: Number, values: Numbers, factor: float) -> None:
     """Replace phi_0(z), ..., phi_3(z) by factor * phi_j'(z), phi_j' = phi_j - j phi_(j+1).
 
-    For |z| >= 4 by z phi_j' = phi_(j-1) - j phi_j, which is the same.
+    For |z| >= 4 by the equivalent formula z phi_j' = phi_(j-1) - j phi_j, j >= 1.
     """
     if abs(z) >= _RADIUS:
         for j in range(HIGHEST_PHI, 0, -1):
@@ -137,7 +137,7 @@ def phi_slopes(z: Number, values: Numbers, factor: float) -> None:
 
 @njit(**IN_STEP)
 def weigh(row: Row, step: float, zero: Number) -> None:
-    """Compute the weights of the scheme for steps of this size, or their derivatives by L."""
+    """Compute decay factors and weights of the scheme for a step size, or derivatives by L."""
     modes, rows, slots = row.linear_modes, row.rows, row.slots
     linear, phi = numbers_at(row.linear, 0, zero), numbers_at(row.phi, 0, zero)
     decay, weights = numbers_at(row.decay, 0, zero), numbers_at(row.weights, 0, zero)
@@ -146,7 +146,7 @@ def weigh(row: Row, step: float, zero: Number) -> None:
     for member in range(row.linear_rows):
         for k in range(modes):
             z, repeats = linear[member * modes + k], False
-            if k > 0:  # as in all of a degree on a sphere
+            if k > 0:  # modes of one degree on a sphere have the same z
                 repeats = z == linear[member * modes + k - 1]
             at = member * modes + k
             if repeats:
@@ -185,21 +185,21 @@ def attempt(
     keep: bool,
     zero: Number,
 ) -> tuple[float, float, float, float, float]:
-    """Try one step with the present weights, from the front of u and slope to their back.
+    """Try one step with the present weights, from index `front` of u and slope to the other one.
 
-    The clock shows `elapsed` at its beginning and `end` at its end, where N is that of the next
-    step: a run that is resumed there asks for it at this time. `keep` the slopes of every member
-    where the state within the step is asked for; `zero` is one of the numbers of the states.
+    The clock shows `elapsed` at the beginning of the step and `end` at its end. N(u') is evaluated
+    at the time of `end`, as for a run that is resumed there. `keep` stores the slopes of all
+    members, for the state within the step. `zero` has the type of the numbers of the states.
 
     Returns
     -------
     error : relative error in the norm of `metric`, nan or inf if the step failed
-    rate : largest rate at which a mode is moved in excess of its damping, max (l speed + L); or
-        for an explicit scheme max |i l speed / 2 + L|
+    rate : the rate that bounds the step size: max (l speed + Re L) over modes of degree l; for an
+        explicit scheme max |i l TRANSPORT_SPEED speed + L|
     tail, coarse_tail : largest |coefficient| beyond the two degrees, after the step
     tail_error : largest error of a coefficient beyond `tail_degree`
 
-    each the largest over the members.
+    Each is the largest over the members.
     """
     error, tail_error, tail, coarse_tail = 0.0, 0.0, 0, 0
     speed, back = numbers_at(row.speed, 0, 0.0), (1 - row.front) * row.members
@@ -224,9 +224,10 @@ def attempt(
 def _attempt_member(
     row: Row, member: int, slopes: int, elapsed: float, end: float, tail_degree: float, zero: Number
 ) -> tuple[float, float]:
-    """The step of one member: all its stages while its arrays are in the cache.
+    """Try the step of one member: all its stages while its arrays are in the cache.
 
-    Returns its relative error, and the largest one of a coefficient beyond `tail_degree`.
+    `slopes` is the address of the memory for N of its stages. Returns the relative error, and the
+    largest error of a coefficient beyond `tail_degree`.
     """
     modes, size, last, slots = row.modes, row.size, row.last, row.slots
     front = (row.front * row.members + member) * size
@@ -277,12 +278,13 @@ def _attempt_member(
 
 @jitable
 def embedded_error(first: Any, second: Any) -> Any:
-    """The error of DOP853, E5^2 / sqrt(E5^2 + E3^2 / 100), of one step or of arrays of them."""
+    """Error of DOP853, E5^2 / sqrt(E5^2 + E3^2 / 100), from E5 and E3: numbers or arrays."""
     return first * (first / np.maximum(np.hypot(first, 0.1 * second), NO_STEP))
 
 
 @njit(**IN_STEP)
 def copy(count: int, source: int, target: int, zero: Number) -> None:
+    """Copy `count` numbers from one address to another."""
     f, g = numbers_at(source, 0, zero), numbers_at(target, 0, zero)
     for k in range(count):
         g[k] = f[k]
@@ -292,14 +294,15 @@ def copy(count: int, source: int, target: int, zero: Number) -> None:
 def combine(
     row: Row, target: int, u: int, decay: int, weights: int, columns: int, slopes: int, zero: Number
 ) -> None:
-    """target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
+    """Compute target = decay u + sum_slot weights_slot slopes_{columns_slot}, two slots at a time.
 
-    Takes the index of the first factor, of the first weight and of the first column.
+    `target`, `u` and `slopes` are addresses; `decay`, `weights` and `columns` are the indices of
+    the first factor, the first weight and the first column.
     """
     modes, slots, step = row.modes, row.slots, row.linear_modes
     f, g = numbers_at(target, 0, zero), numbers_at(u, 0, zero)
     factors, stages = numbers_at(row.decay, decay, zero), numbers_at(row.columns, columns, 0)
-    shared = step < modes  # weights that all modes share
+    shared = step < modes  # all modes have the same weights
     if shared:
         for k in range(modes):
             f[k] = factors[0] * g[k]
@@ -324,7 +327,10 @@ def combine(
 
 @njit(**IN_STEP)
 def slope_of(row: Row, member: int, u: int, slope: int, zero: Number) -> None:
-    """slope = N(u) for one member, and L u for an explicit scheme; both are addresses."""
+    """Compute slope = N(u) for one member, plus L u for an explicit scheme.
+
+    `u` and `slope` are addresses.
+    """
     evaluate(row.nonlinear, row.context, row.first + member, u, slope)
     if row.added_rows > 0:
         _add_linear(row, member, u, slope, zero)
@@ -338,7 +344,10 @@ def _add_linear(row: Row, member: int, u: int, slope: int, zero: Number) -> None
 
 @njit(**IN_STEP)
 def add_product(row: Row, linear: int, of_member: int, u: int, total: int, zero: Number) -> None:
-    """Add L u to the numbers at `total`; L (rows, modes) is diagonal, perhaps in a basis."""
+    """Add L u to the numbers at the address `total`; L is diagonal, in the eigenbasis if any.
+
+    `linear` is the address of the diagonals (rows, modes), `of_member` the index of the row.
+    """
     modes, product = row.modes, row.modal + row.size
     rates, f = numbers_at(linear, of_member * modes, zero), numbers_at(total, 0, zero)
     if row.change == 0:
@@ -357,12 +366,12 @@ def add_product(row: Row, linear: int, of_member: int, u: int, total: int, zero:
 
 @njit(**IN_STEP)
 def fastest_rate(row: Row, speed: float, zero: Number) -> float:
-    """The rate that bounds a step, at the speed met last: see `attempt`."""
+    """The rate that bounds the step size, at the given speed: see `attempt`."""
     largest, modes, per_number = 0, row.modes, row.floats // row.modes
     degrees = numbers_at(row.degrees, 0, 0)
     if row.added_rows > 0:
         added = numbers_at(row.added, 0, zero)
-        unit = speed if speed > HUGE_SPEED else 1.0  # squares of larger rates are no floats
+        unit = speed if speed > HUGE_SPEED else 1.0  # squares of larger rates would overflow
         for member in range(row.added_rows):
             for k in range(modes):
                 transport = degrees[k * per_number] * (TRANSPORT_SPEED * speed / unit)
@@ -381,7 +390,7 @@ def fastest_rate(row: Row, speed: float, zero: Number) -> float:
 
 @njit(**IN_STEP)
 def _largest_beyond(row: Row, degree: float, f: int) -> int:
-    """The bits of the largest |coefficient|^2 of a higher degree, nan or inf included."""
+    """The bits of the largest |coefficient|^2 of a degree above `degree`; nan and inf count."""
     largest, values, degrees = 0, numbers_at(f, 0, 0.0), numbers_at(row.degrees, 0, 0)
     if row.width == 2:
         for k in range(row.floats // 2):
@@ -397,7 +406,11 @@ def _largest_beyond(row: Row, degree: float, f: int) -> int:
 
 @njit(**IN_STEP)
 def norm(row: Row, f: int, weights: int) -> float:
-    """sqrt(sum weights |f|^2), nan and inf included, with eight sums side by side."""
+    """Norm sqrt(sum weights |f|^2) of a state at the address f, in eight partial sums.
+
+    `weights` is the address of the weights, one for each float. The norm is nan or inf if f has
+    such numbers.
+    """
     values, factors, count = numbers_at(f, 0, 0.0), numbers_at(weights, 0, 0.0), row.floats
     whole, sums = count // LANES * LANES, spread(0.0)
     for k in range(0, whole, LANES):

@@ -1,10 +1,9 @@
-"""The clock of a run and its step sizes: a plan of equal steps.
+"""The clock of a run and its step sizes: a plan of equal steps to the target time.
 
-Steps of a given length are equal up to the next time that is due. Steps with error control are as
-long as it asks for, until the time that is due is at most two of them away: before that, they do
-not depend on it.
+Fixed steps are equal up to the target. Steps with error control have the proposed size until the
+target is at most two steps away; before that, they do not depend on the target.
 
-Nothing but the clock is remembered, so where a run pauses has no influence on its steps.
+The clock is the only memory of the step control, so pauses of a run do not change its steps.
 """
 
 import math
@@ -14,15 +13,16 @@ import numpy as np
 
 from ..lowlevel.compilation import jitable
 
-MANY_STEPS = 2.0**53  # steps: a plan for as many is never carried out to its end
-NO_STEP = 2.0**-1022  # the smallest normal number
-LAST_STEPS = 2  # steps of a run with error control that are made equal
+MANY_STEPS = 2.0**53  # planned number of steps that stands for a plan without an end
+NO_STEP = 2.0**-1022  # the smallest normal number: shorter steps are given up
+LAST_STEPS = 2  # number of last steps to the target that are equal with error control
 
 
 class Clock(NamedTuple):
     """The time, and a plan of `planned` equal steps from `start`, of which `taken` are done.
 
-    `proposal` is the step size that the error control asks for; `previous_error` its memory.
+    `proposal` is the step size that error control asks for, `previous_error` the relative error of
+    the last accepted step, which it also uses.
     """
 
     t: float
@@ -58,11 +58,11 @@ def restored(values: np.ndarray) -> Clock:
 
 
 def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
-    """First steps in which states change by `part`, relative, at most.
+    """Sizes of first steps, in which states change by at most `part` of their size.
 
-    A state that is almost at rest may change ever faster: it has ten times as long to change as
-    much by the growth of its rate, relative. Of a state that is at rest nothing but the length of
-    the run is known.
+    `rates` are relative rates of change of states, `growths` relative growth rates of these rates.
+    The rate that counts is the larger of the rate and a tenth of the growth, since a state that is
+    almost at rest may accelerate. For a state at rest the step is `part` of the duration.
     """
     fastest = np.maximum(rates, np.where(np.isfinite(growths), 0.1 * growths, 0.0))
     return np.where(rates > 0, part / np.where(rates > 0, fastest, 1.0), part * duration)
@@ -72,7 +72,7 @@ def first_steps(part: float, rates: Any, growths: Any, duration: float) -> Any:
 def _steps_to(target: float, t: float, step: float, fixed: bool) -> int:
     """The number of equal steps, each at most `step` long, from t to the target.
 
-    With error control MANY_STEPS, where they are more than LAST_STEPS.
+    With error control it is MANY_STEPS if there are more than LAST_STEPS.
     """
     steps = (target - t) / step * (1 - 1e-12) if step > 0 else MANY_STEPS
     if steps >= MANY_STEPS or (steps > LAST_STEPS and not fixed):
@@ -82,7 +82,7 @@ def _steps_to(target: float, t: float, step: float, fixed: bool) -> int:
 
 @jitable
 def planned_to(clock: Clock, target: float, fixed: bool) -> Clock:
-    """The clock with a plan: a new one if the old one is done. `fixed` without error control."""
+    """The clock with a plan, a new one if the old plan is done; `fixed` means no error control."""
     if clock.taken < clock.planned:
         return clock
     planned = _steps_to(target, clock.t, clock.proposal, fixed)
@@ -104,7 +104,7 @@ def shows(t: float, step: float) -> bool:
 
 @jitable
 def rejected(clock: Clock, relative: float, error_order: float) -> Clock:
-    """The clock after a rejected step with an error of `relative` bounds: a shorter step."""
+    """The clock after a rejected step, with a shorter one; `relative` is the error over rtol."""
     factor = 0.25
     if math.isfinite(relative):
         factor = 0.9 * relative ** (-1 / error_order)
@@ -123,7 +123,7 @@ def after(clock: Clock, target: float) -> float:
 def accepted(clock: Clock, relative: float, error_order: float, target: float) -> Clock:
     """The clock after an accepted step; `relative` as in `rejected`, or < 0 for fixed steps.
 
-    The plan changes only if its steps would.
+    The plan changes only if the size of its steps would change.
     """
     taken, planned, t = clock.taken + 1, clock.planned, after(clock, target)
     proposal, previous = clock.proposal, clock.previous_error

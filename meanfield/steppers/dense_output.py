@@ -1,4 +1,4 @@
-"""The state within a step: interpolants of explicit and of exponential schemes."""
+"""Interpolants for the state within a step, of explicit and of exponential schemes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from ..lowlevel.compilation import WITHIN, njit
 from .attempt import HIGHEST_PHI, embedded_error, phi_functions
 from .schemes import DenseOutput, ParabolicOutput, Scheme
 
-SUM_BLOCK = 2048  # floats of a sum: they stay in the cache next to the processor
+SUM_BLOCK = 2048  # floats of a block of sums, which stays in the first cache
 ONE_ROW = np.zeros(1, dtype=np.int64)
 
 Velocity = Callable[[np.ndarray, Any], np.ndarray]
 
 
 class ParabolicInterpolant:
-    """The state between the ends of one step of an exponential scheme: see `ParabolicOutput`.
+    """Interpolant of one step of an exponential scheme: see `ParabolicOutput`.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class ParabolicInterpolant:
     u, new : ndarray, (members, modes)
         At the beginning and at the end of the step.
     slopes : ndarray, (members, stages, modes)
-        N of the stages, the last of them N(new).
+        N at the stages; the first is N(u), the last N(new).
     dt : float
     """
 
@@ -49,7 +49,7 @@ class ParabolicInterpolant:
         self._gap = new - self._by_parabola(1.0)
 
     def __call__(self, s: float) -> np.ndarray:
-        """The state (members, modes) after the part s of the step."""
+        """The state (members, modes) after the fraction s of the step."""
         return self._by_parabola(s) + s * s * (3 - 2 * s) * self._gap
 
     def _by_parabola(self, s: float) -> np.ndarray:
@@ -67,7 +67,10 @@ def _by_parabola(
     s: float,
     state: np.ndarray,
 ) -> None:
-    """e(s) of `ParabolicOutput`, by the derivatives (3, members, modes) of P in s at s = 0."""
+    """Fill `state` with e(s) of `ParabolicOutput`, from `derivatives` (3, members, modes).
+
+    These are P, P' and P'' with respect to s, at s = 0.
+    """
     phi, members, rows = np.empty(HIGHEST_PHI + 1, dtype=linear.dtype), u.shape[0], linear.shape[0]
     for row in range(rows):
         for k in range(u.shape[1]):
@@ -82,7 +85,7 @@ def _by_parabola(
 
 
 class Interpolant:
-    """The state between the ends of one step of an explicit scheme: see `DenseOutput`.
+    """Interpolant of one step of an explicit scheme: see `DenseOutput`.
 
     Parameters
     ----------
@@ -97,7 +100,7 @@ class Interpolant:
 
     Notes
     -----
-    For `DormandPrince` a polynomial of degree 7 in time, by three more velocities.
+    For `DormandPrince` a polynomial of degree 7 in time, which takes three more velocities.
 
     References
     ----------
@@ -118,13 +121,13 @@ class Interpolant:
         self._terms = interpolation_terms(table, velocity, x, new, slopes, t, dt)
 
     def __call__(self, s: float) -> np.ndarray:
-        """The state after the part s of the step."""
+        """The state after the fraction s of the step."""
         return self._x + polynomial(self._terms, s).reshape(self._x.shape)
 
     def of(self, picked: Callable[[np.ndarray], np.ndarray]) -> Callable[[Any], np.ndarray]:
-        """A linear function of the state, `picked`, as a function of the part s of the step.
+        """A linear function `picked` of the state, as a function of the fraction s of the step.
 
-        Differences of values that are close keep their digits.
+        It is applied to the coefficients, so that differences of close values keep their digits.
         """
         first, *terms = (
             picked(values.reshape(self._x.shape)) for values in (self._x, *self._terms)
@@ -141,9 +144,10 @@ def interpolation_terms(
     t: Any,
     dt: Any,
 ) -> list[np.ndarray]:
-    """Coefficients of `polynomial` for a step from x to `new`, with slopes (s, N) of its stages.
+    """Coefficients of `polynomial`, a list of (N,), for a step from x to `new`.
 
-    For R steps at once x is (R, ...), slopes (R, s, N), t and dt (R,).
+    slopes (s, N) are the velocities at its stages. For R steps at once x is (R, ...), slopes
+    (R, s, N), t and dt (R,), and coefficients are (R, N).
     """
     rows = np.arange(len(slopes)) if slopes.ndim == 3 else None
     more = np.empty((*slopes.shape[:-2], len(table.stages), slopes.shape[-1]))
@@ -159,7 +163,7 @@ def interpolation_terms(
 
 
 def polynomial(terms: Sequence[np.ndarray], s: Any) -> np.ndarray:
-    """The change since the beginning, at the part s of the step, or at parts that broadcast."""
+    """Change of the state since the beginning of the step, at its fraction s; s may be an array."""
     total = np.zeros_like(terms[0])
     for i, term in enumerate(reversed(terms)):
         total += term
@@ -168,7 +172,7 @@ def polynomial(terms: Sequence[np.ndarray], s: Any) -> np.ndarray:
 
 
 def row_of(weights: dict[int, float]) -> np.ndarray:
-    """Weights of the stages up to the last that has one."""
+    """Array of the weights of stages 0, 1, ..., up to the last stage that has one."""
     return np.array([weights.get(stage, 0.0) for stage in range(max(weights) + 1)])
 
 
@@ -179,10 +183,11 @@ def combined(
     x: np.ndarray | None = None,
     rows: np.ndarray | None = None,
 ) -> np.ndarray:
-    """x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
+    """Sum x + dt sum_j weights_j slopes_j, of the shape of x; without x the sum alone, (N,).
 
-    Slopes (s, N) of weight 0 are not read, nor those beyond the weights. For some `rows` of slopes
-    (R, s, N) of many steps: x (R', ...) and dt (R',) of these, with the bits of each alone.
+    Slopes (s, N) of weight 0, and those beyond the weights, are not read. For many steps at once,
+    `rows` (R',) are indices into slopes (R, s, N), x is (R', ...) and dt (R',); each result has the
+    bits that it has alone.
     """
     shape = slopes.shape[1:] if rows is None else (len(rows), slopes.shape[2])
     result = np.empty(shape if x is None else x.shape)
@@ -194,11 +199,11 @@ def combined(
 def _rows_of(
     x: np.ndarray | None, slopes: np.ndarray, rows: np.ndarray | None, dt: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The arguments of `_combine`, of one step or of many; x may be left out."""
+    """Arguments x, slopes, rows and dt of `_combine`, for one step or many; x may be None."""
     if rows is None:
         slopes, rows, dt = slopes[None], ONE_ROW, np.array([dt])
     start = np.empty((len(rows), 0)) if x is None else x.reshape(len(rows), -1)
-    if not (start.flags.writeable and start.flags.c_contiguous):  # one type only
+    if not (start.flags.writeable and start.flags.c_contiguous):  # one compiled signature only
         start = start.copy()
     return start, slopes, rows, dt
 
@@ -226,7 +231,7 @@ def _add_up(
             part[i] = 0.0
         for j in range(weights.size):
             weight, slope = dt * weights[j], slopes[j, begin : begin + SUM_BLOCK]
-            if not np.isfinite(weight):  # where dt is, and the slope is as small
+            if not np.isfinite(weight):  # dt is huge, and the slope so small that dt * slope is not
                 for i in range(part.size):
                     part[i] += weights[j] * (dt * slope[i])
             elif weight != 0.0:
@@ -238,10 +243,11 @@ def _add_up(
 
 
 class ExplicitSteps:
-    """The stages and the error of steps of an explicit scheme: of one step, or of many at once.
+    """Stages and errors of steps of an explicit scheme, for one step or for many at once.
 
-    Slopes of stages are (s + 2, N), those of u, u_1, ..., u_s and u'; of many steps (R, s + 2, N),
-    of which some `rows` are taken, with x (R', ...), t and dt (R',) of these.
+    Slopes are (s + 2, N): velocities at u, u_1, ..., u_s and u'. For many steps they are
+    (R, s + 2, N); `rows` (R',) are the indices of the steps that are computed, with x (R', ...), t
+    and dt (R',).
 
     Parameters
     ----------
@@ -264,7 +270,10 @@ class ExplicitSteps:
         dt: Any,
         rows: np.ndarray | None = None,
     ) -> np.ndarray:
-        """u' from u = x; writes the slopes of all stages but the first and the last."""
+        """The solution u' after the step from u = x.
+
+        Writes the slopes of all stages but the first, u, and the last, u'.
+        """
         at: Any = 0 if rows is None else rows
         flat = slopes.shape[-1:] if rows is None else (len(rows), slopes.shape[-1])
         start, slopes, rows, steps = _rows_of(x, slopes, rows, dt)

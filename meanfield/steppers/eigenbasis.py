@@ -1,4 +1,4 @@
-"""The eigenbasis of an L that is not diagonal, and the change of coordinates, compiled."""
+"""The eigenbasis of an L that is not diagonal, and compiled changes of coordinates."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,20 +9,21 @@ from ..lowlevel.callbacks import CompiledFunction, float_array, integer_array
 from ..lowlevel.compilation import INNER, njit
 from ..lowlevel.records import Layout
 
-COLUMN_BLOCK = 4  # that one pass over a result adds
+COLUMN_BLOCK = 4  # columns that are added in one pass over a result
 
 
 class Eigenbasis(NamedTuple):
-    """L = E diag(rates) E^-1 in blocks of coordinates that L does not couple, for compiled code.
+    """Eigenbasis E of L = E diag(rates) E^-1, in blocks of coordinates that L does not couple.
 
-    Coordinates are real, and as many as there are rates. The eigenvalues of a block have the
-    numbers of its coordinates. A sum over columns is taken in one order everywhere, so that the
-    same state gives the same bits.
+    Coordinates are real, one for each rate. The eigenvalues of a block have the indices of its
+    coordinates. Sums over columns always have the same order, so that the same state gives the
+    same bits.
 
-    order : (n,) the coordinates, block after block
-    starts : (blocks + 1,) where a block begins among them
-    offsets : (blocks,) where the columns of a block begin in `forth` and `back`
-    forth, back : the columns of E^-1 and of E, block after block, zeros up to a multiple of four
+    order : (n,) the indices of coordinates, block after block
+    starts : (blocks + 1,) the positions in `order` at which blocks begin
+    offsets : (blocks,) the positions in `forth` and `back` at which the columns of blocks begin
+    forth, back : the columns of E^-1 and of E, block after block, each block padded by columns of
+        zeros to a multiple of four columns
     """
 
     order: np.ndarray
@@ -49,11 +50,11 @@ class Eigenbasis(NamedTuple):
         )
 
     def into(self, u: np.ndarray) -> np.ndarray:
-        """E^-1 u for rows u; u itself where there is no basis."""
+        """Coordinates E^-1 u for each of the rows u, (rows, n); u itself if there is no basis."""
         return self._changed(self.forth, u)
 
     def out_of(self, modal: np.ndarray) -> np.ndarray:
-        """E times each of the rows."""
+        """States E m for each of the rows m of `modal`, (rows, n)."""
         return self._changed(self.back, modal)
 
     def _changed(self, columns: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -73,7 +74,7 @@ NO_BASIS = Eigenbasis.of([])  # L is diagonal in the states themselves
 
 
 def scratch(size: int, dtype: np.dtype) -> np.ndarray:
-    """Memory that `change` overwrites, for this many coordinates."""
+    """Workspace of `change` for `size` coordinates."""
     return np.empty((2, size + COLUMN_BLOCK), dtype=dtype)
 
 
@@ -94,9 +95,9 @@ FORTH, BACK = 0, 1
 
 
 class CalledBasis:
-    """A basis in which compiled code changes coordinates by an address: 0 where there is none.
+    """Change of coordinates that compiled code calls by its `address`, which is 0 without a basis.
 
-    Loops that call it there are compiled without it.
+    Loops that call it by address need not be compiled together with it.
     """
 
     def __init__(self, basis: Eigenbasis):
@@ -116,7 +117,10 @@ class CalledBasis:
 
 @CompiledFunction
 def _changed(context: int, direction: int, source: int, target: int) -> None:
-    """Coordinates in the basis (FORTH) or out of it (BACK), of one state of floats."""
+    """Change one state of floats to coordinates in the basis (FORTH) or back (BACK).
+
+    `source` and `target` are addresses, `context` that of a record BASIS_LAYOUT.
+    """
     record = _basis_at(context)
     size, blocks = record.size, record.blocks
     basis = Eigenbasis(
@@ -140,7 +144,10 @@ def _changed(context: int, direction: int, source: int, target: int) -> None:
 def change(
     basis: Eigenbasis, columns: np.ndarray, u: np.ndarray, result: np.ndarray, part: np.ndarray
 ) -> None:
-    """The matrix with these columns, `forth` or `back`, times u; `part` is `scratch`."""
+    """Fill `result` with the matrix of these columns, `forth` or `back`, times u.
+
+    `part` is a workspace from `scratch`.
+    """
     coordinates, sums = part[0], part[1]
     for block in range(basis.offsets.size):
         first, size = basis.starts[block], basis.starts[block + 1] - basis.starts[block]

@@ -1,4 +1,4 @@
-"""Steps of points that move, dx/dt = v(x, t): error control; explicit schemes, dense output."""
+"""Steps of moving points, dx/dt = v(x, t): error control, explicit schemes, dense output."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,29 +15,28 @@ from .schemes import DenseOutput, Scheme
 MOST_REJECTIONS = 60  # in a row: each makes the step at least a quarter shorter
 NO_FLOAT_WARNINGS: Any = dict.fromkeys(("over", "invalid", "divide"), "ignore")
 """Options of `numpy.errstate`: numbers beyond 1e308 reject a step, and need no warning as well."""
-MOST_STALLED = 500  # steps in a row that neither become shorter nor add up to a longer time
+MOST_STALLED = 500  # steps in a row that neither become shorter nor double their total time
 
 
 class VelocityField(Protocol):
-    """A velocity of points, and the size of an error of their positions."""
+    """A velocity field of points, and a norm of errors of their positions."""
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
-        """dx/dt, of the shape of x."""
+        """Velocities dx/dt, of the shape of x."""
 
     def relative_error(self, error: np.ndarray, x: np.ndarray) -> float:
-        """The size of an error of x, relative to what is to be resolved."""
+        """The size of an error of x, relative to the scale that is to be resolved."""
 
     def projected(self, x: np.ndarray) -> np.ndarray:
-        """The points of the space next to x, which is off it by the error of a step."""
+        """Projection to the space of points x that are off it by the error of a step."""
 
-    # A field whose `projected` takes other coordinates of the same state, which are not close to
-    # its argument, has an attribute `changes_coordinates` that is True. An attribute `beside` is an
-    # array that the last velocity was computed from; tangents of that velocity are computed from it
-    # as well.
+    # Optional attributes. `changes_coordinates` is True if `projected` may return other coordinates
+    # of the same state, which are not close to its argument. `beside` is an intermediate array of
+    # the last velocity, from which its tangents can be computed.
 
 
 class Step(NamedTuple):
-    """A step: where it began, the time of its first velocity, the clock there, and its length."""
+    """A step: positions x at its beginning, time t of the velocity there, clock, and length dt."""
 
     x: np.ndarray
     t: float
@@ -52,7 +51,7 @@ class Stages(NamedTuple):
     ----------
     velocities : ndarray, (stages + 2, N)
     beside : list of (ndarray or None)
-        The array `beside` of the field at each of them, if it has one.
+        The array `beside` of the field for each of these velocities, or None.
     """
 
     velocities: np.ndarray
@@ -75,8 +74,8 @@ class PointFlow(ABC):
     rtol : float
         Bound of `relative_error` for a step; 0 for fixed steps.
     smallest_change : float
-        Error control gives up after a step that it rejects, and that moves nothing by more, as
-        `relative_error` measures it.
+        Error control gives up after a rejected step whose change of positions is at most this,
+        as measured by `relative_error`.
     start : float
         The time at which the clock starts.
 
@@ -128,7 +127,10 @@ class PointFlow(ABC):
 
     @np.errstate(**NO_FLOAT_WARNINGS)
     def advance(self, clock: Clock, target: float, limit: int) -> tuple[int, Clock]:
-        """Step towards the time `target`, at most `limit` attempts; why it came back."""
+        """Step towards the time `target`, with at most `limit` attempts.
+
+        Returns the code of the reason to stop (`advance.REACHED` and so on), and the new clock.
+        """
         for _ in range(limit):
             clock = planned_to(clock, target, not self._rtol)
             new, velocity, error = self.step(self.x, self.velocity, clock.t, clock.step)
@@ -158,13 +160,14 @@ class PointFlow(ABC):
 
     @property
     def stages(self) -> Stages | None:
-        """The stages of the last step; None if they are not kept."""
+        """The stages of the last step; None if they are not stored."""
         return None
 
     def take(self, elapsed: float, dt: float, stages: Stages | None = None) -> None:
-        """Take one step of this length from `elapsed` after the start, whatever its error.
+        """Take one step of length dt from the clock time `elapsed`, whatever its error.
 
-        `stages` are those of the step of a state that has tangents here.
+        `stages` are the stages of the same step without tangents, where `x` has tangents: their
+        velocities need not be computed again.
         """
         new, velocity = self._taken(elapsed, dt, stages)
         self.before = Step(self.x, self.t, elapsed, dt)
@@ -175,7 +178,7 @@ class PointFlow(ABC):
         return new, velocity
 
     def _rounds(self, new: np.ndarray) -> bool:
-        """True if a rejected step is so short that its error is rounding."""
+        """True if a rejected step moves x by at most `smallest_change`: its error is rounding."""
         least = self._smallest_change
         return least > 0 and self._field.relative_error(new - self.x, self.x) <= least
 
@@ -186,7 +189,7 @@ class ExplicitFlow(PointFlow):
     Parameters
     ----------
     scheme : Scheme
-        Explicit, as `DormandPrince`.
+        An explicit scheme, such as `DormandPrince`.
     field, x, rtol, smallest_change, start
         As for `PointFlow`.
     """
@@ -205,7 +208,7 @@ class ExplicitFlow(PointFlow):
 
     @property
     def stages(self) -> Stages:
-        """The stages of the last step, which no later step overwrites."""
+        """The stages of the last step, in memory that later steps do not overwrite."""
         self._lent = True
         return Stages(self._slopes, self._beside)
 
@@ -225,7 +228,7 @@ class ExplicitFlow(PointFlow):
         dt: float,
         of: Callable[[np.ndarray, float], np.ndarray],
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities one step after x; velocities are of(x, t) of the stages."""
+        """Positions and velocities one step after x, with velocities of(x, t) at the stages."""
         if self._lent:
             self._slopes, self._lent = np.empty_like(self._slopes), False
         beside = self._beside = self._beside[:1]
@@ -252,14 +255,14 @@ class ExplicitFlow(PointFlow):
         return self._stepped(self.x, self.velocity, elapsed, dt, of)
 
     def within(self, elapsed: float) -> np.ndarray:
-        """Positions at a time within the last step; only as long as no other step was tried."""
+        """Positions at a clock time within the last step, before any other step is tried."""
         assert self.before is not None
         part = (elapsed - self.before.elapsed) / self.before.dt
         return self._field.projected(self.interpolant(part))
 
     @property
     def interpolant(self) -> Interpolant:
-        """The last step, as `within` has it but for projections."""
+        """Interpolant of the last step, as in `within` but without projection."""
         dense = self.scheme.dense
         assert self.before is not None and isinstance(dense, DenseOutput)
         if self._within is None:
@@ -273,7 +276,7 @@ class ExplicitFlow(PointFlow):
         return self._within
 
     def repeat(self, before: Step) -> None:
-        """Take the last step again, from where it began."""
+        """Take the step `before` again, from its beginning."""
         self.restart(before.x, before.t)
         new = self.step(before.x, self.velocity, before.elapsed, before.dt)
         self.x, self.velocity, _ = new
@@ -281,22 +284,22 @@ class ExplicitFlow(PointFlow):
 
 
 class Stall(NamedTuple):
-    """The wait of a run that does not advance: rejected steps, or steps that the clock hides.
+    """Counters of a run without progress: rejected steps, or steps below the clock's rounding.
 
-    A collapse may take less time than the clock can show at t, one part in 1e16 of it: while the
-    clock stands still, steps become shorter by many orders of magnitude and then longer again. That
-    is progress however long it takes. Steps that stay as short as they are will never end.
+    A collapse may take less time than the rounding of the clock, 1e-16 t: the clock does not move
+    while steps become shorter by many orders of magnitude and then longer again. This counts as
+    progress, however long it takes. Steps that remain equally short are no progress.
 
     Attributes
     ----------
     rejections : float
         Steps rejected in a row.
     waited : float
-        Steps without progress.
+        Accepted steps without progress.
     shortest : float
-        The shortest step; 0 where the clock moves.
+        The shortest step since the clock stopped; 0 while the clock moves.
     total, mark : float
-        The time of the steps since it, and what that was at the last progress.
+        The total time of the steps since the shortest one, now and at the last progress.
     """
 
     rejections: float = 0.0
@@ -308,14 +311,14 @@ class Stall(NamedTuple):
 
 @jitable
 def stall_rejected(stall: Stall) -> Stall:
-    """The wait after one more rejected step."""
+    """The counters after one more rejected step."""
     rejections = stall.rejections + 1
     return Stall(rejections, stall.waited, stall.shortest, stall.total, stall.mark)
 
 
 @jitable
 def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
-    """The wait after an accepted step, which moved the clock or not."""
+    """The counters after an accepted step; `moved` tells whether the clock moved."""
     total = stall.total + step
     if moved:
         return Stall(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -330,5 +333,5 @@ def stall_accepted(stall: Stall, step: float, moved: bool) -> Stall:
 
 @jitable
 def stalled_for_good(stall: Stall) -> bool:
-    """True once a run has waited too long."""
+    """True if a run has had too many rejections in a row, or steps without progress."""
     return stall.rejections > MOST_REJECTIONS or stall.waited > MOST_STALLED

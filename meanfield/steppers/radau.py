@@ -1,9 +1,9 @@
-"""Radau IIA with five stages, order 9: for motions of few coordinates that are stiff.
+"""Radau IIA with five stages, order 9, for stiff motions of few coordinates.
 
-The collocation polynomial of degree 5 through x at the start and with slope v at the nodes, the
-last of which is the end of the step: L-stable, so that what decays fast does not limit a step. Its
-increments Z solve A^-1 Z / dt = v(x + Z), by Newton's method with one matrix J = dv/dx for all
-iterations, in the eigenvectors of A^-1.
+The collocation polynomial of degree 5 equals x at the beginning of the step and has the slope v at
+the nodes, the last of which is the end of the step. The scheme is L-stable: fast decay does not
+limit the step. The increments Z solve A^-1 Z / dt = v(x + Z), by Newton's method with one matrix
+J = dv/dx for all iterations, in the basis of eigenvectors of A^-1.
 """
 
 from functools import cache
@@ -16,11 +16,11 @@ from .schemes import Scheme
 
 RADAU_STAGES = 5
 NEWTON_ITERATIONS = 20
-NEWTON_TOLERANCE = 1e-3  # of rtol: what Newton's method is to leave
-NEWTON_NOISE = 0.1  # of rtol: what it may leave where rounding keeps it from less
-NEWTON_ROUNDING = 1e-15
-JACOBIAN_DIFFERENCE = 2.0**-10  # relative change for a derivative
-SHORTEST_COLUMN = 1e-100  # length of a column, relative to the largest
+NEWTON_TOLERANCE = 1e-3  # tolerance of Newton's method, relative to rtol
+NEWTON_NOISE = 0.1  # tolerance, relative to rtol, once rounding stops its convergence
+NEWTON_ROUNDING = 1e-15  # smallest tolerance of Newton's method
+JACOBIAN_DIFFERENCE = 2.0**-10  # relative step of differences for derivatives
+SHORTEST_COLUMN = 1e-100  # least length of a column, relative to the largest entry
 
 Radau = Scheme(
     name="Radau",
@@ -35,7 +35,14 @@ Radau = Scheme(
 
 
 class _Table(NamedTuple):
-    """nodes c (s,), A^-1, its eigenvalues and eigenvectors with their inverse, error weights e."""
+    """Coefficients of Radau IIA with s stages.
+
+    nodes : (s,) c
+    inverse : (s, s) A^-1
+    values, vectors, back : eigenvalues of A^-1, its eigenvectors, and the inverse of their matrix
+    real : the real eigenvalue of A^-1
+    error : (s,) weights e of the error estimate
+    """
 
     nodes: np.ndarray
     inverse: np.ndarray
@@ -48,7 +55,10 @@ class _Table(NamedTuple):
 
 @cache
 def _table() -> _Table:
-    """The error is e . Z + dt/lambda v(x), lambda the real eigenvalue: a formula of order s."""
+    """Coefficients, cached. The error estimate e . Z + (dt / lambda) v(x) has order s.
+
+    lambda is the real eigenvalue of A^-1.
+    """
     legendre = np.polynomial.legendre.Legendre
     nodes = (1 + (legendre.basis(RADAU_STAGES) - legendre.basis(RADAU_STAGES - 1)).roots().real) / 2
     nodes[-1] = 1.0
@@ -72,9 +82,9 @@ def collocation() -> tuple[np.ndarray, np.ndarray]:
 class StiffFlow(PointFlow):
     """Steps of `Radau`, with the error control of `PointFlow`.
 
-    A step costs a Jacobian by differences, of which `field` gives the 4 N velocities for N
-    coordinates in stacks (N, *x.shape), five inverses of complex (N, N) matrices, and five
-    velocities for every iteration.
+    A step for N coordinates costs a Jacobian by differences, that is 4 N velocities, which `field`
+    evaluates in stacks (N, *x.shape); five inverses of complex (N, N) matrices; and five velocities
+    for every iteration.
     """
 
     def step(
@@ -97,7 +107,7 @@ class StiffFlow(PointFlow):
         return new, self._field.velocity(new, t + dt), self._field.relative_error(error, new)
 
     def increments(self, x: np.ndarray, elapsed: float, dt: float) -> np.ndarray | None:
-        """Z (s, N) of a step from x, or None where Newton's method does not converge."""
+        """Increments Z (s, N) of a step from x; None if Newton's method does not converge."""
         t = self._start + elapsed
         J = jacobian(self._field, x, t)
         inverses = np.linalg.inv(_table().values[:, None, None] / dt * np.eye(x.size) - J)
@@ -106,7 +116,10 @@ class StiffFlow(PointFlow):
     def _increments(
         self, x: np.ndarray, t: float, dt: float, inverses: np.ndarray
     ) -> np.ndarray | None:
-        """Z (s, N), or None where Newton's method does not converge."""
+        """Increments Z (s, N), or None if Newton's method does not converge.
+
+        `inverses` (s, N, N) are those of lambda_i / dt - J, for the eigenvalues lambda_i of A^-1.
+        """
         table, Z, last = _table(), np.zeros((RADAU_STAGES, x.size)), np.inf
         enough, noise = (
             max(NEWTON_TOLERANCE * self._rtol, NEWTON_ROUNDING),
@@ -132,10 +145,11 @@ class StiffFlow(PointFlow):
 
 
 def jacobian(field: VelocityField, x: np.ndarray, t: float) -> np.ndarray:
-    """dv/dx (N, N) by differences of order 4, each relative to the length of its column of x.
+    """Jacobian dv/dx (N, N) by differences of order 4, with steps relative to columns of x.
 
-    For velocities of degree 3 or 4 they are exact, but for rounding: Newton's method converges
-    only if the error of J is small beside 1/dt, however large J is.
+    The step for a coordinate is relative to the largest entry of its column. Up to rounding, J is
+    exact for velocities of degree 3 or 4. Newton's method converges only if the error of J is small
+    compared with 1/dt, however large J is.
     """
     largest = np.abs(x).max(initial=0.0) or 1.0
     lengths = np.maximum(np.abs(x).max(axis=0), SHORTEST_COLUMN * largest)
@@ -143,7 +157,7 @@ def jacobian(field: VelocityField, x: np.ndarray, t: float) -> np.ndarray:
     moved = np.zeros((x.size, x.size))
     np.fill_diagonal(moved, steps)
     moved = moved.reshape(x.size, *x.shape)
-    with np.errstate(all="ignore"):  # of which the caller is told by the result
+    with np.errstate(all="ignore"):  # the caller checks whether the result is finite
         near, far = (
             field.velocity(x + m * moved, t) - field.velocity(x - m * moved, t) for m in (1, 2)
         )

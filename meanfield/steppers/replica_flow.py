@@ -1,7 +1,7 @@
 """Steps of independent replicas, each with its own clock, step size and error control.
 
-One evaluation moves all replicas that take a step: what is compiled, and numpy, do the work for all
-of them. Every replica takes the steps that it takes alone, to the last bit.
+Velocities of all replicas that take a step are evaluated in one call. Every replica takes the steps
+that it takes alone, to the last bit.
 """
 
 from typing import Any, Protocol
@@ -20,12 +20,15 @@ from .flow import (
 )
 from .schemes import DenseOutput, Scheme
 
-NUMBERS_AT_ONCE = 1 << 15  # floats of replicas that are moved together: they stay in a cache
-RUNNING, ACCEPTED, REJECTED, GIVES_UP, LOST = range(5)  # what became of an attempted step
+NUMBERS_AT_ONCE = 1 << 15  # floats of replicas that are advanced together: they fit into a cache
+RUNNING, ACCEPTED, REJECTED, GIVES_UP, LOST = range(5)  # codes of the result of an attempted step
 
 
 class Members(Protocol):
-    """A velocity of replicas, and the sizes of errors of their positions."""
+    """A velocity field of replicas, and a norm of errors of their positions.
+
+    `autonomous` is True if the velocity does not depend on t.
+    """
 
     autonomous: bool
 
@@ -33,17 +36,17 @@ class Members(Protocol):
         """The field of some of the replicas."""
 
     def velocity(self, x: np.ndarray, t: float) -> np.ndarray:
-        """dx/dt of positions (R, ...)."""
+        """Velocities dx/dt at positions x (R, ...)."""
 
     def relative_errors(self, error: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The size of an error of each replica, (R,)."""
 
     def projected(self, x: np.ndarray) -> np.ndarray:
-        """The points of the space next to x."""
+        """Projection of points x near the space to the space."""
 
 
 class ReplicaFlow:
-    """R replicas that move in steps of their own, with error control or of a given length.
+    """R replicas, each with its own steps, with error control or of a given length.
 
     Parameters
     ----------
@@ -68,14 +71,14 @@ class ReplicaFlow:
     times : ndarray, shape (R,)
         The times of `velocity`; they may differ from those of the clocks by rounding.
     before, step : ndarray, shapes (R, ...) and (R, 3)
-        Where the last step began; when, on the clock, its length, and the time of its first
-        velocity.
+        Positions at the beginning of the last step; its clock time, its length, and the time of
+        its first velocity.
     counts : ndarray of int, shape (3, R)
         Steps accepted and rejected, and evaluations of the velocity for them.
     stalls : ndarray, shape (R, 5)
         The numbers of the `Stall` of each replica.
     dense : bool
-        Whether states within a step are known.
+        Whether states within a step can be interpolated.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class ReplicaFlow:
         size = x[0].size
         self._slopes = np.empty((members, len(scheme.nodes) + 2, size))
         self._terms = np.empty((members, 0, size))
-        self._known = np.zeros(members, dtype=bool)  # whose terms are those of the last step
+        self._known = np.zeros(members, dtype=bool)  # whether terms belong to the last step
         every, self.times = np.arange(members), np.full(members, start)
         self.velocity = self._velocities(field, every, x, self.times)
 
@@ -111,14 +114,14 @@ class ReplicaFlow:
         return self.clocks[:, 0]
 
     def _part(self, members: np.ndarray) -> Any:
-        """The field of some replicas, in the order of their numbers."""
+        """The field of the replicas with these indices, in increasing order."""
         every = len(members) == len(self.x)
         return self._field if every else self._field.of_members(members)
 
     def restart(self, members: np.ndarray, times: np.ndarray | None = None) -> None:
-        """Evaluate the velocities of some replicas again, as where the model has jumped.
+        """Evaluate the velocities of some replicas again, for instance after a jump of the model.
 
-        At the times on their clocks, or at those given.
+        At the times of their clocks, or at the given times.
         """
         part = self._part(members)
         self.times[members] = self._start + self.t[members] if times is None else times
@@ -163,7 +166,7 @@ class ReplicaFlow:
         elapsed: np.ndarray,
         dt: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions and velocities one step after x, and the errors (R',)."""
+        """Positions and velocities one step after x for R' replicas, and relative errors (R',)."""
         slopes, part, t = self._slopes, self._part(members), self._start + elapsed
         slopes[members, 0], self._known[members] = velocity.reshape(len(x), -1), False
         self.counts[2, members] += self.scheme.evaluations
@@ -204,7 +207,7 @@ class ReplicaFlow:
         return self._part(members).projected(y)
 
     def _interpolate(self, members: np.ndarray) -> None:
-        """Keep the terms of the interpolants of the last steps of some replicas."""
+        """Compute and store the interpolation terms of the last steps of some replicas."""
         table: Any = self.scheme.dense
         part, (elapsed, dt, _) = self._part(members), self.step[members].T
 
@@ -219,7 +222,10 @@ class ReplicaFlow:
         self._known[members] = True
 
     def repeat(self, members: np.ndarray) -> None:
-        """Take the last steps of some replicas again, from where they began."""
+        """Take the last steps of some replicas again, from their beginnings; counts do not change.
+
+        This restores the slopes of their stages, which `within` needs.
+        """
         if members.size:
             x, (elapsed, dt, first) = self.before[members], self.step[members].T.copy()
             part, counts = self._part(members), self.counts.copy()
@@ -256,7 +262,11 @@ def _account(
     target: float,
     codes: np.ndarray,
 ) -> None:
-    """Update clocks, stalls and codes, in place, after steps with these errors were tried."""
+    """Update clocks, stalls and codes, in place, after steps were tried.
+
+    `relative` (R',) are the errors over rtol, -1 without error control; `finite` (R',) tells
+    whether the new positions are finite; `order` is that of the error estimate.
+    """
     for r in range(len(clocks)):
         clock = clock_of(clocks[r])
         if relative[r] < 0 and not finite[r]:

@@ -1,7 +1,7 @@
-"""Equations of the same size side by side, each with a clock and steps of its own, in one call.
+"""Many equations of the same size, each with its own clock and steps, advanced in one call.
 
-Every array of the loop has an axis of rows in front: the memory of a row lies together, and
-`advance` sees it as if it were alone.
+Every equation is a row: arrays of the loop have a leading axis of rows. The memory of a row is
+contiguous, and `advance` treats it like a single equation.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from .clock import Clock
 from .eigenbasis import NO_BASIS, CalledBasis, Eigenbasis
 from .schemes import Scheme, Table
 
-TASK = EQUATION_ROW.block("rtol", "limit")  # rules, and what else one call is told
+TASK = EQUATION_ROW.block("rtol", "limit")  # fields of the rules and of the task of one call
 COUNTS = EQUATION_ROW.block("accepted", "weighed")
 
 
 class Nonlinear(Protocol):
-    """N, as the loop calls it: see `spaces.contract.Transport`."""
+    """The function N as compiled code calls it: see `spaces.contract.Transport`."""
 
     address: int
     context: int
@@ -37,27 +37,27 @@ class Rows:
     ----------
     scheme : Scheme
     linear : ndarray, (1 or members, modes)
-        L of any of the rows, for its shape and its dtype.
+        The diagonal of L for any of the rows; its shape and dtype are used.
     shape : (int, int)
-        Of the states: members, which share their steps, and modes.
+        Shape of a state: members, which share their steps, and modes.
     dtype : numpy dtype
-        Of the states.
+        The dtype of the states.
     count : int
-        How many rows.
+        The number of rows.
     metric, parseval, degrees, start, basis
         As for `Stepper`, the same in all rows.
     speeds : ndarray, (count,), optional
-        Where the largest speeds are kept that N has met in each row; rows for other schemes may
-        have them in common.
+        Memory for the largest speed in evaluations of N in each row. `Rows` objects for different
+        schemes may share it.
 
     Attributes
     ----------
     linear : ndarray, (count, 1 or members, numbers)
-        L of each row, in the numbers of the loop.
+        The diagonal of L of each row, with one entry for each number of a state in the loop.
     records : structured ndarray, (count,)
-        What compiled code knows of each row: see `advance.ROW`.
+        The records of the rows for compiled code: see `advance.EQUATION_ROW`.
     memory : Memory
-        With an axis of rows in front.
+        Arrays with a leading axis of rows.
     metric, parseval, degrees : ndarray
         One for each float of a state.
     """
@@ -80,7 +80,7 @@ class Rows:
         self.scheme, self.table, self.dtype = scheme, scheme.table, np.dtype(dtype)
         self.basis = NO_BASIS if basis is None else basis
         self._called_basis = CalledBasis(self.basis)
-        # Complex states are pairs of floats to the loop where L is real: it is compiled once.
+        # If L is real, the loop treats complex states as pairs of floats, and is compiled once.
         modes, numbers = shape[1], self.dtype if np.iscomplexobj(linear) else np.dtype(float)
         width = self.dtype.itemsize // 8
         self._zero = numbers.type(0).item()
@@ -99,7 +99,11 @@ class Rows:
         self._describe(inside, numbers, width, float(start))
 
     def _describe(self, shape: tuple[int, int], numbers: Any, width: int, start: float) -> None:
-        """Allocate the memory of all rows, and write where it lies and what it is for."""
+        """Allocate the memory of all rows, and write addresses, sizes and options to the records.
+
+        `shape` is that of a state in the loop, `numbers` its dtype, `width` the floats of a
+        coefficient.
+        """
         table, records = self.table, self.records
         self.memory = Memory.zeros(table, self._split[0], shape, numbers)
         (rows, slots), (members, modes) = table.columns.shape, shape
@@ -143,20 +147,20 @@ class Rows:
             records[name] = array.ctypes.data + np.arange(len(records)) * array.strides[0]
 
     def inside(self, linear: np.ndarray) -> np.ndarray:
-        """The diagonal of L, (..., modes), for the numbers of the loop."""
+        """The diagonal of L, (..., modes), repeated for each number of a state in the loop."""
         return np.repeat(linear, self._repeats, axis=-1)
 
     def enter(self, row: int, linear: np.ndarray, nonlinear: Nonlinear, number: int) -> None:
-        """Let a row have these L and N, which knows its first member by a number."""
+        """Set L and N of a row; `number` is the argument `member` of N for its first member."""
         self.linear[row] = self.inside(linear)
-        self._nonlinear[row] = nonlinear  # lives as long as its address is used
+        self._nonlinear[row] = nonlinear  # a reference, as its address is used
         record = self.records[row]
         record["nonlinear"], record["context"] = nonlinear.address, nonlinear.context
         record["speed"], record["time"] = nonlinear.speed.ctypes.data, nonlinear.time.ctypes.data
         record["first"] = number
 
     def again(self, row: int) -> "Rows":
-        """A copy of one row, in separate memory, with zeros for states."""
+        """A copy of one row in separate memory, with states that are 0."""
         other, own = object.__new__(type(self)), slice(row, row + 1)
         vars(other).update(vars(self))
         before = self.records[row]
@@ -171,16 +175,16 @@ class Rows:
         return other
 
     def memory_of(self, row: int) -> "Memory":
-        """The arrays of a row."""
+        """Views of the arrays of one row."""
         return Memory(*(array[row] for array in self.memory))
 
     def _run(self, which: np.ndarray, task: int) -> None:
         run(self.records.ctypes.data, np.asarray(which, dtype=np.int64), task, self._zero)
 
     def slopes(self, which: np.ndarray, u: np.ndarray, elapsed: float) -> np.ndarray:
-        """N of states (n, members, modes) in the numbers of the loop, one for each row of `which`.
+        """Values of N for states u (n, members, modes), one for each row in `which` (n,).
 
-        With L u in it, for an explicit scheme.
+        States are in the dtype and shape of the loop. L u is added for an explicit scheme.
         """
         u = np.ascontiguousarray(u)
         slopes, records = np.empty_like(u), self.records
@@ -191,7 +195,7 @@ class Rows:
         return slopes
 
     def begin(self, which: np.ndarray, states: np.ndarray, elapsed: float) -> None:
-        """Put rows at these states (n, members, modes), when their clocks show `elapsed`."""
+        """Set the states of the rows `which` to states (n, members, modes), at clock `elapsed`."""
         inner, records = self.memory.u, self.records
         given = np.array(states, dtype=self.dtype, order="C").view(inner.dtype)
         u, fronts = given.reshape(len(which), *inner.shape[2:]), records["front"][which]
@@ -200,9 +204,10 @@ class Rows:
         records["rate"][which] = np.nan
 
     def growths(self, which: np.ndarray, way: float, elapsed: float) -> np.ndarray:
-        """Relative rates of change of N along du/dt, over a distance `way` from the present state.
+        """Relative rates of change of N along du/dt, (n,), by a difference over a distance `way`.
 
-        In the norm of errors; in each row the largest over the members, moved by `way` at most.
+        In the norm of errors, the largest over the members of a row. The member with the largest
+        rate of change is moved by `way` from its present state, the others by less.
         """
         basis, memory, fronts = self.basis, self.memory, self.records["front"][which]
         u, slope = memory.u[which, fronts], memory.slope[which, fronts]
@@ -214,7 +219,7 @@ class Rows:
         return np.sqrt((self.metric * change**2).sum(axis=2).max(axis=1)) / way
 
     def rates_of_change(self, which: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The largest norm of du/dt over the members, in each row, at its present state."""
+        """The largest norm of du/dt over the members of each row, (n,), at the present state."""
         records = self.records
         records["given"][which] = weights.ctypes.data
         known = records["rate"][which].copy()
@@ -223,7 +228,7 @@ class Rows:
         return rates
 
     def advance(self, which: Sequence[int], tasks: Sequence[Task]) -> None:
-        """Move rows, one after another; their records say how far, and why they came back."""
+        """Advance rows, one after another; results and codes are in their records."""
         rows = np.array(which)
         self.memory.clock[rows] = [task.clock for task in tasks]
         numbers = [(*task.rules, task.target, task.output, task.limit) for task in tasks]
@@ -232,7 +237,7 @@ class Rows:
 
 
 class Memory(NamedTuple):
-    """Arrays of the loop, (rows, ...): see `attempt.MEMORY`."""
+    """Arrays of the loop, (rows, ...): see `attempt.MEMORY_FIELDS`."""
 
     u: np.ndarray
     slope: np.ndarray
@@ -250,7 +255,7 @@ class Memory(NamedTuple):
     def zeros(
         cls, table: Table, linear: np.ndarray, shape: tuple[int, int], dtype: Any
     ) -> "Memory":
-        """The memory of all rows, whose L in the exponentials is `linear`."""
+        """Memory of zeros for all rows; `linear` is L in the exponentials."""
         (rows, slots), (members, modes), count = table.columns.shape, shape, len(linear)
 
         def zeros(*axes: int, kind: Any = dtype) -> np.ndarray:
@@ -272,7 +277,10 @@ class Memory(NamedTuple):
 
 
 def as_taken(scheme: Scheme, linear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """L of all rows as a scheme takes it: in the exponentials, and added to N."""
+    """Split L of all rows into the part in the exponentials and the part added to N.
+
+    An explicit scheme adds all of L to N, an exponential one none.
+    """
     count, modes = len(linear), linear.shape[2]
     if scheme.explicit:
         return np.zeros((count, 1, 1), linear.dtype), linear

@@ -1,4 +1,4 @@
-"""Schemes, each a table: the weights of a Runge-Kutta method, exponential in L or not."""
+"""Schemes as tables: the weights of Runge-Kutta methods, exponential in L or explicit."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ import numpy as np
 from ..core.cached import cached_property
 from .attempt import HIGHEST_PHI
 
-CANCELLED_WEIGHTS = 1e-12  # of sums of weights
-PROBE_NODE = (5 + 5**0.5) / 10  # a node in no simple ratio to those of a scheme, as periods may be
+CANCELLED_WEIGHTS = 1e-12  # sums of weights below this are rounding: the weights cancel
+PROBE_NODE = (5 + 5**0.5) / 10  # irrational, as a period of N could be a simple part of the step
 
 
 class Term(NamedTuple):
-    """factor * phi_order(node * z), one summand of a weight."""
+    """Summand of a weight: factor * phi_order(node * z)."""
 
     factor: float
     order: int
@@ -22,10 +22,10 @@ class Term(NamedTuple):
 
 
 class DenseOutput(NamedTuple):
-    """Weights of further stages, and of the polynomial within a step that they complete.
+    """Weights of further stages, and of the interpolation polynomial within a step.
 
-    The slopes k are those of u, u_1, ..., u_s and u', then of the further stages at `nodes`. With
-    D = u' - u and w_i = dt sum_j weights_ij k_j the state after the part s of the step is
+    The slopes k_j are those of u, u_1, ..., u_s and u', then of the further stages at `nodes`. With
+    D = u' - u and w_i = dt sum_j weights_ij k_j, the state after the fraction s of the step is
 
         u + s (D + (1 - s) (dt k_0 - D + s (2 D - dt k_0 - dt k_(s+1) + (1 - s) w)))
         w = w_1 + s (w_2 + (1 - s) (w_3 + s w_4))
@@ -37,15 +37,15 @@ class DenseOutput(NamedTuple):
 
 
 class ParabolicOutput(NamedTuple):
-    """The state within a step of an exponential scheme, by a parabola in time for N.
+    """Interpolation within a step of an exponential scheme, by a parabola in time for N.
 
     The parabola P has the values N(u), sum_j middle_j N(u_j) and N(u') at the beginning, in the
-    middle and at the end of a step. The state after the part s of the step is
+    middle and at the end of a step. The state after the fraction s of the step is
 
         e(s) + s^2 (3 - 2 s) (u' - e(1)),    e(s) = e^(s z) u + dt int_0^s e^((s - r) z) P(r) dr
 
-    Here u' - e(1) is of the size of an error estimate, and the factor makes the state continuous.
-    Nothing has to be evaluated. The order at any time is 4, with the errors of the steps, if
+    u' - e(1) has the size of an error estimate; this term makes the state continuous. No further
+    evaluation of N is needed. The order at any time is 4, including the errors of the steps, if
     `middle` is correct to order 2.
     """
 
@@ -56,13 +56,13 @@ class Table(NamedTuple):
     """A scheme for compiled code.
 
     nodes : (m,) the distinct nodes
-    decay : (s + 1,) which of them e^(node z) each stage, and the solution, multiplies u by
-    entries : (terms, 5) rows of [row, slot, node, order of phi, factor]
-    columns : (s + 2, slots) the stage that each slot of each row refers to. A spare slot that
-        fills up a pair repeats a stage, with weight 0; unused pairs are -1. One row more for a
-        second estimate
-    stability : the largest step times rate
-    joined : whether the two estimates are joined
+    decay : (s + 1,) index of the node in the factor e^(node z) of u: each stage, then the solution
+    entries : (terms, 5) rows of [row, slot, index of the node, order of phi, factor]
+    columns : (s + 2, slots) the stage that each slot of each row refers to. Slots are used in
+        pairs: a slot that completes a pair repeats a stage, with weight 0; unused pairs are -1.
+        (s + 3, slots) with a second estimate
+    stability : bound of the step size times the rate
+    joined : whether the error is the root of the sum of the squares of two estimates
     """
 
     nodes: np.ndarray
@@ -81,8 +81,8 @@ class Scheme:
         u'  = e^z u + dt sum_j b_j(z) N(u_j),   u_0 = u
         error estimate = dt sum_j e_j(z) N(u_j),  j = 0, ..., s + 1,  u_{s+1} = u'
 
-    N(u') serves as the first stage of the next step, so the estimate costs nothing. A classical
-    Runge-Kutta scheme is one with z = 0, and L u in N.
+    N(u') is the first stage of the next step, so that the estimate needs no further evaluation. A
+    classical Runge-Kutta scheme is the case z = 0, with L u as a part of N.
 
     Attributes
     ----------
@@ -99,19 +99,19 @@ class Scheme:
         b_j and e_j.
     reference : str
     second_estimate : {j: [Term, ...]}
-        Weights of an estimate E3 beside the first, E5: the error is then
+        Weights of a second estimate E3. With E5 the first one, the error is then
         E5^2 / sqrt(E5^2 + E3^2 / 100), as in DOP853.
     joined : bool
-        Whether it is sqrt(E5^2 + E3^2) instead.
+        Whether the error is sqrt(E5^2 + E3^2) instead.
     explicit : bool
         Whether L u is part of N.
     dense : DenseOutput or ParabolicOutput, optional
-        The state within a step, of an explicit or of an exponential scheme. Without it steps end
+        Interpolation within a step, of an explicit or an exponential scheme. Without it steps end
         at every output.
     stability : float
-        Bound of the step size times the largest rate: at which transport moves a mode in excess
-        of its damping, or for an explicit scheme of transport and damping together. Beyond, the
-        highest modes grow, too weak for the norm of errors to see in time.
+        Bound of the step size times the largest rate of a mode: of transport minus damping, or for
+        an explicit scheme of transport and damping together. Beyond it the highest modes grow, at
+        first unnoticed by the norm of errors.
     """
 
     known: ClassVar[dict[str, "Scheme"]] = {}  # all schemes by their names
@@ -145,9 +145,10 @@ class Scheme:
     def sees_time(self) -> bool:
         """True if the estimate is not 0 for an N that depends on t alone and is not constant.
 
-        Stages at one time have the same N(t): the estimate is 0 if their weights cancel, for each
-        time. So it is of Krogstad, and of Hochbruck and Ostermann, which compare N at the last
-        stage with N(u'), both at t + dt: rules for integrals alone, which do not see their error.
+        Stages at the same time have the same N(t), so that the estimate is 0 if the weights of the
+        stages at each time cancel. This is so for Krogstad and for HochbruckOstermann, whose
+        estimates compare N at the last stage with N(u'), both at t + dt: they do not see the
+        quadrature error in time.
         """
         times = 0.0, *self.nodes, 1.0
         sums: defaultdict[tuple[float, int, float], float] = defaultdict(float)
@@ -160,17 +161,18 @@ class Scheme:
     def in_time(self) -> "Scheme":
         """The scheme for an N that depends on t: itself, or with an estimate that sees time.
 
-        One more stage, at t + c dt, is for the estimate alone, which is
+        In the second case one more stage, at t + c dt, serves the estimate alone, which is
 
-            dt phi_1(z) (N(u_c) - P(c)),    joined with that of the scheme as a second one,
+            dt phi_1(z) (N(u_c) - P(c)),
 
-        with the parabola P of `ParabolicOutput`, and u_c by the line through N(u) and the middle.
-        Both are of order 4 in dt.
+        joined with the estimate of the scheme as the second one. P is the parabola of
+        `ParabolicOutput`; u_c follows from the line through N(u) and the middle value of P. Both
+        estimates are of order 4 in dt.
 
         Raises
         ------
         ValueError
-            If the estimate does not see time, and there is no parabola.
+            If the estimate does not see time, and `dense` is no ParabolicOutput.
         """
         if self.sees_time:
             return self
@@ -218,12 +220,12 @@ class Scheme:
         if max(entry[3] for entry in entries) > HIGHEST_PHI:
             raise ValueError(f"phi functions are available up to order {HIGHEST_PHI}, not beyond.")
         decay = np.array([nodes.index(node) for node in (*self.nodes, 1.0)])
-        numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # one type only
+        numbers = np.array(nodes, dtype=float), np.array(entries, dtype=float)  # floats only
         return Table(numbers[0], decay, numbers[1], columns, self.stability, self.joined)
 
 
 def _constants(weights: dict[int, float]) -> dict[int, list[Term]]:
-    """Multiples of phi_1(z): of a scheme where z = 0 the numbers themselves."""
+    """Constant weights as multiples of phi_1(z), which is 1 for an explicit scheme, z = 0."""
     return {stage: [Term(weight, 1, 1)] for stage, weight in weights.items()}
 
 
@@ -247,7 +249,7 @@ Krogstad = Scheme(
     },
     estimate={3: [Term(1, 2, 1), Term(-4, 3, 1)], 4: [Term(-1, 2, 1), Term(4, 3, 1)]},
     reference="Krogstad, J. Comput. Phys. 203 (2005) 72-88, equation (51)",
-    dense=ParabolicOutput({1: 1 / 2, 2: 1 / 2}),  # whose errors of order 2 are opposite
+    dense=ParabolicOutput({1: 1 / 2, 2: 1 / 2}),  # errors of order 2 of these stages cancel
 )
 """ETD4RK of Krogstad with an error estimate of order 3 that costs nothing."""
 

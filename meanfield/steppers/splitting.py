@@ -1,6 +1,6 @@
 """Schemes of fixed steps for tokens: splittings of drift and noise, and layers of a Transformer.
 
-What one step does is a method of the motion of tokens, (x, t, dt) -> x.
+The motion of tokens has a method (x, t, dt) -> x for one step of each scheme.
 """
 
 from collections.abc import Callable

@@ -13,11 +13,11 @@ from .eigenbasis import Eigenbasis
 from .rows import COUNTS, Nonlinear, Rows, as_taken
 from .schemes import ParabolicOutput, Scheme
 
-FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # whatever its error is
+FIXED_STEP = Rules(0.0, 1.0, 0.0, np.inf, 0.0, np.inf, 0.0)  # accepts any error
 
 
 class Stepper:
-    """Steps of one scheme for du/dt = L u + N(u, t) of (members, modes), L diagonal in some basis.
+    """Steps of one scheme for du/dt = L u + N(u, t), u of shape (members, modes), L diagonal.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class Stepper:
     linear : ndarray, (1, modes) or (members, modes)
         The diagonal of L, real or complex, real part <= 0.
     nonlinear : Transport
-        N, as that of a space.
+        The function N, for instance that of a space.
     state : ndarray, (members, modes)
-        Shape and dtype of the states; its values are the first state.
+        The first state, which also sets shape and dtype.
     metric : ndarray, (modes,), optional
         Weights of the squared coefficients in the norm of errors; by default 1.
     parseval : ndarray, (modes,), optional
@@ -37,15 +37,15 @@ class Stepper:
     start : float
         The time at which the clock shows 0.
     basis : Eigenbasis, optional
-        In which L is diagonal, of the states as real numbers: real and imaginary parts in turn
-        where they are complex. A row of `linear` then has as many eigenvalues.
+        Basis in which L is diagonal, for states as real numbers: alternating real and imaginary
+        parts if they are complex. A row of `linear` has one eigenvalue for each real number.
 
     Attributes
     ----------
     elapsed : float
-        What the clock shows at the present state; set it before a state of another time.
+        Clock time of the present state; set it before a state at another time.
     before : Clock
-        At the beginning of the last step, which has the length `before.step`.
+        The clock at the beginning of the last step, whose length is `before.step`.
     made : ndarray, (n, 2)
         Beginning and length of the steps that the last `advance` accepted.
     """
@@ -104,13 +104,13 @@ class Stepper:
         self._interpolant: Callable[[float], np.ndarray] | None = None
 
     def replace_linear(self, linear: np.ndarray) -> None:
-        """Let L have another diagonal; before a state is set."""
+        """Replace the diagonal of L; a state has to be set afterwards."""
         self.rows.linear[self.row] = self.rows.inside(linear)
         self._record["weighed_step"] = np.nan
 
     @property
     def state(self) -> np.ndarray:
-        """The state u, a copy; set it to start from elsewhere."""
+        """A copy of the state u; set it to start from another state."""
         return self._memory.u[self._record["front"]].copy().view(self._dtype)
 
     @state.setter
@@ -121,20 +121,20 @@ class Stepper:
 
     @property
     def state_before(self) -> np.ndarray:
-        """The state at the beginning of the last step, as long as no other step was tried."""
+        """The state at the beginning of the last step, before any other step is tried."""
         return self._memory.u[1 - self._record["front"]].copy().view(self._dtype)
 
     def within(self, t: float) -> np.ndarray:
-        """The state at a time within the last step, as long as no other step was tried.
+        """The state at a clock time within the last step, before any other step is tried.
 
-        The step must have passed the `output` of `advance`.
+        The step must have passed the `output` of `advance`: only then its slopes are stored.
         """
         if self._interpolant is None:
             self._interpolant = self._last_step()
         return self._interpolant((t - self.before.t) / self.before.step).view(self._dtype)
 
     def _last_step(self) -> Callable[[float], np.ndarray]:
-        """The state within the last step, as a function of the part of it."""
+        """Interpolant of the last step: the state as a function of the fraction of the step."""
         memory, dt, dense = self._memory, self.before.step, self.scheme.dense
         front, basis = self._record["front"], self.rows.basis
         u, new = memory.u[1 - front].copy(), memory.u[front].copy()
@@ -143,7 +143,7 @@ class Stepper:
             modal = ParabolicInterpolant(dense, self._linear, *ends, memory.slopes, dt)
             return lambda part: basis.out_of(modal(part))
         assert dense is not None
-        speed = self.speed  # that of the step, which the next review looks at
+        speed = self.speed  # restored below: the speed of the last step
         real, dtype = np.float64, u.dtype
 
         def velocity(place: np.ndarray, t: float) -> np.ndarray:
@@ -158,7 +158,7 @@ class Stepper:
 
     @property
     def speed(self) -> float:
-        """The largest speed that N met in the last step, and for states that were set since."""
+        """The largest speed in evaluations of N, in the last step and for states set since."""
         return float(self.rows.speeds[self.row])
 
     @speed.setter
@@ -167,13 +167,13 @@ class Stepper:
 
     @property
     def weighed_step(self) -> float:
-        """The size of the steps that there are weights for, nan for none; set it to have them."""
+        """Step size for which weights are stored, nan for none; setting it computes the weights."""
         return float(self._record["weighed_step"])
 
     @weighed_step.setter
     def weighed_step(self, dt: float) -> None:
         u, elapsed, self._record["weighed_step"] = self.state, self.elapsed, np.nan
-        if not np.isnan(dt):  # weights come with a step, which is thrown away
+        if not np.isnan(dt):  # a step computes the weights; its result is discarded
             clock = Clock(elapsed, elapsed, dt, 1, 0, dt, 1.0)
             self.advance(clock, FIXED_STEP, elapsed + dt, 1)
         self.elapsed = elapsed
@@ -181,26 +181,29 @@ class Stepper:
 
     @property
     def counts(self) -> np.ndarray:
-        """Steps accepted, steps rejected, weights computed; assign through [:] to carry on."""
+        """Numbers of steps accepted and rejected, and of weights computed, (3,): a view of memory.
+
+        Assign through [:] to continue counts of an earlier run.
+        """
         return self._words[COUNTS]
 
     def nonlinear(self, u: np.ndarray, elapsed: float = 0.0) -> np.ndarray:
-        """N(u) when the clock shows `elapsed`, with L u in it for an explicit scheme."""
+        """The function N(u) at the clock time `elapsed`, plus L u for an explicit scheme."""
         return self._slope(self._inside(u), elapsed).view(self._dtype)
 
     def _inside(self, u: np.ndarray) -> np.ndarray:
-        """A state in the numbers of the loop, a copy."""
+        """A copy of a state with the dtype and shape of the compiled loop."""
         source = np.array(u, dtype=self._dtype, order="C").view(self._memory.u.dtype)
         return source.reshape(self._memory.u.shape[1:])
 
     def _slope(self, u: np.ndarray, elapsed: float) -> np.ndarray:
-        """N of a state in the numbers of the loop."""
+        """The function N (plus L u for an explicit scheme) of a state as the loop stores it."""
         slope = self.rows.slopes(self._itself, u.reshape(1, *self._memory.u.shape[1:]), elapsed)[0]
         self.check()
         return slope
 
     def check(self) -> None:
-        """Raise what went wrong in N."""
+        """Raise the error of an evaluation of N, if there was one."""
         self._nonlinear.check()
 
     @property
@@ -222,7 +225,7 @@ class Stepper:
         return float(self.rows.rates_of_change(self._itself, weights)[0])
 
     def longest_step(self, scheme: Scheme) -> float:
-        """The longest step of a scheme that is stable at the speed that the last step met."""
+        """The longest step of a scheme that is stable at the speed of the last step."""
         linear, added = as_taken(scheme, self._linear[None])
         degrees = self.rows.degrees[:: self.rows.degrees.size // self._memory.u.shape[2]]
         if scheme.explicit:
@@ -232,7 +235,7 @@ class Stepper:
         return float(scheme.stability / max(np.max(rates), 1e-300))
 
     def expected_step(self, u: np.ndarray, dt: float, rtol: float) -> float:
-        """The step that error control would take from u, by the error of one of size dt."""
+        """Step size that error control would choose from u, by the error of a step of size dt."""
         _, error, self.speed = self._attempted(u, dt, self.elapsed)
         if not np.isfinite(error):
             return 0.1 * dt
@@ -241,11 +244,11 @@ class Stepper:
         return min(step, 10 * dt, self.longest_step(self.scheme))
 
     def step(self, u: np.ndarray, dt: float, elapsed: float = 0.0) -> tuple[np.ndarray, float]:
-        """The state one step after u, and the relative error estimate. Leaves `state` alone.
+        """The state one step after u, and the relative error estimate. `state` does not change.
 
         The clock shows `elapsed` at u.
         """
-        speed = self.speed  # that of the last step, which the next review looks at
+        speed = self.speed  # restored below: the speed of the last step of `state`
         new, error, _ = self._attempted(u, dt, elapsed)
         self.speed = speed
         return new, error
@@ -266,22 +269,25 @@ class Stepper:
     def advance(
         self, clock: Clock, rules: Rules, target: float, limit: int, output: float = np.inf
     ) -> tuple[int, Clock]:
-        """Move `state` towards the time `target`, at most `limit` attempts, or JOURNAL.
+        """Advance `state` towards the time `target`, with at most `limit` or JOURNAL attempts.
 
-        The loop comes back once a step has reached or passed `output`, of which the steps
-        themselves know nothing.
+        The loop returns once a step has reached or passed the time `output`, which does not change
+        the step sizes.
 
         Returns
         -------
         code, clock
-            Why the loop came back (`advance.REACHED` and so on), and the new clock.
+            The reason to return (`advance.REACHED` and so on), and the new clock.
         """
         ((code, clock),) = advance_rows([self], [Task(clock, rules, target, output, limit)])
         self.check()
         return code, clock
 
     def _moved(self, accepted: int) -> tuple[int, Clock]:
-        """Take note of what the loop has done, since so many steps were accepted."""
+        """Update attributes after the loop; return its code and the new clock.
+
+        `accepted` is the number of accepted steps before it.
+        """
         made, clock = int(self._record["accepted"]), restored(self._memory.clock)
         self.made = self._memory.journal[np.arange(accepted, made) % JOURNAL]
         self._interpolant, self.elapsed = None, clock.t
@@ -291,13 +297,14 @@ class Stepper:
 
 
 def advance_rows(steppers: Sequence[Stepper], tasks: Sequence[Task]) -> list[tuple[int, Clock]]:
-    """Move steppers of the same rows in one call; return what `Stepper.advance` returns, of each.
+    """Advance steppers in one call; return (code, clock) of each, as `Stepper.advance` does.
 
     Parameters
     ----------
     steppers : sequence of Stepper
-        All of the same `rows`.
+        Steppers of the same `rows`.
     tasks : sequence of Task
+        One for each stepper.
     """
     accepted = [int(stepper.counts[0]) for stepper in steppers]
     steppers[0].rows.advance([stepper.row for stepper in steppers], tasks)
