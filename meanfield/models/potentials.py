@@ -313,7 +313,10 @@ class Interaction(_OfPotential, hides=("potential", "derivative")):
     interaction = attraction
 
     def in_file(self) -> ZonalDrift:
-        """The `CosineSeries` of the potential, for files, which do not store `derivative`."""
+        """The cosine series that files store in place of the potential.
+
+        It carries `derivative` in memory; a file does not store that function.
+        """
         multipliers = quadrature_multipliers(
             self.potential, FILE_DEGREE, 2, tolerance=self.tolerance
         )
