@@ -198,8 +198,10 @@ def branches(
     )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise, start),
-        "asked": (degrees, secondary, stability, saved_values, measures),
+        **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
+        **{"range": span, "max_step": max_step, "noise": noise, "start": start},
+        **{"degrees": degrees, "secondary": secondary, "stability": stability},
+        **{"save_at": saved_values, "observables": measures},
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
