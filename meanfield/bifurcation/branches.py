@@ -82,7 +82,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density
+    space : Circle, Sphere or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -600,7 +600,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
         row[: len(point.rates)] = [(values > GROWING_RATE).sum() for values in point.rates]
-    first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
+    first = finest.order_parameter(moments)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
         "branch": ("point", [number for number, _, _ in rows]),
