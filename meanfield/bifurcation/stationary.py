@@ -28,7 +28,7 @@ from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
 
 RESOLVED_TAIL = 1e-13  # largest last moment of a resolved state
-NEWTON_TOLERANCE = 1e-12  # default, on the largest residual
+STATE_TOLERANCE = 1e-12  # default, on the largest residual
 FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
 STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
@@ -181,7 +181,7 @@ def stationary(
     *,
     symmetry: str | np.ndarray = AXISYMMETRIC,
     apart_from: Sequence[StationaryState] = (),
-    tolerance: float = NEWTON_TOLERANCE,
+    tolerance: float = STATE_TOLERANCE,
     max_degree: int | None = None,
 ) -> StationaryState:
     """The stationary state near a guess, by Newton's method on mu = exp(kappa g[mu]) / const.
@@ -250,7 +250,7 @@ def stationary(
 
 def state_near(
     model: Transformer, guess: Density, symmetry: Any, apart_from: Sequence[StationaryState] = (),
-    tolerance: float = NEWTON_TOLERANCE, max_degree: int | None = None,
+    tolerance: float = STATE_TOLERANCE, max_degree: int | None = None,
 ) -> StationaryState:  # fmt: skip
     """The state near a guess, as `stationary`, without warnings."""
     check_model(model, guess.space, guess.shape)
