@@ -347,5 +347,9 @@ def drift_of(described: Any) -> Any:
     """The drift, or class of drifts, from its description; or a placeholder."""
     if name := described.get("function"):
         return Drift.kinds.get(name) or absent(Drift, name, described)
+    if described["kind"] in Transformer.kinds:
+        reading = Reading(result=True)
+        model = build(Transformer, described, reading)
+        return absent(Drift, described["kind"], described) if reading.lost else model
     drift = build(Drift, described, Reading(result=True))
     return drift if drift.is_absent else drift.as_zonal()
