@@ -2,9 +2,9 @@
 
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
-from .noise_lines import Cusp
-from .noise_phases import NoisePhaseDiagram
-from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
+from .phase_diagram import phase_diagram
+from .phases import NoisePhaseDiagram, PhaseDiagram
+from .special_curves import Cusp, Tricritical
 from .stability import Stability
 from .stationary import StationaryState, stability, stationary, stationary_states, symmetrised
 

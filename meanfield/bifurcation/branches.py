@@ -453,7 +453,7 @@ class Search(NamedTuple):
         data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
                        self.space, self.symmetry, curve.parameter, curve.kappa,
-                       curve.basis.noise)  # fmt: skip
+                       curve.basis.noise, curve.basis.symmetries)  # fmt: skip
 
     def _data(
         self,

@@ -23,7 +23,7 @@ from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .families import basis_along, drift_of
+from .families import saved_basis, source_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
@@ -190,6 +190,9 @@ class Diagram(Result):
     noise : Noise
         Under non-isotropic noise, branch 0 is the disordered state, which is not uniform, and the
         moments are those of all harmonics: see `reflections`.
+    symmetries : Symmetries or None
+        Reflections and rotations under which the model is invariant; None for rotation-invariant
+        models.
     """
 
     made_by = "branches"
@@ -204,6 +207,7 @@ class Diagram(Result):
     parameter: str
     kappa: float | None
     noise: Noise = ISOTROPIC
+    symmetries: Any = None
 
     @property
     def span(self) -> tuple[float, float]:
@@ -422,14 +426,9 @@ class Diagram(Result):
             return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
-    @property
-    def _source(self) -> tuple[Any, str, tuple[float, float]]:
-        """First arguments of `basis_along`."""
-        return self.drift, self.parameter, self.span
-
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states, truncated at `degree` or at that with which branches begin."""
-        basis = basis_along(*self._source, self.noise, self.space, self.symmetry)
+        basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -454,7 +453,7 @@ class Diagram(Result):
         """The diagram from the contents of a file."""
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
-        header["drift"] = drift_of(header["drift"])
+        header["drift"] = source_of(header["drift"])
         header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
         header["space"] = build(Space, header["space"])
         diagram = cls(data, [], saved=[], **header)

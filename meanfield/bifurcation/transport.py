@@ -302,7 +302,6 @@ class TransportEquation(StationaryEquation):
         return result
 
     def block(self, flow: TransportState, part: Any) -> Array:
-        """Block of the Jacobian of one order, (n, n); for order 0 it is dR/dm."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
         if part.order == 0 and flow.turned.size:
             operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
@@ -338,7 +337,6 @@ class TransportEquation(StationaryEquation):
     def block_change(
         self, flow: TransportState, m: Array, part: Any, left: Array, right: Array
     ) -> Array:
-        """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
         even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
         scaled = left / (part.eigenvalues * part.sizes)
         slope, c = np.tensordot(scaled, part.gradients, (0, 1)), part.sizes * right
