@@ -26,6 +26,7 @@ from ..models import Drift
 from ..models.parameters import StateSizes
 from ..models.transformer import Transformer
 from ..results.solution import SUCCESSFUL
+from ..solving.checkpoint import is_checkpoint
 from ..spaces import Space
 from ..spaces.laws import DensityLaw
 from ..states import Start
@@ -226,6 +227,9 @@ class Configuration:
         """Call the function of the table `work`, with a checkpoint for `out`."""
         function, options = self.function(), self.tables[self.work] | options
         checkpoint = None if out is None else checkpoint_of(out)
+        if checkpoint and not options.get("resume"):
+            if checkpoint.is_file() and is_checkpoint(checkpoint):
+                checkpoint.unlink()
         with self.locating_errors(self.work, parameters_of(function)):
             return function(*objects, checkpoint=checkpoint, **options)
 

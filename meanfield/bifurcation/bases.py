@@ -143,6 +143,16 @@ class Basis(ReadOnlyArrays, ABC):
         """sqrt(dim H_l) of each, (N,): p_i is `sizes` times a Legendre function P_i, |P_i| <= 1."""
         return np.sqrt([dimension_of_harmonics(int(l), self.dimension) for l in self.degrees])
 
+    @property
+    def shares(self) -> np.ndarray:
+        """Weight of each function in norms, (N,)."""
+        return np.ones(len(self.degrees))
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Factors (N,) of moments whose Euclidean norm is that in L^2."""
+        return self.sizes * np.sqrt(self.shares)
+
     @cached_property
     def legendre(self) -> np.ndarray:
         """The Legendre functions P_i on the nodes, (N, M)."""
@@ -184,6 +194,10 @@ class Basis(ReadOnlyArrays, ABC):
     def tangents(self, m: np.ndarray) -> np.ndarray:
         """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
         return np.zeros((0, len(m)))
+
+    def order_parameter(self, m: np.ndarray) -> Any:
+        """|int x dmu| of moments (..., N)."""
+        return np.linalg.norm(m[..., self.degrees == 1], axis=-1)
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""

@@ -82,7 +82,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density
+    space : Circle, Sphere or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -198,8 +198,10 @@ def branches(
     )
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
-        "diagram": (drift, space, symmetry, name, span, at_kappa, max_step, noise, start),
-        "asked": (degrees, secondary, stability, saved_values, measures),
+        **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
+        **{"range": span, "max_step": max_step, "noise": noise, "start": start},
+        **{"degrees": degrees, "secondary": secondary, "stability": stability},
+        **{"save_at": saved_values, "observables": measures},
     }
     with one_blas_thread(), keeper, AnswerJournal(keeper, identity) as journal:
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
@@ -598,7 +600,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
         row[: len(point.rates)] = [(values > GROWING_RATE).sum() for values in point.rates]
-    first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
+    first = finest.order_parameter(moments)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
         "branch": ("point", [number for number, _, _ in rows]),

@@ -546,7 +546,7 @@ def _crossings(
                     "was not found: follow it with a smaller max_step.",
                     stacklevel=4,
                 )
-            elif np.abs(z[:-1] - middle).max() > UNIFORM_PART * np.abs(near - middle).max():
+            elif np.abs(z[:-1] - middle).max() >= UNIFORM_PART * np.abs(near - middle).max():
                 yield number, curve, z
 
 

@@ -179,7 +179,10 @@ def phase_diagram(
     fitting("executor", executor, unused, not basis.symmetric or executor is None)
     chosen = asked_degrees((1, 2, 3) if degrees is None else degrees, PHASE_DEGREE // 2)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
-    identity = {"phase diagram": (drift, space, name, span, chosen, max_step, noise, kappa, places)}
+    identity = {
+        **{"drift": drift, "space": space, "parameter": name, "range": span, "degrees": chosen},
+        **{"max_step": max_step, "noise": noise, "kappa": kappa, "places": places},
+    }
     with (
         one_blas_thread(),
         keeper,

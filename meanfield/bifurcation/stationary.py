@@ -13,7 +13,7 @@ from ..core.errors import MeanfieldError
 from ..core.forms import Natural
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
-from ..dynamics.density import DensityMotion
+from ..dynamics.motion import MOTIONS
 from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
 from ..spaces import Space
@@ -107,7 +107,7 @@ class StationaryState(Shown):
     @property
     def order_parameter(self) -> float:
         """|int x dmu|."""
-        return float(np.linalg.norm(self.legendre_moments[self.equation.degrees == 1]))
+        return float(self.equation.basis.order_parameter(self.legendre_moments))
 
     @property
     def stable(self) -> bool:
@@ -187,8 +187,9 @@ def stationary(
         A single model with a finite kappa that moves a `Density` and does not change with time. If
         it consists of isotropic noise and a zonal drift grad(W * mu)/(Z * mu) with constant Z or
         Z' = c W', the equation of moments is solved; else the general one of `transport`.
-    guess : Density
-        Density on the circle, S^2 or Zonal that has the symmetry: see `symmetrised`.
+    guess : Density or Indexed
+        Density on the circle, S^2 or Zonal that has the symmetry: see `symmetrised`; or indexed
+        densities on the circle or S^2.
     symmetry : str or array, (k, 3, 3)
         "axisymmetric": about the axis of the first nonzero moment of the guess. On S^2 also
         "none", for all harmonics, and any finite group: by its name in Schoenflies'
@@ -412,8 +413,10 @@ def check_model(model: Transformer, space: Space, shape: tuple[int, ...] = ()) -
             f"does not change; got {model!r}."
         )
     if not model.is_zonal:
-        DensityMotion(model, space.uniform(), rtol=COARSEST)  # raises if it moves no densities
-        check_differentiable(model.at_each_place.replace(reaction=0.0), space)
+        like = space.uniform()
+        MOTIONS[type(like)](model, like, rtol=COARSEST)  # raises if it moves no such densities
+        alone = getattr(space, "slice_space", space)
+        check_differentiable(model.at_each_place.replace(reaction=0.0), alone)
 
 
 def _check_symmetry(
@@ -441,8 +444,9 @@ def _asymmetry(basis: Basis, density: Density, m: np.ndarray, axis: Any) -> floa
     here = space.resample(density.coefficients, degree)
     lost = here - kept.space.resample(kept.coefficients, degree)
     square = space.with_degree(degree).parseval
-    order = float((square * np.abs(here) ** 2)[1:].sum())
-    missing = float((square * np.abs(lost) ** 2)[1:].sum())
+    varies = space.with_degree(degree).degrees > 0
+    order = float((square * np.abs(here) ** 2)[varies].sum())
+    missing = float((square * np.abs(lost) ** 2)[varies].sum())
     return float(np.sqrt(missing / order)) if order > UNIFORM_MOMENT**2 else 0.0
 
 
@@ -491,7 +495,7 @@ def _solved(
 
     if not known:
         return newton(system, m, tolerance)
-    further = deflated(system, known, equation.basis.sizes)
+    further = deflated(system, known, equation.basis.norms)
     iteration = newton(further, m, tolerance, shortened=False)
     if not iteration.converged:
         return iteration

@@ -71,6 +71,22 @@ def digest(value: Any) -> str:
     return hashlib.sha256(_Reader().read(value)).hexdigest()
 
 
+def digests(value: Any, name: str = "", reader: "_Reader | None" = None) -> dict[str, str]:
+    """Digests by dotted name: of a value, entries of dictionaries, and parameters of kinds."""
+    reader = reader or _Reader()
+    named = {name: hashlib.sha256(reader.read(value)).hexdigest()}
+    inner = value if isinstance(value, dict) else getattr(value, "described", {})
+    for key, part in inner.items() if isinstance(inner, dict) else ():
+        named |= digests(part, f"{name}.{key}".lstrip("."), reader)
+    return named
+
+
+def differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The innermost names at which two results of `digests` differ."""
+    changed = [name for name in {**now, **then} if then.get(name) != now.get(name)]
+    return [n for n in changed if n and not any(one.startswith(f"{n}.") for one in changed)]
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two values are one object, or have equal digests."""
     if one is other:

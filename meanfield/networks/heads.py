@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .sublayers import attend, by_heads
+from .layer import attend, by_heads
 
 if TYPE_CHECKING:
     from .layer import Layer

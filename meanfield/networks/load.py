@@ -13,31 +13,16 @@ from meanfield.extending import (
     RandomSource,
     as_given,
     check_memory,
-    fitting,
     generator,
     path_of,
     shown,
 )
 
-from .architecture import OTHER_MODELS, Config, Weights
-from .bert import Albert, Bert, DistilBert, Roberta
-from .gpt2 import GPT2
-from .llama import Llama, Mistral, Qwen2
+from .families import Config, Family, Weights, family_of
 from .network import Network
-from .safetensors import header_of, tensor_of
+from .safetensors import header_of, json_of, tensor_of
 from .tokenizer import Tokenizer
-from .untrusted_json import json_of
 
-ARCHITECTURES: dict[str, type[Network]] = {
-    "bert": Bert,
-    "roberta": Roberta,
-    "albert": Albert,
-    "distilbert": DistilBert,
-    "gpt2": GPT2,
-    "llama": Llama,
-    "mistral": Mistral,
-    "qwen2": Qwen2,
-}
 LARGEST_CONFIG, LARGEST_INDEX = 4_000_000, 32_000_000  # bytes
 WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
@@ -69,7 +54,7 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     config = json_of(folder / "config.json", LARGEST_CONFIG)
     family = family_of(config)
     weights, path = weights_of(folder, family, config, dtype), folder / "tokenizer.json"
-    return family(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
+    return Network(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
 
 
 def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
@@ -95,7 +80,7 @@ def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
     for name, shape in shapes.items():
         gain = len(shape) == 1 and name.endswith("weight")
         weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
-    return family(config, weights)
+    return Network(config, weights)
 
 
 def checked_dtype(dtype: Any) -> np.dtype:
@@ -125,19 +110,6 @@ def checked_folder(path: Any) -> Path:
         f"machine; {folder} {state}. Names of models on the web are not looked up: download "
         "the files first."
     )
-
-
-def family_of(config: Config) -> type[Network]:
-    """The class of networks for a configuration; raise ConfigError unless it is supported."""
-    fitting("config", config, "a dict", isinstance(config, dict), TypeError)
-    kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in ARCHITECTURES:
-        raise ConfigError(
-            f"config.json: model_type must be one of {', '.join(ARCHITECTURES)}, found "
-            f"{as_given(kind)}. {OTHER_MODELS}"
-        )
-    ARCHITECTURES[kind].check(config)
-    return ARCHITECTURES[kind]
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -170,7 +142,7 @@ def files_of(folder: Path) -> list[Path]:
     return files
 
 
-def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dtype) -> Weights:
+def weights_of(folder: Path, family: Family, config: Config, dtype: np.dtype) -> Weights:
     """Read exactly the tensors that the configuration asks for, by name without prefix."""
     expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):

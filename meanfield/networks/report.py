@@ -231,7 +231,7 @@ def _facts(net: Network | None, trace: Trace) -> str:
     notes, more = trace.notes[:LISTED_NOTES], len(trace.notes) - LISTED_NOTES
     notes = [*notes, f"So are {more} more."] if more > 0 else notes
     return " ".join([
-        f"{f'Network {type(net).__name__}' if net else 'Hidden states'}: "
+        f"{f'Network {net.family.name}' if net else 'Hidden states'}: "
         f"{counted(depth, 'layer')} of {trace.hidden[0].shape[2]} dimensions; "
         f"{counted(len(sizes), 'text')} of {many} tokens.",
         *notes,

@@ -1,4 +1,4 @@
-"""Reader and writer of files in the format safetensors; headers are not trusted."""
+"""Files of networks, which are not trusted: JSON, texts, and tensors in the format safetensors."""
 
 import json
 from math import prod
@@ -10,12 +10,55 @@ import numpy as np
 from meanfield import StorageError
 from meanfield.extending import as_given, regular_file, shown
 
-from .untrusted_json import object_of
-
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
 MOST_AXES, LARGEST_NUMBER = 8, 2**63  # axes of a tensor; strict bound of numbers in a header
+
+
+def bytes_of(path: Path, largest: int) -> bytes:
+    """The contents of a file of at most `largest` bytes; raise StorageError for others."""
+    regular_file(path, largest)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def text_of(path: Path, largest: int) -> str:
+    """The text of a file of at most `largest` bytes; raise StorageError unless it is UTF-8."""
+    try:
+        return bytes_of(path, largest).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{path} must be a text in UTF-8; {error}.") from None
+
+
+def json_of(path: Path, largest: int) -> dict[str, Any]:
+    """The object in a JSON file of at most `largest` bytes; raise StorageError for others."""
+    return object_of(bytes_of(path, largest), path.name)
+
+
+def object_of(content: bytes, where: str) -> dict[str, Any]:
+    """The object in JSON; raise StorageError, which begins with `where`, for others."""
+    try:
+        value = json.loads(content, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{where} is no JSON: {error!s:.200}.") from None
+    if not isinstance(value, dict):
+        raise StorageError(f"{where} must hold an object, found {as_given(value, 60)}.")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        keys = set()
+        for key, _ in pairs:
+            if key in keys:
+                raise ValueError(f"the key {shown(key)} is there twice")
+            keys.add(key)
+    return result
 
 
 def header_of(path: Path) -> tuple[dict[str, Any], int]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from meanfield import StorageError
-from meanfield.extending import regular_file
+
+from .safetensors import bytes_of
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
@@ -51,11 +52,7 @@ class Tokenizer:
                 "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
                 "meanfield[networks]."
             )
-        regular_file(path, LARGEST_TOKENIZER)
-        try:
-            self.content = path.read_bytes()
-        except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+        self.content = bytes_of(path, LARGEST_TOKENIZER)
         self._begin()
         self._started()
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.checks import path_of
+from ..core.checks import fitting, path_of
 from ..core.descriptions import describe
 from ..core.errors import StorageError
 from ..core.files import write_whole
@@ -40,6 +40,19 @@ HDF5_VERSIONS = (
     "v110",
 )  # lowest and highest: the addresses in a file are sealed too
 PACKAGE_NAME = __name__.split(".")[0]
+FOREIGN_FILES = {  # by their first bytes, or their suffix
+    b"meanfield sweep": "the store of a sweep, which mf.sweep(..., store=path) continues",
+    b"meanfield ckpt": "a checkpoint: the call that wrote it continues it with resume=True",
+    b"\x93NUMPY": "an array, which numpy.load opens",
+    b"PK\x03\x04": "an archive of arrays: numpy.load opens it, and mf.networks.read_trace a trace",
+    b"CDF": "a NetCDF file of another program, which xarray.open_dataset opens",
+    ".csv": "a table, which pandas.read_csv opens",
+    ".toml": "a configuration, which mf.read_config and `meanfield solve` read",
+}
+OTHER_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".json", ".toml", ".npy", ".npz", ".pkl", ".xlsx", ".parquet"),
+    *(".mat", ".png", ".pdf", ".svg"),
+)
 
 
 @dataclass
@@ -118,12 +131,19 @@ class Result(ReadOnlyArrays, Shown, ABC):
         ------
         StorageError
             If there is no such folder, it is not writable, or the disk is full.
-        TypeError
-            If `path` is not a path.
+        TypeError, ValueError
+            If `path` is not a path, or has the suffix of another format.
         """
+        table = "observables" if hasattr(type(self), "observables") else "data"
+        wanted = (
+            "a file *.nc, as results are written as NetCDF; a table is written by "
+            f"{table}.to_dataframe().to_csv(path)"
+        )
+        path = path_of("path", path)
+        fitting("path", str(path), wanted, path.suffix.lower() not in OTHER_SUFFIXES)
         contents = self.contents()
         contents.header["result"] = type(self).__name__
-        return write_whole(path_of("path", path), _netcdf(contents))
+        return write_whole(path, _netcdf(contents))
 
     def made_with(self) -> list[Any]:
         """The kinds and schemes that it was made with, for citations."""
@@ -168,6 +188,11 @@ def load(path: str | Path) -> Any:
     if not path.exists():
         raise StorageError(f"{path} does not exist (looked in {Path.cwd()}).")
     try:
+        with path.open("rb") as file:
+            begin = file.read(16)
+        for mark, what in FOREIGN_FILES.items():
+            if begin.startswith(mark) if isinstance(mark, bytes) else path.suffix == mark:
+                raise StorageError(f"{path} is no result of meanfield, but {what}.")
         contents = _read(path)
         kind = getattr(import_module(PACKAGE_NAME), contents.header["result"])
         return kind.made_of(contents)
@@ -280,6 +305,11 @@ def _read(path: Path) -> Contents:
             raise StorageError(
                 f"{path} has a format of an earlier meanfield; this version reads the format "
                 f"{FILE_FORMAT}. Make the result again, or read it with the version that wrote it."
+            )
+        if GROUP not in file:
+            raise StorageError(
+                f"{path} is not an intact result of meanfield, but a file of another program, "
+                "which xarray.open_dataset or h5py.File opens."
             )
         text = file[f"{GROUP}/header"][...].tobytes()
         header = json.loads(text)

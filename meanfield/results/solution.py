@@ -137,10 +137,10 @@ class Solution(Result):
     def __getitem__(self, i: int) -> State:
         try:
             return self.states[i]
-        except TypeError:
-            raise TypeError(
-                f"run[{i!r}]: expected the number of a saved state, 0 to {len(self) - 1}; got "
-                f"{type(i).__name__}. The state saved nearest to a time t is "
+        except (TypeError, IndexError) as error:
+            raise type(error)(
+                f"run[{i!r}]: the run has {len(self)} saved states, expected a number from 0 to "
+                f"{len(self) - 1}. The state saved nearest to a time t is "
                 "run[abs(run.t - t).argmin()]."
             ) from None
 

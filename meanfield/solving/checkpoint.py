@@ -22,10 +22,10 @@ from ..core.checks import boolean, path_of
 from ..core.errors import CheckpointError, StorageError, StorageWarning
 from ..core.files import Lock, check_writable, write_whole
 from ..core.forms import NON_NEGATIVE
-from ..core.identity import digest
+from ..core.identity import differing, digests
 from ..results.provenance import versions
 
-CHECKPOINT_MAGIC = b"meanfield ckpt11"
+CHECKPOINT_MAGIC = b"meanfield ckpt12"
 
 
 class Keeper:
@@ -40,8 +40,8 @@ class Keeper:
     checkpoint_every : float
         Seconds of wall time between two checkpoints.
     resume : bool
-        Whether the run continues from the file, if it exists. If False, an existing file must be a
-        checkpoint or empty, and is overwritten.
+        Whether the run continues from the file, if it exists. If False, an existing file must be
+        empty.
 
     Raises
     ------
@@ -88,13 +88,15 @@ class Keeper:
         except StorageError as error:
             raise CheckpointError(f"No checkpoint can be kept: {error}") from error
         there = path.exists()
-        if there and not self._resume and not _may_be_overwritten(path):
+        if there and not self._resume and path.stat().st_size:
+            what, way = "is not a checkpoint", ""
+            if is_checkpoint(path):
+                what, way = "is the checkpoint of an earlier run", "Continue it with resume=True. "
             raise CheckpointError(
-                f"{path} exists and is not a checkpoint: it would be overwritten. Choose another "
-                "name, or remove it."
+                f"{path} {what}: it would be overwritten. {way}Choose another name, or remove it."
             )
         try:
-            self._identity = digest(identity)
+            self._identity = digests(identity)
         except TypeError as error:
             raise CheckpointError(
                 f"{error}: no run with it can be resumed. Leave checkpoint out, or hold the "
@@ -117,7 +119,8 @@ class Keeper:
         if self.path is None:
             return
         buffer = io.BytesIO()
-        content: dict[str, Any] = {"identity": self._identity, "versions": self._versions}
+        content: dict[str, Any] = {"identity": json.dumps(self._identity)}
+        content["versions"] = self._versions
         np.savez(buffer, **content, **arrays())
         payload = buffer.getvalue()
         try:
@@ -145,10 +148,12 @@ class Keeper:
             )
         with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
             content = {name: arrays[name] for name in arrays.files}
-        if str(content.pop("identity")) != self._identity:
+        identity = json.loads(str(content.pop("identity")))
+        if identity[""] != self._identity[""]:
+            names = ", ".join(differing(identity, self._identity))
             raise CheckpointError(
-                f"{path} belongs to another run, whose arguments differ: a model, a start, times "
-                "or options. Resume with the same ones, or use another file."
+                f"{path} belongs to another run, whose arguments differ: {names}. Resume with the "
+                "same ones, or use another file."
             )
         then, now = json.loads(str(content.pop("versions"))), json.loads(self._versions)
         changed = [f"{n} {then.get(n)} -> {now[n]}" for n in now if now[n] != then.get(n)]
@@ -162,7 +167,7 @@ class Keeper:
         return content
 
 
-def _may_be_overwritten(path: Path) -> bool:
-    """True if a file is empty or a checkpoint."""
+def is_checkpoint(path: Path) -> bool:
+    """True if a file is a checkpoint."""
     with open(path, "rb") as file:
-        return file.read(len(CHECKPOINT_MAGIC)) in (b"", CHECKPOINT_MAGIC)
+        return file.read(len(CHECKPOINT_MAGIC)) == CHECKPOINT_MAGIC

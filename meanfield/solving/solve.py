@@ -277,14 +277,12 @@ class _SolvedRun:
         """Arguments that must be the same when a checkpoint is resumed."""
         arguments = self._arguments
         return {
+            **arguments.described(),
             "model": arguments.model,
-            "options": arguments.described(),
             "engine": repr(arguments.engine),
-            "scheme": arguments.scheme,
+            "scheme": (arguments.scheme, type(arguments.motion), type(self._integration)),
             "events": arguments.events,
-            "initial": arguments.state,
-            "motion": type(arguments.motion),
-            "integration": type(self._integration),
+            "state": arguments.state,
         }
 
     def to_the_end(self) -> "_Record":

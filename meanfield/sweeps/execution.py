@@ -87,9 +87,16 @@ class _SweepRun:
         """Run the points without outcomes."""
         left = [point for point in self._points if point.key not in self.outcomes]
         failures: list[MeanfieldError] = []
-        if not left:
-            return
-        with opened(executor) as workers, Progress(name, progress, self._part()) as bar:
+        stored = f" ({self._count} from the store)" if self._count else ""
+
+        def show() -> None:
+            bar.show(self._part(), f"{name} {self._count}/{len(self._points)}{stored}")
+
+        with Progress(name, progress, self._part()) as bar:
+            show()
+            if not left:
+                return
+            workers = bar.enter_context(opened(executor))
             batches = self._work.batches(left, batch, self._seed, workers_of(workers))
             jobs = [Job(self._work, points, self._seed) for points in batches]
             with Interruption() as interruption:
@@ -108,7 +115,7 @@ class _SweepRun:
                     ):
                         if not (interruption.requested and was_lost(future)):
                             jobs += self._enter(numbered[number], future, failures)
-                        bar.show(self._part(), f"{name} {self._count}/{len(self._points)}")
+                        show()
         if failures:
             raise failures[0]
 

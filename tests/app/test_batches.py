@@ -142,6 +142,7 @@ def test_a_store_of_one_batch_serves_others(first, then, tmp_path, solved):
     assert found.identical(mf.sweep(density(), all_of_them, batch=1))
 
 
+@pytest.mark.long
 def test_an_interrupted_batch_is_not_run_point_by_point(monkeypatch):
     calls, solve = [], Run.solved
 

@@ -123,6 +123,7 @@ def test_a_diagram_that_is_killed_again_and_again_is_the_unbroken_one(name, tmp_
     assert numbers(CASES[name](checkpoint=path, resume=True)) == asked
 
 
+@pytest.mark.repeats
 @pytest.mark.bits
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("number", [3, pytest.param(40, marks=pytest.mark.long)])

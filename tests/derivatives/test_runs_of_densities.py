@@ -56,6 +56,7 @@ def test_tangents_are_derivatives_on_frozen_steps(drift, scheme):
 
 
 @pytest.mark.repeats
+@pytest.mark.repeats
 @pytest.mark.parametrize("drift", [mf.USA, mf.SA], ids=["USA", "SA"])
 @pytest.mark.parametrize("scheme", [Krogstad, DormandPrince], ids=repr)
 def test_the_adjoint_is_the_transpose(drift, scheme):

@@ -98,6 +98,7 @@ def test_the_mean_of_everything_at_beta_zero(kind):
     np.testing.assert_allclose(cov, 0, atol=1e-13)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("beta", [1.3, -0.4])
 def test_on_the_line_l2_and_sinkhorn_are_what_quadrature_says(beta):
     """E[y | x] by sums over 4001 quantile-weighted points, the plan by plain iteration."""

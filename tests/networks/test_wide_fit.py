@@ -116,7 +116,7 @@ def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
     given = {"test_replicas": 16, "steps": 5}
     steps = found.equations.rk_steps, 16
     root, finer = (
-        WideEquations(found.family, found.transitions, **given, rk_steps=k).estimate()
+        WideEquations(found.family, found.equations.transitions, **given, rk_steps=k).estimate()
         for k in steps
     )
     assert (abs(finer.point - root.point) < 0.15 * finer.errors).all()

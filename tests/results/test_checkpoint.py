@@ -249,10 +249,14 @@ def test_without_a_checkpoint_resuming_is_starting(tmp_path, unbroken):
 
 
 @pytest.mark.bits
-def test_without_resume_a_checkpoint_is_overwritten(tmp_path, unbroken):
+def test_without_resume_a_checkpoint_is_not_overwritten(tmp_path, unbroken):
+    """Whoever forgets resume=True loses nothing."""
     path = tmp_path / "run.ckpt"
-    mf.solve(mf.Transformer(mf.SA(1.0)), initial(), (0, 0.01), checkpoint=path)
-    assert_same_bits(solve(checkpoint=path), unbroken)
+    solve(checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(mf.CheckpointError, match=r"run\.ckpt .*earlier run.*resume=True"):
+        solve(checkpoint=path)
+    assert path.read_bytes() == before
     assert_same_bits(solve(checkpoint=path, resume=True), unbroken)
 
 

@@ -234,6 +234,31 @@ def test_a_file_of_another_program_is_refused(tmp_path):
     refuse(path, "other.nc is not an intact result of meanfield")
 
 
+FOREIGN = {
+    "numbers.npy": (b"\x93NUMPY\x01\x00", "numpy.load"),
+    "trace.npz": (b"PK\x03\x04....", "mf.networks.read_trace"),
+    "table.csv": (b"t,energy\n0,1\n", "pandas.read_csv"),
+    "run.toml": (b"[model]\n", "mf.read_config"),
+    "sweep.store": (b"meanfield sweep2", "mf.sweep"),
+    "run.ckpt": (b"meanfield ckpt12", "resume=True"),
+    "old.nc": (b"CDF\x01", "xarray.open_dataset"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_file_is_refused_with_what_opens_it(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(FOREIGN[name][0])
+    refuse(path, f"{name} is no result of meanfield, but .*{FOREIGN[name][1]}")
+
+
+@pytest.mark.parametrize("name", ["run.csv", "run.NPZ", "run.png"])
+def test_results_are_not_saved_under_the_suffix_of_another_format(tmp_path, run, name):
+    with pytest.raises(ValueError, match=r"\*\.nc.*observables\.to_dataframe\(\)\.to_csv"):
+        run.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_saving_into_a_folder_that_does_not_exist_is_refused(tmp_path, run):
     with pytest.raises(mf.StorageError, match=r"the folder .*missing does not exist"):
         run.save(tmp_path / "missing" / "run.nc")

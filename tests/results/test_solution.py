@@ -44,7 +44,7 @@ def test_a_solution_is_the_sequence_of_its_states(run):
     assert len(run) == len(run.t) == 3
     assert run[0] is run.states[0] and run[-1] is run.final
     assert list(run) == list(run.states)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"run\[3\].* 3 saved states, .* 0 to 2"):
         run[3]
     with pytest.raises(TypeError, match=r"abs\(run\.t - t\)"):
         run[0.1]

@@ -3,6 +3,7 @@
 import asyncio
 import decimal
 import itertools
+import re
 import signal
 import sys
 import threading
@@ -99,7 +100,7 @@ def test_labelled_arrays_are_sequences_of_their_values():
     assert found["value"].values.tolist() == [2, 4] and found["i"].values.tolist() == [1, 2]
 
 
-def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path):
+def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path, capsys):
     calls = tmp_path / "calls"  # a list would be part of what f is
 
     def fails_at_first(i):
@@ -112,7 +113,9 @@ def test_failed_points_are_run_again_unless_errors_are_kept(tmp_path):
     path, at = tmp_path / "store", {"i": [5, 6, 7]}
     with pytest.raises(mf.MeanfieldError, match="i = 6 failed: OSError"):
         mf.sweep(fails_at_first, at, store=path)
-    assert mf.sweep(fails_at_first, at, store=path)["value"].values.tolist() == [5, 6, 7]
+    again = mf.sweep(fails_at_first, at, store=path, progress=True)
+    assert again["value"].values.tolist() == [5, 6, 7]
+    assert re.search(r"sweep 3/3 \(\d from the store\)", capsys.readouterr().err)
     assert calls.read_text() == "5 6 6 7 "
 
 
