@@ -1,7 +1,5 @@
 """Stationary states and branches of models with fields, matrices, reactions and frequencies."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -10,7 +8,6 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.bifurcation.families import equation_of
 from meanfield.bifurcation.reflections import Reflected, Symmetries
-from meanfield.bifurcation.special_curves import between
 
 CIRCLE, SPHERE = mf.Circle(32), mf.Sphere(12)
 
@@ -243,37 +240,33 @@ def test_a_wave_is_found_from_the_end_of_a_run(lagging):
     assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)
 
 
-@pytest.mark.parametrize("by_name", [True, False])
-def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, tmp_path):
-    """Folds h = x/kappa - r(x), kappa (1 - r^2 - r/x) = 1, meet at (h, kappa) = (0, 2)."""
-    plane = partial(mf.phase_diagram, space=CIRCLE, kappa=(1.5, 4.0), places=1, progress=False)
-    if by_name:
-        model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL)
-        found = plane(model, vary={"factors[1]": (-0.1, 0.1)})
-    else:
-        found = plane(lambda h: mf.Transformer(mf.Kuramoto() + h * PULL), beta=(-0.1, 0.1))
-    assert list(found.loci) == ["fold 1"] and not found.warnings
-    (cusp,) = found.cusps
-    assert (cusp.beta, cusp.kappa) == pytest.approx((0.0, 2.0), abs=1e-10)
-    for h in (-0.09, -0.02, 0.05):
-        kappa = found.kappa("fold 1", h)
-        x = brentq(lambda x: kappa * (1 - bessel(x) ** 2 - bessel(x) / x) - 1, 0.1, 5.0)  # noqa: B023
-        assert abs(x / kappa - bessel(x)) == pytest.approx(abs(h), abs=1e-12)
-    loaded = mf.load(found.save(tmp_path / "plane.nc"))
-    assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
+def test_an_isola_is_found_by_deflation_followed_and_closed():
+    """h = 0.1 + s^2: the states of negative r exist between two folds in s alone."""
+
+    def family(s):
+        return mf.Transformer(mf.Kuramoto() + (0.1 + s**2) * PULL, 3.0)
+
+    states = mf.stationary_states(family(0.0), CIRCLE)
+    assert len(states) == 3 and states.tried >= states.starts > 3
+    found = mf.branches(family, CIRCLE, (-0.3, 0.3), starts={0.0: states}, secondary=False,
+                        max_step=0.2)  # fmt: skip
+    assert found.ends == ["closed"]
+
+    def excess(x):
+        return 3.0 * (1 - bessel(x) ** 2 - bessel(x) / x) - 1
+
+    x = brentq(excess, 0.1, 5.0)
+    edge = np.sqrt(abs(x / 3.0 - bessel(x)) - 0.1)
+    folds = sorted(fold.value for fold in found.special("fold", 1))
+    np.testing.assert_allclose(folds, [-edge, edge], rtol=0, atol=1e-9)
 
 
-def test_folds_of_active_rotators_have_a_bogdanov_takens_point():
-    """There the operator linearised about the state has the double eigenvalue 0."""
-    turn = mf.Field(lambda x: np.stack([-x[..., 1], x[..., 0]], -1))
-    model = mf.Transformer(3.0 * mf.Kuramoto() + 0.8 * turn + PULL)
-    found = mf.phase_diagram(
-        model, CIRCLE, vary={"factors[1]": (0.7, 0.9)}, kappa=(1.0, 2.0), places=1, progress=False
-    )
-    point, values = found.bogdanov_takens[0], []
-    for line in found.loci.values():
-        if line.reaches(point.beta):
-            z = line.at_value(between(line.points, point.beta), point.beta)
-            operator = line.family.at(point.beta).linearised(z[:-2], point.kappa, line.basis.even)
-            values.append(np.sort(np.abs(np.linalg.eigvals(operator)))[:2])
-    assert min(map(max, values)) < 1e-4  # the square root of the error of the place
+def test_random_starts_find_all_states_and_files_keep_them(tmp_path):
+    model = mf.Transformer(mf.Kuramoto() + 0.3 * MATRICES, 5.0)
+    states = mf.stationary_states(model, mf.Circle(16), starts=4, rng=0)
+    again = mf.load(states.save(tmp_path / "states.nc"))
+    assert again.tried == states.tried and again.data.equals(states.data)
+    for one, other in zip(states, again, strict=True):
+        np.testing.assert_allclose(one.legendre_moments, other.legendre_moments, atol=1e-15)
+    with pytest.raises(TypeError, match="densities"):
+        mf.stationary_states(model, mf.Circle(16), starts=[1.0])
