@@ -257,10 +257,14 @@ class Basis(ReadOnlyArrays, ABC):
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
         """Moments of exp(p_i)/const and exp(-p_i)/const for the first `count` functions."""
-        for function in self.values[:count]:
-            for exponent in (function, -function):
-                law = self.weights * np.exp(exponent - exponent.max())
-                yield self.legendre @ law / law.sum()
+        for unit in np.eye(min(count, len(self.degrees))):
+            yield from (self.tilted(unit), self.tilted(-unit))
+
+    def tilted(self, c: np.ndarray) -> np.ndarray:
+        """Moments of exp(sum_i c_i p_i)/const, times the density of the noise without drift."""
+        exponent = c @ self.values[: len(c)]
+        law = self.weights * np.exp(exponent - exponent.max())
+        return self.legendre @ law / law.sum()
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:

@@ -253,6 +253,10 @@ class StationaryEquation(ABC):
         """F(mu) - F(uniform) of an evaluated density; nan if there is no free energy."""
         return float("nan")
 
+    def negativity(self, mean: Any) -> float:
+        """Minus the least value of a density, relative to the largest; 0 if none is negative."""
+        return 0.0
+
 
 class MomentEquation(StationaryEquation):
     """The equation R(m) = 0 for a drift with a potential, in the functions P_l of one symmetry.

@@ -457,6 +457,9 @@ class TransportEquation(StationaryEquation):
         straight = (slope * _wide(flow.velocity, count)).sum(axis=0)
         return even.values @ (weights * along), inner, weights @ (h * straight + share * along)
 
+    def negativity(self, mean: TransportState) -> float:
+        return max(0.0, -float(mean.density.min() / mean.density.max()))
+
     def by_log_kappa(self, mean: TransportState) -> Array:
         result, even = np.zeros(len(self.degrees)), self.basis.even
         force = mean.force - mean.turned @ (mean.turned.T @ mean.force)
