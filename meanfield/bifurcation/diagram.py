@@ -25,9 +25,8 @@ from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .families import basis_along, drift_of, equation_of
+from .families import equation_of, saved_basis, source_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
-from .reflections import Symmetries, reflected_on
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
 
@@ -194,7 +193,8 @@ class Diagram(Result):
         Under non-isotropic noise, branch 0 is the disordered state, which is not uniform, and the
         moments are those of all harmonics: see `reflections`.
     symmetries : Symmetries or None
-        Reflections and rotations of the models, where the moments are those of all harmonics.
+        Reflections and rotations under which the model is invariant; None for rotation-invariant
+        models.
     """
 
     made_by = "branches"
@@ -262,7 +262,7 @@ class Diagram(Result):
         low, high = self.span
         wanted = f"from {low:g} to {high:g}, where this diagram has {self.parameter}"
         value = real("value", value, wanted, lambda number: low <= number <= high)
-        if self.symmetries is not None and getattr(self.drift, "is_absent", False):
+        if self.symmetries is not None and self._lost:
             raise MeanfieldError(
                 "The model of this diagram has a function that its file does not hold, so no state "
                 f"can be computed at {self.parameter} = {value:g}: see `saved` and "
@@ -434,22 +434,9 @@ class Diagram(Result):
             return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
-    @property
-    def _source(self) -> tuple[Any, str, tuple[float, float]]:
-        """First arguments of `basis_along`."""
-        return self.drift, self.parameter, self.span
-
-    @property
-    def _basis(self) -> Any:
-        """The basis in which branches begin."""
-        if self.symmetries is None:
-            return basis_along(*self._source, self.noise, self.space, self.symmetry)
-        kind, known = reflected_on(self.space), Symmetries(*map(tuple, self.symmetries))
-        return kind(kind.resolving(self.space), self.noise, known)
-
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states, truncated at `degree` or at that with which branches begin."""
-        basis = self._basis
+        basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -475,7 +462,7 @@ class Diagram(Result):
         """The diagram from the contents of a file."""
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
-        header["drift"] = drift_of(header["drift"])
+        header["drift"] = source_of(header["drift"])
         header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
         header["space"] = space_of(header["space"])
         diagram = cls(data, [], saved=[], **header)
@@ -486,6 +473,11 @@ class Diagram(Result):
         diagram.saved.extend((number, diagram._state(*state)) for number, state in saved)
         return diagram
 
+    @property
+    def _lost(self) -> bool:
+        """Whether the model has a function that the file of the diagram does not hold."""
+        return bool(getattr(getattr(self.drift, "drift", self.drift), "is_absent", False))
+
     def _described(self, state: StationaryState) -> tuple[float, int, list[float], float]:
         """Parameter value, degree of truncation, moments and kappa of a state, for a file."""
         moments = state.legendre_moments.tolist()
@@ -495,8 +487,9 @@ class Diagram(Result):
         self, value: float, degree: int, moments: list[float], kappa: float
     ) -> StationaryState:
         """The state from what `_described` returned."""
-        if getattr(self.drift, "is_absent", False):  # a function that the file does not hold
-            basis = self._basis.finer(degree)
+        if self._lost:
+            basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
+            basis = basis.finer(degree)
             basis, m = basis.fitted(basis.padded(np.array(moments)))
             equation, text = equation_of(self.drift, basis), "A point of a branch."
             model = equation.model_at(kappa)

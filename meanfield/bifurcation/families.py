@@ -343,13 +343,25 @@ def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
     return float(np.prod(others / (others - j)) / j)
 
 
-def drift_of(described: Any) -> Any:
-    """The drift, or class of drifts, from its description; or a placeholder."""
+def source_of(described: Any) -> Any:
+    """The drift, class of drifts or model from its description; or a placeholder."""
     if name := described.get("function"):
         return Drift.kinds.get(name) or absent(Drift, name, described)
-    if described["kind"] in Transformer.kinds:
-        reading = Reading(result=True)
+    reading = Reading(result=True)
+    if described["kind"] == Transformer.__name__:
         model = build(Transformer, described, reading)
-        return absent(Drift, described["kind"], described) if reading.lost else model
-    drift = build(Drift, described, Reading(result=True))
+        lost = (
+            absent(Drift, described["drift"]["kind"], described["drift"]) if reading.lost else None
+        )
+        return model if lost is None else model.replace(drift=lost)
+    drift = build(Drift, described, reading)
     return drift if drift.is_absent else drift.as_zonal()
+
+
+def saved_basis(space: Any, noise: Noise, symmetries: Any, symmetry: Any = AXISYMMETRIC) -> Any:
+    """The basis in which a saved search began, from its `symmetries`, which may be None."""
+    if symmetries is None:
+        return basis_on(space, symmetry)
+    found = Symmetries(*(tuple(map(int, part)) for part in symmetries))
+    kind = reflected_on(space)
+    return kind(kind.resolving(space), noise, found)

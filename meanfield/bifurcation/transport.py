@@ -343,7 +343,6 @@ class TransportEquation(StationaryEquation):
         return result
 
     def block(self, flow: TransportState, part: Any) -> Array:
-        """Block of the Jacobian of one order, (n, n); for order 0 it is dR/dm."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
         if part.order == 0 and flow.turned.size:
             operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
@@ -393,7 +392,6 @@ class TransportEquation(StationaryEquation):
     def block_change(
         self, state: TransportState, m: Array, part: Any, left: Array, right: Array
     ) -> Array:
-        """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
         even, scaled = self.basis.even, left / (part.eigenvalues * part.sizes)
         c, change = part.sizes * right, np.zeros(len(self.degrees) + 2, np.result_type(left, right))
         inner, total = self._drifted_change(state, part, scaled, c)

@@ -109,8 +109,9 @@ class Layer:
         if `attention`; otherwise None.
         """
         first, second = self.norms
-        mixed, weights = self._attended(x if self.norms_after else first(x), attention)
-        x = x + mixed
+        q, k, v = self.heads_of(x if self.norms_after else first(x), self.maps)
+        mixed, weights = attend(q, k, v, causal=self.causal, keep=attention)
+        x = x + self.maps["output"](mixed)
         yield "attention", x, weights
         if self.norms_after:
             x = first(x)
@@ -120,14 +121,18 @@ class Layer:
         if self.norms_after:
             yield "normalisation", second(x), None
 
-    def _attended(self, x: np.ndarray, keep: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Output (n, d) of attention for its input x (n, d), and its weights if `keep`."""
+    def heads_of(
+        self, x: np.ndarray, maps: "dict[str, Affine]"
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Queries, keys and values (heads, n, k) of the input x (n, d) of attention by these maps.
+
+        Keys and values are those of their `shared` heads; rotary positions are applied.
+        """
         counts = {"query": self.heads, "key": self.shared, "value": self.shared}
-        q, k, v = (by_heads(self.maps[role](x), count) for role, count in counts.items())
+        q, k, v = (by_heads(maps[role](x), count) for role, count in counts.items())
         if self.positions is not None:
             q, k = self.positions.turned(q), self.positions.turned(k)
-        mixed, weights = attend(q, k, v, causal=self.causal, keep=keep)
-        return self.maps["output"](mixed), weights
+        return q, k, v
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
         """Output of the feed-forward map for rows x (n, d)."""
@@ -170,9 +175,9 @@ class Layer:
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
-            options[name] = self._by_heads(part.matrix)
+            options[name] = self.by_heads(part.matrix)
             if part.bias is not None:
-                options[f"{name}_bias"] = self._by_heads(part.bias)
+                options[f"{name}_bias"] = self.by_heads(part.bias)
         output = self.maps["output"].after(None)
         size = options["V"].shape[1]
         if output.bias is not None:
@@ -185,7 +190,7 @@ class Layer:
             positions=self.positions,
         )
 
-    def _by_heads(self, array: np.ndarray) -> np.ndarray:
+    def by_heads(self, array: np.ndarray) -> np.ndarray:
         """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
         size = self.maps["query"].matrix.shape[0] // self.heads
         split = array.reshape(-1, size, *array.shape[1:])
@@ -194,16 +199,10 @@ class Layer:
     def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         """The feed-forward map; its matrices contain `norm`, if given, as in `Affine.after`."""
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
-        gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
-        return mf.FeedForward(
-            inner.matrix,
-            outer.matrix,
-            inner.bias,
-            ACTIVATIONS[self.activation],
-            outer_bias=outer.bias,
-            gate=gate.matrix if gate.matrix.size else None,
-            gate_bias=gate.bias,
-        )
+        gate = self.maps["gate"].after(norm) if "gate" in self.maps else (None, None)
+        return mf.FeedForward(inner.matrix, outer.matrix, inner.bias,
+                              ACTIVATIONS[self.activation], outer_bias=outer.bias,
+                              gate=gate[0], gate_bias=gate[1])  # fmt: skip
 
 
 # Sublayers in blocks, so that a long text needs little memory ---------------------------------

@@ -1,6 +1,7 @@
 """Files of networks, which are not trusted: JSON, texts, and tensors in the format safetensors."""
 
 import json
+from collections import Counter
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -53,11 +54,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        keys = set()
-        for key, _ in pairs:
-            if key in keys:
-                raise ValueError(f"the key {shown(key)} is there twice")
-            keys.add(key)
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} is there twice")
     return result
 
 
@@ -100,10 +98,10 @@ def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
             raise StorageError(
                 f"{where}: dtype must be one of {', '.join(DTYPE_BYTES)}, found {as_given(kind)}."
             )
-        if end - start != DTYPE_BYTES[kind] * prod(shape):
+        if end - start != (size := DTYPE_BYTES[kind] * prod(shape)):
             raise StorageError(
-                f"{where}: {kind} of shape {tuple(shape)} needs {DTYPE_BYTES[kind] * prod(shape)} "
-                f"bytes, its offsets {start} to {end} hold {end - start}."
+                f"{where}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "
+                f"to {end} hold {end - start}."
             )
     position = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -147,15 +145,11 @@ def tensor_of(
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """Write float32 or float64 arrays to a file."""
-    kinds = {"float32": "F32", "float64": "F64"}
     entries, position = {}, 0
     for name, array in tensors.items():
-        entries[name] = {
-            "dtype": kinds[array.dtype.name],
-            "shape": array.shape,
-            "data_offsets": [position, position + array.nbytes],
-        }
-        position += array.nbytes
+        kind, end = {"float32": "F32", "float64": "F64"}[array.dtype.name], position + array.nbytes
+        entries[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [position, end]}
+        position = end
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % 8)
     with path.open("wb") as file:

@@ -86,13 +86,11 @@ class Tokenizer:
         """The process that tokenises; it is started if there is none yet in this process."""
         if self._process is not None and self._owner == os.getpid():
             return self._process
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        command, environment = [sys.executable, "-I", str(TOKENIZER_PROGRAM)], os.environ
         process = subprocess.Popen(
-            [sys.executable, "-I", str(TOKENIZER_PROGRAM)],
-            env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
-            stderr=subprocess.DEVNULL,
-            **pipes,
-        )  # type: ignore[call-overload]
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment | {"TOKENIZERS_PARALLELISM": "false"},
+        )  # fmt: skip
         self._process, self._owner = process, os.getpid()
         self._end = weakref.finalize(self, _ended, process, self._owner)
         seconds = TOKENIZER_SECONDS + len(self.content) / BYTES_PER_SECOND / 10

@@ -25,7 +25,8 @@ def family(s):
         ((family, CIRCLE, (0.0, 0.3)), {}, False),
         ((mf.Transformer(mf.Kuramoto() + 0.1 * EAST, 2.0), CIRCLE),
          {"vary": {"factors[1]": (0.05, 0.1)}}, False),
-        ((mf.Transformer(mf.Kuramoto(), 2.0, coupling=np.ones((2, 2))), PAIR, (1.8, 2.2)), {}, True),
+        ((mf.Transformer(mf.Kuramoto(), 2.0, coupling=np.ones((2, 2))), PAIR, (1.8, 2.2)), {},
+         True),
     ],
     ids=["kappa", "factor", "function", "field", "indexed"],
 )  # fmt: skip

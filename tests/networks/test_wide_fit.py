@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import meanfield as mf
 from meanfield.networks import fit
+from meanfield.networks.findings import fitted
 from meanfield.networks.fitting.families import LayerFlow, ParameterFamily
 from meanfield.networks.fitting.transitions import (
     LayerTransition,
@@ -14,7 +15,6 @@ from meanfield.networks.fitting.transitions import (
     unit,
 )
 from meanfield.networks.fitting.wide import WideEquations, mean_after
-from meanfield.networks.flow_finding import fitted
 from meanfield.networks.probe import as_trace
 
 TRUE = {"beta": 4.0, "time": 0.5}

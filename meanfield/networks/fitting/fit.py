@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
 from meanfield import SA, MeanfieldError, Transformer, UnresolvedWarning
 from meanfield.extending import (
@@ -29,7 +30,6 @@ from .transitions import transitions_of
 from .wide import WideEquations
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.figure import Figure
 
 USUAL_EVALUATIONS = 40  # approximate number of evaluations of a fit, for the progress bar
@@ -208,10 +208,8 @@ class Fit:
     # Numbers -------------------------------------------------------------------------------
 
     @property
-    def parameters(self) -> "xr.Dataset":
+    def parameters(self) -> xr.Dataset:
         """Estimates by parameter: `value`, standard `error`, 95 % interval `low` to `high`."""
-        import xarray as xr
-
         values, (low, high) = self.family.values(self.estimate.point), self.interval().T
         error = self._errors("model") * np.where(self.family.logarithmic, values, 1)
         columns = {"value": values, "error": error, "low": low, "high": high}
