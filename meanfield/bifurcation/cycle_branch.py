@@ -6,8 +6,8 @@ unit circle, the zero of the logarithm of its absolute value is located: a perio
 torus for a complex pair, a branch point at +1.
 
 The period may become infinite: at a saddle-node on an invariant cycle (SNIC) and at a homoclinic
-orbit. With d = |p - p_c|, T = a d^(-1/2) + b at the former, so that dT/dp behaves like d^(-3/2), and
-T = -(log d)/s + b at the latter, with dT/dp like 1/d, where s is the unstable rate of its
+orbit. With d = |p - p_c|, T = a d^(-1/2) + b at the former, so that dT/dp behaves like d^(-3/2),
+and T = -(log d)/s + b at the latter, with dT/dp like 1/d, where s is the unstable rate of its
 stationary state; p_c is found from dT/dp at the last two points. The two are distinguished by s T,
 where s is the largest real part of the linearised equation at the slowest state of the orbit.
 """
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 FIRST_AMPLITUDE = 0.02  # of the first orbit at a Hopf point, root of the mean square in L^2
 HOPF_AMPLITUDE = 0.01  # below which a branch that shrinks has come to a Hopf point
 SHOWN_MULTIPLIERS = 8
-FROZEN = 1e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
+FROZEN = 2e-3  # |dp/dlog T|, relative to the range, below which the period grows at a constant p
 LONGER = 2.0  # factor by which such a period exceeds the least one
 HYPERBOLIC = 4.0  # s T of a homoclinic orbit; below, a SNIC
 COMPLEX, LOCATED = 1e-5, 1e-12
@@ -175,7 +175,8 @@ class CycleBranch(Result):
             CycleSpecial(kind, name, value, period, complex(real, imaginary), _of_row(row))
             for kind, name, value, period, real, imaginary, row in header["special_points"]
         ]
-        pairs = {name: tuple(header[name]) for name in ("ends", "limits", "span")}
+        pairs = {name: tuple(map(float, header[name])) for name in ("limits", "span")}
+        pairs["ends"] = tuple(header["ends"])
         return cls(data, **header | pairs)
 
     def plot(self, kind: str | None = None, **options: Any) -> "Figure":

@@ -16,6 +16,7 @@ from .newton import Iteration
 CYCLE_TOLERANCE = 1e-11  # on the residual of coefficients
 LOG_STEP = 0.02  # of differences by log kappa
 MOST_STEPS, MOST_HALVINGS = 25, 6  # of Newton's method, and of one step
+CHORDS = 2  # steps that count as one of Newton's, as derivatives are used again
 CONTRACTED = 0.1  # reduction of the residual from which on a derivative is used again
 SHIFT_ROUNDING = 1e-8  # relative size of directions of shifts that count as zero
 
@@ -179,7 +180,7 @@ class CycleCurve(Curve):
         Longest step.
     """
 
-    straight, curved = 0.985, 0.85  # orbits turn more than stationary states
+    straight, curved = 0.97, 0.8  # orbits turn more than stationary states
 
     def __init__(self, motion: Motion, mesh: Mesh, reference: Orbit, max_step: float):
         states = motion.states
@@ -247,8 +248,7 @@ class CycleCurve(Curve):
         rows = np.vstack([self.phase_rows, row])
         fixed = self.phase_rows @ self.reference.z
         borders = rows @ z - np.append(fixed, value)
-        moving = bool(np.any(row[:-1]))
-        derivative = partial(Linearised, self, orbit, rates, rows, moving)
+        derivative = partial(Linearised, self, orbit, rates, rows)
         return np.append(residual.ravel(), borders), derivative
 
     def iteration(self, start: Array, row: Array, value: float) -> Iteration:
@@ -257,6 +257,7 @@ class CycleCurve(Curve):
         The derivative is computed again unless a step with it reduces the residual by 0.1.
         """
         z, sizes, linear = start, [], None
+        moving = bool(np.any(row[:-1]))
         residual, derivative = self._system(z, row, value)
         sizes.append(_largest(residual))
         while sizes[-1] > CYCLE_TOLERANCE:
@@ -264,7 +265,7 @@ class CycleCurve(Curve):
                 return Iteration(z, "max_iterations", sizes)
             fresh = linear is None
             try:
-                linear = derivative() if linear is None else linear
+                linear = derivative(moving) if linear is None else linear
                 step = linear.solve(residual)
             except np.linalg.LinAlgError:
                 return Iteration(z, "singular", sizes)
@@ -297,7 +298,7 @@ class CycleCurve(Curve):
     ) -> Array | None:
         def find() -> Array:
             iteration = self.iteration(start, row, value)
-            good = iteration.converged and not (most and len(iteration.residuals) > most)
+            good = iteration.converged and not (most and len(iteration.residuals) > CHORDS * most)
             return iteration.x if good else np.zeros(0)
 
         z = self.recalled("solved", (start, row, value, most), find)
@@ -306,7 +307,7 @@ class CycleCurve(Curve):
     def point(self, z: Array, direction: Array) -> CurvePoint:
         def find() -> Array:
             _, derivative = self.bordered(z, self._lengths * direction, 0.0)
-            linear = derivative()
+            linear = derivative(True)
             tangent = linear.solve(np.append(np.zeros(len(z) - 1), 1.0))
             tangent /= np.sqrt(self._lengths @ tangent**2)
             return np.append(tangent, linear.condensed().monodromy())

@@ -1,10 +1,11 @@
 """How cycles begin at Hopf points: the first Lyapunov coefficient, and the first small orbit.
 
-At a stationary state c with A = dF/dc, A q = i omega q, A^T p = -i omega p, |q| = 1, <p, q> = 1, and
-the second and third derivatives B and C of F, the amplitude a of the pair obeys
+At a stationary state c with A = dF/dc, A q = i omega q, A^T p = -i omega p, |q| = 1, <p, q> = 1,
+and the second and third derivatives B and C of F, the amplitude a of the pair obeys
 d|a|/dt = l |a|^3 + ... at the Hopf point, with
 
-    l = Re(<p, C(q, q, q')> - 2 <p, B(q, A^-1 B(q, q'))> + <p, B(q', (2 i omega - A)^-1 B(q, q))>)/2,
+    l = Re(<p, C(q, q, q')> - 2 <p, B(q, A^-1 B(q, q'))> + <p, B(q', (2 i omega - A)^-1 B(q, q))>)
+        / 2,
 
 where q' is the conjugate of q. l/omega is the first Lyapunov coefficient: negative where stable
 cycles begin (supercritical), positive where unstable ones do. B and C are differences of order 10
