@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real, real_array
+from ..core.checks import (
+    as_given,
+    fitting,
+    is_variable_name,
+    positive,
+    range_of,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -28,7 +37,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .normal_forms import Onset
@@ -51,7 +60,7 @@ CLUSTERED_APART = (
 )
 
 
-@checked_call("drift", "kappa", "vary", "observables")
+@checked_call("drift", "kappa", "vary", "observables", "until")
 def branches(
     drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
     space: Space | Density,
@@ -69,6 +78,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: Positive = 0.1,
     max_points: Natural = 500,
+    until: Natural | Callable[[StationaryState], bool] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -132,12 +142,16 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Largest number of points of one branch.
+    until : int or callable, optional
+        Where a branch is not followed further: after so many folds, or at the first point at which
+        the function StationaryState -> bool is true; `value` of a state is that of the parameter.
+        Branches stopped so are listed in `warnings`.
     checkpoint : path, optional
         File of intermediate results, rewritten every `checkpoint_every` seconds of wall time and at
         the end, after Ctrl-C too.
     resume : bool
         Continue from the checkpoint if it exists: the result equals that of an uninterrupted call
-        to the last bit. `max_points` may differ.
+        to the last bit. `max_points` and `until` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
@@ -216,7 +230,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun)  # fmt: skip
+                            begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -377,6 +391,16 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
+def _stop_of(until: Any) -> Callable[[Branch], bool]:
+    """The function of a branch that says whether it is stopped at its last point."""
+    if until is None:
+        return lambda branch: False
+    if callable(until):
+        return lambda branch: bool(until(state_at(branch.curve, branch.points[-1].z)))
+    whole_number("until", until)
+    return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
+
+
 def _checked_starts(
     starts: Any, span: tuple[float, float], space: Space
 ) -> Iterator[tuple[float, Density]]:
@@ -425,6 +449,7 @@ class Search(NamedTuple):
     max_points: int
     following: "Following"
     starts: Sequence[tuple[float | None, Density]] = ()
+    until: Callable[[Branch], bool] = lambda branch: False
 
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
@@ -439,7 +464,7 @@ class Search(NamedTuple):
             attracted = curve.at(curve.coordinate(low))[0].most_attracted
             orders = max(LEAST_ORDERS, curve.basis.damped_from(attracted) + 1) if orders else 0
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
-                        lambda: self.following.stopped, missing=missing)  # fmt: skip
+                        lambda: self.following.stopped, self.until, missing=missing)  # fmt: skip
         for branch in self._all(growth, onsets):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
@@ -456,7 +481,9 @@ class Search(NamedTuple):
             growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
         shown = [_uniform(curve), *branches] if symmetric else branches
         if shown[0].end not in ("", "range"):
-            growth.missing.append(f"branch 0 has the end {shown[0].end!r}.")
+            place = f"{curve.parameter} = {shown[0].points[-1].value:.6g}"
+            why = END_SENTENCES.get(shown[0].end, f"has the end {shown[0].end!r} at {{place}}")
+            growth.missing.append(f"branch 0 {why.format(place=place)}.")
         data, drift = _table(shown, observables), curve.drift
         named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
@@ -643,8 +670,7 @@ def states_apart(
         z = curve.at_value(np.append(m, p), value)
         if z is not None:
             equation, kappa = curve.at(p)
-            density = equation.mean(z[:-1], kappa).density
-            if density.min() >= -NEGATIVE_SHARE * density.max():  # others are no densities
+            if equation.negativity(equation.mean(z[:-1], kappa)) <= NEGATIVE_SHARE:
                 yield curve, z
 
 
