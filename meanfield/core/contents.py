@@ -27,11 +27,11 @@ MANAGED_WEAKREF, MANAGED_DICT = 1 << 3, 1 << 4  # Py_TPFLAGS: not part of __basi
 BITS = "biufcSUmM"  # kinds of dtypes whose arrays are read as bytes
 
 
-class Bag(list[Any]):
+class UnorderedParts(list[Any]):
     """Parts whose order does not matter."""
 
 
-class Entry(tuple[Any, Any]):
+class KeyedPart(tuple[Any, Any]):
     """A key of a mapping, and its value."""
 
 
@@ -48,9 +48,9 @@ def words(*texts: str) -> list[Part]:
     return [("", text) for text in texts]
 
 
-def named(values: Mapping[Any, Any]) -> Bag:
+def named(values: Mapping[Any, Any]) -> UnorderedParts:
     """The entries of a mapping in any order."""
-    return Bag(Entry(pair) for pair in values.items())
+    return UnorderedParts(KeyedPart(pair) for pair in values.items())
 
 
 def each(values: Iterable[Any]) -> Iterator[Part]:
@@ -170,7 +170,7 @@ def _pickled(value: Any) -> Iterator[Part]:
     return each(value.__reduce__())
 
 
-def _dictionary(value: Any) -> Bag:
+def _dictionary(value: Any) -> UnorderedParts:
     return named(dict(dict.items(value)))
 
 
@@ -221,8 +221,8 @@ BASES: dict[type, Contents] = {  # also for derived classes
     bytearray: lambda value: [("", bytes(memoryview(value)))],
     list: lambda value: each(list.__iter__(value)),
     tuple: lambda value: each(tuple.__iter__(value)),
-    set: lambda value: [("", Bag(set.__iter__(value)))],
-    frozenset: lambda value: [("", Bag(frozenset.__iter__(value)))],
+    set: lambda value: [("", UnorderedParts(set.__iter__(value)))],
+    frozenset: lambda value: [("", UnorderedParts(frozenset.__iter__(value)))],
     dict: lambda value: [("", _dictionary(value))],
     collections.OrderedDict: lambda value: each(collections.OrderedDict.items(value)),
     collections.defaultdict: lambda value: [

@@ -30,10 +30,10 @@ import numpy as np
 
 from .contents import (
     ATOMS,
-    Bag,
     Bits,
-    Entry,
+    KeyedPart,
     Part,
+    UnorderedParts,
     Unreadable,
     contents_of,
     full_name,
@@ -75,7 +75,9 @@ def digests(value: Any, name: str = "", reader: "_Reader | None" = None) -> dict
     """Digests by dotted name: of a value, entries of dictionaries, and parameters of kinds."""
     reader = reader or _Reader()
     named = {name: hashlib.sha256(reader.read(value)).hexdigest()}
-    inner = value if isinstance(value, dict) else getattr(value, "described", {})
+    inner = value if isinstance(value, dict) else getattr(value, "described", None)
+    if inner is None and _says_itself(type(value)):
+        inner = value.identity()
     for key, part in inner.items() if isinstance(inner, dict) else ():
         named |= digests(part, f"{name}.{key}".lstrip("."), reader)
     return named
@@ -129,7 +131,7 @@ class _Reader:
         result = b"#" + self._digest(value)
         self._path.pop()
         del self._levels[key]
-        if self._uppermost >= level and cls not in (Bag, Entry):
+        if self._uppermost >= level and cls not in (UnorderedParts, KeyedPart):
             self._known[key] = value, result
         self._uppermost = min(above, self._uppermost)
         return result
@@ -145,7 +147,7 @@ class _Reader:
             raise TypeError(f"{f'{where}, {title},' if where else title} {reason}") from None
         except RecursionError:
             raise TypeError(f"{_title(value)} {NOT_READ}: it is nested too deeply") from None
-        if isinstance(value, Bag):
+        if isinstance(value, UnorderedParts):
             digests.sort()
         whole = hashlib.sha256(full_name(type(value)).encode())
         for part in digests:
@@ -167,9 +169,9 @@ def _title(value: Any) -> str:
 def _parts(value: Any) -> Iterable[Part]:
     """The parts of which a value consists."""
     cls = type(value)
-    if cls is Bag:
+    if cls is UnorderedParts:
         return (("", part) for part in value)
-    if cls is Entry:
+    if cls is KeyedPart:
         key, entry = value
         return ("", key), (f".{key}" if isinstance(key, str) else f"[{_title(key)}]", entry)
     if cls in COMMON:
