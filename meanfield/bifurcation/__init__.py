@@ -4,9 +4,9 @@ from .basins import Basins, basins
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
 from .multistability import StationaryStates, stationary_states
-from .noise_lines import Cusp
-from .noise_phases import NoisePhaseDiagram
-from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
+from .phase_diagram import phase_diagram
+from .phases import NoisePhaseDiagram, PhaseDiagram
+from .special_curves import Cusp, Tricritical
 from .stability import Stability
 from .stationary import StationaryState, stability, stationary, symmetrised
 

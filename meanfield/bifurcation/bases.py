@@ -71,8 +71,9 @@ class Basis(ReadOnlyArrays, ABC):
     symmetric : bool
         Whether the basis is for rotation-invariant models, whose uniform density is stationary.
     noise : Noise
-    kept : tuple of int
-        Reflections under which states are invariant, for other models: see `reflections`.
+    kept, symmetries
+        Reflections under which states are invariant, and `Symmetries` of the model, for other
+        models: see `reflections`.
     axis
         Default axis of a state.
     dimension, order, degree : int
@@ -106,6 +107,7 @@ class Basis(ReadOnlyArrays, ABC):
     dense: bool = True
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
+    symmetries: Any = None
     axis: Any = None
     dimension: int
     order: int
@@ -172,6 +174,11 @@ class Basis(ReadOnlyArrays, ABC):
     def even(self) -> Any:
         """The functions of order 0: this basis."""
         return self
+
+    @property
+    def orders_of_functions(self) -> np.ndarray:
+        """The order of each function in the moments of a state, (N,)."""
+        return np.zeros(len(self.degrees), dtype=int)
 
     @property
     def members(self) -> np.ndarray:
