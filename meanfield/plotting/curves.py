@@ -50,48 +50,40 @@ MOST_MARKED = 12
 DIGIT_HEIGHT = 0.13  # of a digit, where the radius of the circle is 1
 
 
-def draw_curves(
-    target: Panels,
-    solution: Solution,
-    times: np.ndarray,
-    curves: Iterable[Sequence[Any]],
-    *,
-    bar: bool = True,
-) -> None:
+def draw_curves(target: Panels, solution: Solution, curves: Iterable[Sequence[Any]]) -> None:
     """Draw in each panel one curve for each saved time, dark to light; unresolved ones dotted.
 
-    `times` are indices of saved states; `curves` has for each panel a sequence of curves (x, y),
-    one for each time. With `bar` a colour bar shows the times. A movie has no bar, and one colour
-    for each panel.
+    `curves` has for each panel a sequence of curves (x, y), one for each of its times. A movie has
+    no colour bar of times, and one colour for each panel.
     """
     resolved, moving, count = resolved_states(solution), target.film is not None, len(target.axes)
     of_panels = theme.ordered_colours(count) if count > 1 else theme.PALETTE[:1]
-    of_times = theme.ordered_colours(len(times))
+    of_times = theme.ordered_colours(len(target.times))
     panels = list(zip(target.axes, curves, of_panels, strict=True))
-    places = {time: k for k, time in enumerate(times)}
+    order = {time: k for k, time in enumerate(target.times)}
 
     def draw(i: int) -> list[Artist]:
         lines: list[Artist] = []
         for ax, shapes, colour in panels:
-            k, style = places[i], "-" if resolved[i] else ":"
+            k, style = order[i], "-" if resolved[i] else ":"
             colour = colour if moving else of_times[k]
             lines += ax.plot(*shapes[k], color=colour, linestyle=style)
         return lines
 
-    target.show(draw, times)
-    if bar and not moving and len(solution) > 1:
-        time_bar(target, solution, times)
+    target.show(draw, target.times)
+    if target.bar and not moving and len(solution) > 1:
+        time_bar(target, solution)
 
 
-def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
-    """Add a colour bar with one colour for each of the saved times of indices `times`."""
-    count = len(times)
+def time_bar(target: Panels, solution: Solution) -> None:
+    """Add a colour bar with one colour for each of the saved times that are drawn."""
+    count = len(target.times)
     colours = ListedColormap(theme.ordered_colours(count))
     image = ScalarMappable(BoundaryNorm(np.arange(count + 1) - 0.5, count), colours)
     style = {"label": "time $t$", "aspect": 26 * target.rows, "pad": 0.02}
     bar = target.figure.colorbar(image, ax=target.axes, ticks=np.arange(count), **style)
-    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[times])])
-    for name, resolved in zip(names, resolved_states(solution)[times], strict=True):
+    names = bar.ax.set_yticklabels([f"${text}$" for text in distinct(solution.t[target.times])])
+    for name, resolved in zip(names, resolved_states(solution)[target.times], strict=True):
         name.set_color(theme.INK if resolved else theme.WARNING)
     bar.ax.tick_params(length=0, which="both")
     bar.outline.set_linewidth(matplotlib.rcParams["axes.linewidth"])
@@ -100,16 +92,8 @@ def time_bar(target: Panels, solution: Solution, times: np.ndarray) -> None:
 # Over the angle ------------------------------------------------------------------------------
 
 
-@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4))
-def snapshots(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    scale: str = "auto",
-    bar: bool = True,
-) -> None:
+@figure("snapshots", Density, Circle, Zonal, panels=(6.0, 3.4, 7))
+def snapshots(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Density over the angle at several times, coloured by time.
 
     The dashed line is the uniform state, 1. Dotted curves are not resolved, and their times red.
@@ -120,8 +104,8 @@ def snapshots(
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the density, so that fast and slow phases
         are shown alike.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
     solution, scale
         As for `spacetime`; "power" is a power scale of the vertical axis.
 
@@ -132,12 +116,11 @@ def snapshots(
     TypeError
         If the states are neither densities on the circle nor axisymmetric.
     """
-    shown = target.pick(solution, times, count)
-    theta, values = profiles(solution, target.members, times=shown)
+    theta, values = profiles(solution, target.members, times=target.times)
     chart = visible_chart(solution)
     chosen = choose_scale(chart.inside(theta, values), scale)
     curves = [[(theta, density) for density in densities] for densities in values]
-    draw_curves(target, solution, shown, curves, bar=bar)
+    draw_curves(target, solution, curves)
     for ax, bottom, left in target.outer:
         density_axis(ax, chosen)
         chart.beneath(ax, named=bottom)
@@ -173,16 +156,8 @@ def _power(exponent: float, values: np.ndarray) -> np.ndarray:
 # Around the circle ---------------------------------------------------------------------------
 
 
-@figure("polar", Density, Circle, panels=(5.2, 4.4))
-def polar(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 5,
-    scale: str = "auto",
-    bar: bool = True,
-) -> None:
+@figure("polar", Density, Circle, panels=(5.2, 4.4, 5))
+def polar(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
     """Density around the unit circle at several times, coloured by time.
 
     A density u is drawn at the radius 1 + h(u), where h grows from 0 to 1 at the largest value
@@ -191,8 +166,8 @@ def polar(
 
     Parameters
     ----------
-    solution, times, count, scale
-        As for `snapshots`; `ax` is an ordinary (not a polar) axes, and "log" takes
+    solution, times, scale
+        As for `snapshots`; `count` is 5 by default; `ax` is an ordinary (not a polar) axes, and "log" takes
         h(u) proportional to log(1 + u).
 
     Raises
@@ -202,8 +177,7 @@ def polar(
     TypeError
         If the states are not densities on the circle.
     """
-    shown = target.pick(solution, times, count)
-    theta, values = profiles(solution, target.members, times=shown)
+    theta, values = profiles(solution, target.members, times=target.times)
     chosen = choose_scale(values, scale, heavy="power")
     for (ax, bottom, _), curves in zip(target.outer, values, strict=True):
         quiet = theta[np.max(curves, axis=0).argmin()]  # free for the names of the circles
@@ -212,7 +186,7 @@ def polar(
             note = chosen.note if len(target.axes) == 1 else chosen.note.replace(" (", "\n(")
             ax.set_xlabel(f"radius: {law_in_words(solution)}{note}")
     rings = [[ring(theta, curve, chosen) for curve in curves] for curves in values]
-    draw_curves(target, solution, shown, rings, bar=bar)
+    draw_curves(target, solution, rings)
 
 
 def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
@@ -374,10 +348,8 @@ def product_histogram(page: Panels, solution: Solution, *, bins: int = fields.PR
 # The mass below each angle -------------------------------------------------------------------
 
 
-@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4))
-def distribution(
-    target: Panels, solution: Solution, *, times: Sequence[float] | None = None, count: int = 7
-) -> None:
+@figure("distribution", Characteristics, Circle, Zonal, panels=(6.0, 3.4, 7))
+def distribution(target: Panels, solution: Solution) -> None:
     """The mass below each angle at several times, coloured by time: a cluster is a jump.
 
     On the circle the mass is counted from -pi on; on a sphere from the pole at which the polar
@@ -390,8 +362,8 @@ def distribution(
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the measure.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
 
     Raises
     ------
@@ -400,14 +372,13 @@ def distribution(
     TypeError
         If the states are not characteristics on the circle or axisymmetric.
     """
-    shown = target.pick(solution, times, count)
     (ax,), space = target.axes, solution.final.space
     chart = chart_of(type(space))
     angles = np.linspace(*chart.limits, 361)
     ax.plot(angles, chart.uniform_below(angles, space.dimension), **UNIFORM_LINE)
     chart.beneath(ax)
     ax.set(ylim=(-0.02, 1.02), ylabel="mass below the angle")
-    draw_curves(target, solution, shown, [[cumulated(solution[i]) for i in shown]])
+    draw_curves(target, solution, [[cumulated(solution[i]) for i in target.times]])
 
 
 def cumulated(state: Characteristics) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from .layouts import Panels, square, title_page
 from .points import circle
 from .registry import figure
 from .spaces import Flat, Plane
-from .times import drawn_count, is_logarithmic, spread, time_axis, titles_of
+from .times import drawn_count, is_logarithmic, pick_times, spread, time_axis, titles_of
 
 ELLIPSE_TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST_ELLIPSE = 8.0  # times the extent at the start: larger ones may leave the panel
@@ -108,7 +108,9 @@ def ellipses(
     """
     (ax,), states = target.axes, solution.states[: drawn_count(solution)]
     count = whole_number("count", count)
-    shown, last = target.pick(solution, times, count), len(states) - 1
+    shown, last = target.times, len(states) - 1
+    if target.film is None:
+        shown = pick_times(solution, [()], times, count)
     outlines = [ellipse(state) for state in states]
     if times is None and target.film is None:
         inside = _inside(outlines)

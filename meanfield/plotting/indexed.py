@@ -3,7 +3,6 @@
 The kinds of a density, such as "snapshots", draw the marginal law of the points.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +59,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         If the states are not indexed densities on the circle, or axisymmetric.
     """
     axis, chart = axis_of(solution.final.index), visible_chart(solution)
-    states = [member_of(solution[i], m) for i in page.shown(solution) for m in page.members]
+    states = [member_of(solution[i], m) for i in page.times for m in page.members]
     judged = [state.values[state.space.judged] for state in states]
     chosen = choose_scale(np.array([[v.min(), v.max()] for v in judged]), scale)
     colours = {"norm": chosen.norm, "cmap": theme.DENSITY_MAP}
@@ -88,15 +87,8 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
     density_bar(page, ScalarMappable(**colours), chosen, DENSITY_BY_INDEX)
 
 
-@figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4))
-def order(
-    target: Panels,
-    solution: Solution,
-    *,
-    times: Sequence[float] | None = None,
-    count: int = 7,
-    bar: bool = True,
-) -> None:
+@figure("order", Indexed, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
+def order(target: Panels, solution: Solution) -> None:
     """The order parameter |m_1| of the density at each index, at several times, coloured by time.
 
     Curves of positions are interrupted at breaks, where the densities may jump. Dotted curves are
@@ -109,10 +101,10 @@ def order(
     times : sequence of float, optional
         Times to show: the nearest saved ones are taken, and labelled as they are. By default
         `count` times spread evenly along the path of the densities.
-    count : int
-        How many, where `times` is not given.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
     bar : bool
-        Whether a bar tells the times.
+        Whether a colour bar shows the times.
 
     Raises
     ------
@@ -121,14 +113,12 @@ def order(
     TypeError
         If the states are not indexed densities.
     """
-    shown, axis = target.pick(solution, times, count), axis_of(solution.final.index)
+    axis = axis_of(solution.final.index)
     orders = [
-        [axis.order_at_places(member_of(solution[i], member)) for i in shown]
+        [axis.order_at_places(member_of(solution[i], member)) for i in target.times]
         for member in target.members
     ]
-    draw_curves(
-        target, solution, shown, [[(axis.places, y) for y in each] for each in orders], bar=bar
-    )
+    draw_curves(target, solution, [[(axis.places, y) for y in each] for each in orders])
     for ax, bottom, left in target.outer:
         axis.beneath(ax, named=bottom)
         ax.set(ylim=(0, ORDER_MARGIN * np.nanmax(orders)), ylabel=ORDER if left else "")

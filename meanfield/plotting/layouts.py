@@ -44,13 +44,16 @@ class Panels:
     columns : int
         Panels in a row.
     times : ndarray of int
-        In a sheet, the indices of the saved times.
+        Indices of the saved times that are drawn: of a sheet, or of the curves in each panel; in a
+        movie all of them.
     upright : bool
         Whether panels are twice as high as wide.
     inside : bool
         Whether the axes belong to the caller.
     film : list of callable, or None
         In a movie, functions that set the panels to the saved state of a given index.
+    bar : bool
+        Whether a colour bar shows the times of curves.
     """
 
     figure: FigureBase
@@ -61,6 +64,7 @@ class Panels:
     upright: bool = False
     inside: bool = False
     film: list[Update] | None = None
+    bar: bool = True
 
     @property
     def rows(self) -> int:
@@ -75,19 +79,10 @@ class Panels:
     @property
     def views(self) -> list[tuple[Member, list[tuple[Axes, int]]]]:
         """The rows of a sheet: each member, its panels and the indices of their times."""
-        count = len(self.times)
-        cells = list(zip(self.axes, [*self.times] * len(self.members), strict=True))
+        count = len(self.axes) // len(self.members)
+        times = self.times if self.film is None else [-1]
+        cells = list(zip(self.axes, [*times] * len(self.members), strict=True))
         return [(m, cells[k * count : (k + 1) * count]) for k, m in enumerate(self.members)]
-
-    def pick(self, solution: Solution, times: Sequence[float] | None, count: int) -> np.ndarray:
-        """Indices of the saved states to show, as `pick_times`; in a movie all of them."""
-        if self.film is None:
-            return pick_times(solution, self.members, times, count)
-        return np.arange(drawn_count(solution))
-
-    def shown(self, solution: Solution) -> np.ndarray:
-        """Indices of the saved states that a sheet shows; in a movie all of them."""
-        return self.times if self.film is None else np.arange(len(solution))
 
     def label(self, beneath: CoordinateAxis, beside: str) -> None:
         """Set the horizontal axis of all panels, named on the lowest; name the left ones."""
@@ -195,19 +190,30 @@ def panels(
     solution: Solution,
     width: float,
     height: float,
+    usual: int = 0,
     *,
+    times: Sequence[float] | None = None,
+    count: int | None = None,
+    bar: bool | None = None,
     ax: Axes | None = None,
     member: int | Member | None = None,
 ) -> Panels:
-    """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`."""
+    """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`.
+
+    With `usual`, each panel shows the saved states nearest to `times`, or `count` of them, by
+    default `usual`; `bar` is that of `Panels`.
+    """
     members = _members(solution, member, ax)
+    options: dict[str, Any] = {"bar": bar is not False}
+    if usual:
+        options["times"] = pick_times(solution, members, times, usual if count is None else count)
     if ax is not None:
-        return Panels(ax.figure, [ax], members, 1, inside=True)
+        return Panels(ax.figure, [ax], members, 1, inside=True, **options)
     if len(members) > 1:
         columns = columns_for(len(members))
         tall = max(1.7, height * min(1.0, 7.5 / (columns * width)))
         width, height = 8.2, 1.1 + -(-len(members) // columns) * tall
-    return grid(theme.figure(width=width, height=height), members, solution)
+    return grid(theme.figure(width=width, height=height), members, solution, **options)
 
 
 def sheet(

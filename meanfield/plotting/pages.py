@@ -309,17 +309,18 @@ def band(
     upright: bool = False,
     **options: Any,
 ) -> Band:
-    """A band in which a kind of figure is drawn, with one panel for each member.
+    """A band in which a kind of figure is drawn: a panel for each member, in a sheet at each time.
 
-    With `shown`, indices of saved times, there is a panel for each member at each of these times.
+    `shown` are indices of the saved times, by default the last.
     """
+    times = np.array([-1]) if shown is None else shown
 
     def draw(top: SubFigure) -> None:
-        if shown is None:
-            target = grid(top, members, solution)
+        if kind.is_sheet:
+            wide = columns or len(times)
+            target = sheet_in(top, members, solution, times, wide, upright=upright)
         else:
-            wide = columns or len(shown)
-            target = sheet_in(top, members, solution, shown, wide, upright=upright)
+            target = grid(top, members, solution, times=times)
         kind.draw(target, solution, **options)
 
     return Band(height, draw)
@@ -357,11 +358,11 @@ def _densities(solution, members, *, scale="auto"):
         kinds = [available[name] for name in ("snapshots", "polar") if name in available]
         ratios = [1.2, 1.0][: len(kinds)]
         places = middle.subplots(1, len(kinds), squeeze=False, width_ratios=ratios)[0]
-        for ax, kind in zip(places, kinds, strict=True):
-            target = Panels(middle, [ax], members, 1)
-            kind.draw(target, solution, count=TIMES, scale=scale, bar=False)
         shown = pick_times(solution, members, None, TIMES)
-        curves.time_bar(Panels(middle, list(places), members, 1), solution, shown)
+        for ax, kind in zip(places, kinds, strict=True):
+            target = Panels(middle, [ax], members, 1, shown, bar=False)
+            kind.draw(target, solution, scale=scale)
+        curves.time_bar(Panels(middle, list(places), members, 1, shown), solution)
 
     return [band(2.5, fields.spacetime, solution, members, scale=scale), Band(3.0, middle_band)]
 
@@ -403,8 +404,11 @@ def _by_index(solution, members, *, scale="auto", log_time=None):
 def _marginals(solution, members, *, scale="auto", log_time=None):
     """Maps of the marginal law, and the order parameter by index."""
     bands = _maps(solution, members, scale=scale)[:1]
-    several = band(0.4 + 1.8 * -(-len(members) // 3), indexed.order, solution, members)
-    return [*bands, several if len(members) > 1 else _orders(solution, members, log_time)]
+    if len(members) == 1:
+        return [*bands, _orders(solution, members, log_time)]
+    shown = pick_times(solution, members, None, TIMES)
+    height = 0.4 + 1.8 * -(-len(members) // 3)
+    return [*bands, band(height, indexed.order, solution, members, shown)]
 
 
 def _orders(solution: Solution, members: list[Member], log_time: bool | None) -> Band:
@@ -412,9 +416,10 @@ def _orders(solution: Solution, members: list[Member], log_time: bool | None) ->
 
     def draw(place: SubFigure) -> None:
         kinds = [indexed.order, indexed.order_map][: 1 + (len(solution) > 1)]
+        shown = pick_times(solution, members, None, TIMES)
         for part, kind in zip(np.ravel(place.subfigures(1, len(kinds))), kinds, strict=True):
-            options = options_for(kind, {"log_time": log_time, "count": TIMES})
-            kind.draw(grid(part, members, solution), solution, **options)
+            target = grid(part, members, solution, times=shown)
+            kind.draw(target, solution, **options_for(kind, {"log_time": log_time}))
 
     return Band(2.7, draw)
 
@@ -478,7 +483,8 @@ class Film:
         kinds, updates = self._kinds[: 1 if len(members) > 1 else None], []
         places = np.ravel(top.subfigures(1, len(kinds), width_ratios=[1.35, 1.0][: len(kinds)]))
         for kind, place in zip(kinds, places, strict=True):
-            target = grid(place, members, solution, film=[])
+            every = np.arange(drawn_count(solution))
+            target = grid(place, members, solution, film=[], times=every)
             if kind is not kinds[0]:
                 target.axes[0].set_title("")
             kind.draw(target, solution, **options_for(kind, options), **self._fixed)

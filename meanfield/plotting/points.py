@@ -254,9 +254,9 @@ def projection(page: Panels, solution: Solution, *, trails: bool = False) -> Non
         plane, sample = plane_of(solution, member), samples[member]
         traced = sample_of(solution, member, look.most_curves)
         style = {"colors": list(traced.colours), "linewidths": 0.6, "alpha": 0.35, "zorder": 2}
-        shown = range(len(solution)) if trails else page.shown(solution)
+        shown = range(len(solution)) if trails else page.times
         places = {i: plane.place(member_of(solution[i], member).x) for i in shown}
-        frames = [places[i] for i in page.shown(solution)]
+        frames = [places[i] for i in page.times]
         for ax, _ in row:
             named = ax is row[0][0] and (page.film is not None or not member)
             plane_axes(ax, plane, sample, frames, named=named)

@@ -85,18 +85,25 @@ class FigureKind:
     ----------
     draw : callable
         Function that draws into panels, for pages with more than this figure.
+    is_sheet : bool
+        Whether there is a panel for each member at each time.
     drawn : list of (type, type)
         Pairs of classes of states and of spaces for which it is registered.
     """
 
     def __init__(self, draw: Draw, frame: Callable | None, layout: tuple):
         self.draw, self._frame, self._layout = draw, frame, layout
+        self.is_sheet = frame is layouts.sheet
         self.drawn: list[tuple[type, type]] = []
         update_wrapper(self, draw)
         self._around: list[Parameter] = []
         if frame is not None:
             first, *options = list(signature(draw).parameters.values())[1:]
-            self._around = [p for p in signature(frame).parameters.values() if p.default is None]
+            self._around = [
+                p
+                for p in signature(frame).parameters.values()
+                if p.default is None and (len(layout) > 2 or p.name in ("ax", "member"))
+            ]
             title = Parameter("title", Parameter.KEYWORD_ONLY, default=None)
             self.__signature__ = Signature([first, *self._around, title, *options])
 
@@ -116,15 +123,15 @@ def figure(
     kind: str,
     states: type | tuple[type, ...] = object,
     *spaces: type,
-    panels: tuple[float, float] | None = None,
+    panels: tuple[float, float] | tuple[float, float, int] | None = None,
     sheet: tuple[int, float, int] | None = None,
 ) -> Callable[[Draw], FigureKind]:
     """Decorate a function that draws `kind` of these states, on these spaces or on any.
 
     The function takes a solution, then options by keyword, and returns a Figure. With `panels` or
     `sheet` it takes `Panels` to draw in before the solution and returns nothing; the figure then
-    has the options `ax`, `member` and `title`, and with `sheet` also `times` and `count`. Called
-    by itself, it refuses solutions of other states and spaces.
+    has the options `ax`, `member` and `title`, and `times` and `count` where several times are
+    shown. Called by itself, it refuses solutions of other states and spaces.
 
     Parameters
     ----------
@@ -134,8 +141,9 @@ def figure(
         Classes of states, such as `Tokens`; derived classes have the figure too.
     *spaces : type
         Classes of spaces, such as `Circle`; by default any, also for states that have none.
-    panels : (float, float), optional
-        Width and height in inches of a panel; each member of an ensemble has one.
+    panels : (float, float) or (float, float, int), optional
+        Width and height in inches of a panel; each member of an ensemble has one. A third number
+        is that of the saved times in each panel by default; `Panels.times` are their indices.
     sheet : (int, float, int), optional
         How many saved times are shown by default, width over height of a panel, and the most
         panels in a row; each member has a panel at each time.

@@ -51,7 +51,7 @@ class FieldLayer:
     def __init__(self, page: Panels, solution: Solution, scale: str | Scale):
         self._page, self._per_unit = page, PER_UNIT if page.film is None else MOVING
         self._law, self._name = appearance_of(solution.final).law, law_in_words(solution, "x")
-        self._scale = common_scale(solution, page.members, page.shown(solution), scale)
+        self._scale = common_scale(solution, page.members, page.times, scale)
         self._colours = {"norm": self._scale.norm, "cmap": theme.DENSITY_MAP}
 
     def paint(self, ax, outline, projection, member, state):
