@@ -17,13 +17,12 @@ from scipy.optimize import isotonic_regression
 
 from ..core.checks import whole_number
 from ..results.solution import Solution
-from ..spaces import Circle, Zonal
+from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
 from . import fields, theme
-from .appearance import DrawnSample, appearance_of, sample_of, space_of
-from .clusters import DrawnCluster
+from .appearance import DrawnCluster, DrawnSample, appearance_of, sample_of, space_of
 from .fields import (
     Scale,
     angle_histogram,
@@ -33,12 +32,10 @@ from .fields import (
     profiles,
     visible_chart,
 )
-from .labels import Member, distinct, label_of_member, member_of, percent
-from .layouts import Draw, Panels
-from .projections import FULL_TURN
+from .labels import Member, distinct, label_logarithmic, label_of_member, member_of, percent
+from .layouts import Draw, Panels, is_logarithmic, need_two_times, resolved_states, time_axis
 from .registry import expect, figure
-from .spaces import AROUND, QUARTERS, Line, chart_of
-from .times import is_logarithmic, need_two_times, resolved_states, time_axis
+from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
 
 CENTRED = {"ha": "center", "va": "center"}
 PATCH = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
@@ -166,9 +163,9 @@ def polar(target: Panels, solution: Solution, *, scale: str = "auto") -> None:
 
     Parameters
     ----------
-    solution, times, scale
-        As for `snapshots`; `count` is 5 by default; `ax` is an ordinary (not a polar) axes, and "log" takes
-        h(u) proportional to log(1 + u).
+    solution, times, count, scale
+        As for `snapshots`, with 5 times by default; `ax` is an ordinary (not a polar) axes, and
+        "log" takes h(u) proportional to log(1 + u).
 
     Raises
     ------
@@ -197,17 +194,16 @@ def ring(theta: np.ndarray, density: np.ndarray, scale: Scale) -> np.ndarray:
 
 def polar_axes(ax: Axes, scale: Scale, angle: float) -> None:
     """Unit circle, circles of equal density named at `angle`, names of the angles; no frame."""
-    circle = np.array([np.cos(FULL_TURN), np.sin(FULL_TURN)])
-    ax.plot(*circle, color=theme.INK, linewidth=1.6, zorder=1)
+    ax.plot(*UNIT_CIRCLE, color=theme.INK, linewidth=1.6, zorder=1)
     for level in _levels(scale):
         radius = 1.0 + scale.height(np.array(level))
-        ax.plot(*(radius * circle), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
+        ax.plot(*(radius * UNIT_CIRCLE), color=theme.FAINT, linewidth=0.5, alpha=0.6, zorder=0)
         if radius > 1.0 + DIGIT_HEIGHT:
             ax.text(
                 *_at(radius, angle), f"{level:g}", color="#666666", fontsize=8, **CENTRED, **PATCH
             )
     uniform = 1.0 + scale.height(np.array(1.0))
-    ax.plot(*(uniform * circle), **UNIFORM_LINE)
+    ax.plot(*(uniform * UNIT_CIRCLE), **UNIFORM_LINE)
     name_angles(ax, QUARTERS, 0.82)
     ax.set(xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
 
@@ -508,3 +504,63 @@ def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.n
     moved = np.empty_like(places)
     moved[order] = np.clip(rising, low, max(low, high)) + steps
     return moved
+
+
+# Spectra ------------------------------------------------------------------------------------------
+
+LEAST_COEFFICIENT = 1e-18  # smaller ones, such as 0 by symmetry, are drawn as this
+SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
+ROOM = 3.0  # above and below the curves, a factor
+
+
+@figure("spectrum", Density, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
+def spectrum(target: Panels, solution: Solution) -> None:
+    """The largest coefficient of each degree at several times, on a logarithmic axis.
+
+        max_m |c_lm|,   l = 0, 1, ..., degree
+
+    of the density with respect to the uniform probability measure. Of a density that is resolved
+    it falls below the dashed line, the accuracy `rtol` that was asked for, before it ends; dotted
+    curves are not resolved. Of indexed densities it is that of the marginal law.
+
+    Parameters
+    ----------
+    solution : Solution
+        Densities.
+    times : sequence of float, optional
+        Times to show: the nearest saved ones are taken, and labelled as they are. By default
+        `count` times spread evenly along the path of the density.
+    count : int, optional
+        How many, where `times` is not given; by default 7.
+    bar : bool
+        Whether a colour bar shows the times.
+
+    Raises
+    ------
+    ValueError
+        If a time lies outside the solution, the member does not exist, or there are too many.
+    TypeError
+        If the states are not densities.
+    """
+    laws = [appearance_of(solution.final).law(solution[int(i)]) for i in target.times]
+    curves = [[by_degree(law, member) for law in laws] for member in target.members]
+    least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
+    highest = max(degrees[-1] for each in curves for degrees, _ in each)
+    for ax, bottom, left in target.outer:
+        ax.axhline(solution.rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
+        ax.set(xlim=(0, max(highest, 1)), yscale="log")
+        ax.set_ylim(max(SPECTRUM_FLOOR, min(least, solution.rtol)) / ROOM, ROOM)
+        label_logarithmic(ax.yaxis)
+        ax.set_xlabel("degree $l$" if bottom else "")
+        ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
+    draw_curves(target, solution, curves)
+
+
+def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.ndarray]:
+    """The degrees of a density (n,), and the largest absolute coefficient of each."""
+    of_modes = density.space.degrees
+    degrees = np.unique(of_modes)
+    sizes = np.full(degrees.size, LEAST_COEFFICIENT)
+    places = np.searchsorted(degrees, of_modes)
+    np.maximum.at(sizes, places, np.abs(density.coefficients[member]))
+    return degrees, sizes

@@ -13,13 +13,21 @@ from ..results.solution import Solution
 from ..states import Gaussian
 from . import theme
 from .labels import label_logarithmic
-from .layouts import Panels, square, title_page
+from .layouts import (
+    Panels,
+    drawn_count,
+    is_logarithmic,
+    pick_times,
+    spread,
+    square,
+    time_axis,
+    title_page,
+    titles_of,
+)
 from .points import circle
 from .registry import figure
-from .spaces import Flat, Plane
-from .times import drawn_count, is_logarithmic, pick_times, spread, time_axis, titles_of
+from .spaces import UNIT_CIRCLE, Flat, Plane
 
-ELLIPSE_TURN = np.linspace(0, 2 * np.pi, 181)
 LARGEST_ELLIPSE = 8.0  # times the extent at the start: larger ones may leave the panel
 ELLIPSE_MARGIN = 0.04
 CONE_LINES = 12  # straight lines on the cone
@@ -148,7 +156,7 @@ def _inside(curves: Sequence[np.ndarray]) -> np.ndarray:
 
 def ellipse(state: Gaussian) -> np.ndarray:
     """The curve a + L e(theta), L L^T = S, (2, points)."""
-    return state.mean[:, None] + state.root @ np.array([np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN)])
+    return state.mean[:, None] + state.root @ UNIT_CIRCLE
 
 
 @figure("cone", Gaussian, Plane)
@@ -226,10 +234,7 @@ def _surface(ax: Any, height: float) -> None:
     for angle in 2 * np.pi * np.arange(CONE_LINES) / CONE_LINES:
         ends = height * np.array([[0, np.cos(angle)], [0, np.sin(angle)], [0, 1]])
         ax.plot(*ends, **faint)
-    rim = height * np.array(
-        [np.cos(ELLIPSE_TURN), np.sin(ELLIPSE_TURN), np.ones_like(ELLIPSE_TURN)]
-    )
-    ax.plot(*rim, **faint)
+    ax.plot(*(height * UNIT_CIRCLE), height, **faint)
     ax.plot([0, 0], [0, 0], [0, height], linestyle=":", **faint)
     ax.set(xlabel=CONE_AXES[0], ylabel=CONE_AXES[1], zlabel=CONE_AXES[2])
     ax.set_box_aspect((1, 1, 0.8), zoom=0.92)

@@ -24,7 +24,7 @@ from ..results.solution import Solution
 from ..states.contract import member_dims
 from . import theme
 from .appearance import appearance_of
-from .indices import nodes_to_tell
+from .indexed import nodes_to_tell
 from .labels import (
     Member,
     all_members,
@@ -33,9 +33,17 @@ from .labels import (
     label_of_member,
     varying_parameters,
 )
-from .layouts import Panels, columns_for, finish, panels_in
+from .layouts import (
+    Panels,
+    columns_for,
+    drawn_count,
+    finish,
+    is_logarithmic,
+    is_timeless,
+    panels_in,
+    time_axis,
+)
 from .registry import figure
-from .times import drawn_count, is_logarithmic, is_timeless, time_axis
 
 SHOWN_MOMENTS = 4
 LOG_MARGIN = 0.05  # beneath curves on a logarithmic axis

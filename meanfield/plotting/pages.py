@@ -34,11 +34,21 @@ from ..states import Equiangular, Gaussian, Gram, Tokens
 from . import curves, fields, gaussians, indexed, points, registry, sphere, theme
 from .appearance import appearance_of
 from .labels import Member, all_members, describe_model, distinct
-from .layouts import Panels, Update, grid, panels_in, sheet_in, title_page
+from .layouts import (
+    Panels,
+    Update,
+    drawn_count,
+    grid,
+    is_logarithmic,
+    panels_in,
+    pick_times,
+    resolved_states,
+    sheet_in,
+    title_page,
+)
 from .observables import draw_observables, gaps, telling
 from .registry import FigureKind, check_options, options_for, options_of
 from .spaces import Euclidean, Flat, Hypersphere, Line, Plane
-from .times import drawn_count, is_logarithmic, pick_times, resolved_states
 
 # The page ------------------------------------------------------------------------------------
 

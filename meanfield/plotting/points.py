@@ -16,8 +16,7 @@ from ..spaces import Circle, Sphere, Zonal
 from ..spaces.characteristics import Characteristics
 from ..states import Tokens
 from . import theme
-from .appearance import DrawnSample, TokensAppearance, appearance_of, sample_of, space_of
-from .clusters import evenly
+from .appearance import DrawnSample, TokensAppearance, appearance_of, evenly, sample_of, space_of
 from .curves import (
     CENTRED,
     check_beside,
@@ -30,9 +29,8 @@ from .curves import (
 from .fields import choose_scale, profiles
 from .labels import Member, member_of, percent
 from .layouts import Draw, Panels, square
-from .projections import FULL_TURN
 from .registry import figure
-from .spaces import Euclidean, Hypersphere, chart_of
+from .spaces import UNIT_CIRCLE, Euclidean, Hypersphere, chart_of
 
 LARGEST_DOT = 20.0  # times the mean mass: heavier tokens have dots of this size
 LARGE = 500  # more dots than these are an image inside vector formats
@@ -137,7 +135,7 @@ class _Around:
 
 def circle(ax: Axes) -> None:
     """The unit circle."""
-    ax.plot(np.cos(FULL_TURN), np.sin(FULL_TURN), color=theme.FAINT, linewidth=0.7, zorder=1)
+    ax.plot(*UNIT_CIRCLE, color=theme.FAINT, linewidth=0.7, zorder=1)
 
 
 def explain_dots(
