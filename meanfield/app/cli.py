@@ -14,15 +14,7 @@ import click
 
 from ..core.errors import MeanfieldError, StorageError
 from ..core.version import __version__
-from .commands import (
-    FILE_NAME,
-    IMPORT,
-    NOT_SUCCESSFUL,
-    Commands,
-    Numbers,
-    import_kinds,
-    plain_warnings,
-)
+from . import commands
 
 MOVIE_SUFFIXES = (".mp4", ".gif")
 Decorator = Callable[[Callable[..., Any]], Any]
@@ -37,25 +29,25 @@ def option(names: str, text: str, metavar: str = "", kind: Any = None, **more: A
 
 def argument(name: str, metavar: str, required: bool = True) -> Decorator:
     """An argument of a command that is the name of a file."""
-    return click.argument(name, metavar=metavar, type=FILE_NAME, required=required)
+    return click.argument(name, metavar=metavar, type=commands.FILE_NAME, required=required)
 
 
 FORCE = option("--force", "Overwrite an existing result.")
 QUIET = option("--quiet -q", "No progress bar and no report.")
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=commands.Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="meanfield %(version)s", help="Print the version.")
 @option(
     "--traceback shows_traceback",
     "Show where an error arose, for a bug report.",
     envvar="MEANFIELD_TRACEBACK",
 )
-@click.option("--import", "modules", **IMPORT)
+@click.option("--import", "modules", **commands.IMPORT)
 @click.pass_context
 def main(context: click.Context, shows_traceback: bool, modules: tuple[str, ...]) -> None:
     """Mean-field dynamics of attention: densities of tokens under the noisy Transformer."""
-    context.obj = {name: import_kinds(name) for name in modules}
+    context.obj = {name: commands.import_kinds(name) for name in modules}
 
 
 # Commands that run a configuration ---------------------------------------------------------------
@@ -69,7 +61,7 @@ def task(metavar: str, what: str, *more: Decorator) -> Decorator:
     default = "by default the name of the configuration, in this folder"
     options = (
         argument("config", "CONFIG.toml"),
-        option("--out", f"NetCDF file to write; {default}.", metavar, FILE_NAME),
+        option("--out", f"NetCDF file to write; {default}.", metavar, commands.FILE_NAME),
         option("--resume", f"Continue an interrupted {what} from its checkpoint."),
         *(FORCE, QUIET, *more),
     )
@@ -175,7 +167,7 @@ def run_task(
     out = Path(config.with_suffix(".nc").name) if out is None else out
     check_outputs(asked.outputs(out), config, resume, force)
     picture = check_figure(out, metavar, resume or force) if asked.drawn else out
-    with plain_warnings() as shown:
+    with commands.plain_warnings() as shown:
         result = run_config(asked, out, resume=resume, progress=False if quiet else None)
         figure = asked.figure(result)
         if figure is not None:
@@ -193,7 +185,7 @@ def run_task(
         if not any(message in problem for message in shown):
             click.echo(problem, err=True)
     if problems:
-        sys.exit(NOT_SUCCESSFUL)
+        sys.exit(commands.NOT_SUCCESSFUL)
 
 
 def check_figure(out: Path, metavar: str, replace: bool) -> Path:
@@ -241,7 +233,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
 @option(
     "-o --output",
     "File to write: .png (default), .pdf, .svg, ..., or .mp4 and .gif for a movie.",
-    *("FIGURE", FILE_NAME),
+    *("FIGURE", commands.FILE_NAME),
 )
 @option(
     "--kind",
@@ -256,7 +248,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "--times",
     "Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
     "histogram, map, orthographic, distribution, projection, ellipses.",
-    *("T,T,...", Numbers()),
+    *("T,T,...", commands.Numbers()),
 )
 @option("--title", "Heading; by default the model, and none if empty.", "TEXT")
 def plot(
@@ -294,7 +286,7 @@ def plot(
     if movie and not hasattr(loaded, "animate"):
         raise MeanfieldError(f"{result} holds a diagram, which has no movie: use -o FIGURE.png.")
     try:
-        with plain_warnings():
+        with commands.plain_warnings():
             if movie:
                 loaded.animate(output, **asked)
             else:
@@ -309,14 +301,14 @@ def plot(
 @option(
     "--text texts",
     "A text in UTF-8 on which a network is probed. Repeatable.",
-    *("FILE", FILE_NAME),
+    *("FILE", commands.FILE_NAME),
     multiple=True,
 )
-@option("--out", "Page to write.", "REPORT.html", FILE_NAME, default="report.html")
+@option("--out", "Page to write.", "REPORT.html", commands.FILE_NAME, default="report.html")
 @option(
     "--cosines",
     "Also draw histograms of the cosines of pairs by layer: .png, .pdf or .svg.",
-    *("FIGURE", FILE_NAME),
+    *("FIGURE", commands.FILE_NAME),
 )
 @option("--draws", "Of each null model.", "N", click.IntRange(2), default=3)
 @option("--rng", "Seed of null models, bootstrap and fit.", "SEED", click.IntRange(0), default=0)
@@ -369,7 +361,7 @@ def probe(
         net = load(source) if texts else None
         for path in texts:
             _check_text(net, path)
-        with plain_warnings():
+        with commands.plain_warnings():
             probe_report = report(
                 read_trace(source) if net is None else net,
                 list(texts) or None,
@@ -431,7 +423,7 @@ def doctor(compiles: bool) -> None:
     report = installation.doctor()
     click.echo(installation.in_words(report))
     if report["problems"]:
-        sys.exit(NOT_SUCCESSFUL)
+        sys.exit(commands.NOT_SUCCESSFUL)
 
 
 @main.command()

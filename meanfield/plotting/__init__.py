@@ -26,7 +26,6 @@ from .curves import (
     polar,
     product_histogram,
     snapshots,
-    spectrum,
     trajectories,
 )
 from .diagrams import bifurcation, phases, rates
@@ -38,6 +37,7 @@ from .pages import Band, animate, overview, scene, upper_part
 from .points import paths, projection, rings
 from .registry import figure, plot
 from .registry import of_result as result_card
+from .spectra import spectrum
 from .sphere import mollweide, mollweide_dots, orthographic, orthographic_dots
 
 __all__ = [

@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression
 
 from ..core.checks import whole_number
 from ..results.solution import Solution
-from ..spaces import Circle, Sphere, Zonal
+from ..spaces import Circle, Zonal
 from ..spaces.characteristics import Characteristics
 from ..spaces.density import Density
 from ..states import Gram, Tokens
@@ -32,7 +32,7 @@ from .fields import (
     profiles,
     visible_chart,
 )
-from .labels import Member, distinct, label_logarithmic, label_of_member, member_of, percent
+from .labels import Member, distinct, label_of_member, member_of, percent
 from .layouts import Draw, Panels, is_logarithmic, need_two_times, resolved_states, time_axis
 from .registry import expect, figure
 from .spaces import AROUND, QUARTERS, UNIT_CIRCLE, Line, chart_of
@@ -137,10 +137,8 @@ def density_axis(ax: Axes, scale: Scale) -> None:
         ax.set_ylim(scale.low, 1.4 * scale.high)
         return
     if scale.name == "power":
-        ax.set_yscale(
-            "function",
-            functions=(partial(_power, fields.EXPONENT), partial(_power, 1 / fields.EXPONENT)),
-        )
+        powers = (partial(_power, p) for p in (fields.EXPONENT, 1 / fields.EXPONENT))
+        ax.set_yscale("function", functions=tuple(powers))
     low = min(0.0, scale.low)
     ax.set_ylim(low, max(scale.high, 1.0) + 0.06 * (max(scale.high, 1.0) - low))
 
@@ -270,7 +268,9 @@ def histogram(
             ax.set_ylim(top=1.1 * max(heights.max(), 1.0))
             uniform_line(ax)
             if density is not None:
-                _overlay(ax, density, float(solution.t[i]))
+                theta, curve = nearest_profile(density, float(solution.t[i]))
+                ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
+                ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
     page.label(AROUND, r"density $\mu_t(\theta)$")
     if density is not None:
         page.axes[0].legend(loc="best", handlelength=1.0, fontsize=8)
@@ -294,13 +294,6 @@ def nearest_profile(density: Solution, t: float) -> tuple[np.ndarray, np.ndarray
     nearest = int(np.abs(density.t - t).argmin())
     theta, values = profiles(density, [()], times=[nearest])
     return theta, values[0, 0]
-
-
-def _overlay(ax: Axes, density: Solution, t: float) -> None:
-    """Draw the density that was saved nearest to the time t, over a histogram."""
-    theta, curve = nearest_profile(density, t)
-    ax.plot(theta, curve, color=theme.INK, linewidth=1.1, label="density")
-    ax.set_ylim(top=max(ax.get_ylim()[1], 1.1 * curve.max()))
 
 
 @figure("histogram", Gram, sheet=(6, 1.35, 3))
@@ -504,63 +497,3 @@ def _apart(places: np.ndarray, room: float, limits: tuple[float, float]) -> np.n
     moved = np.empty_like(places)
     moved[order] = np.clip(rising, low, max(low, high)) + steps
     return moved
-
-
-# Spectra ------------------------------------------------------------------------------------------
-
-LEAST_COEFFICIENT = 1e-18  # smaller ones, such as 0 by symmetry, are drawn as this
-SPECTRUM_FLOOR = 1e-17  # end of the axis, below the rounding of the mass
-ROOM = 3.0  # above and below the curves, a factor
-
-
-@figure("spectrum", Density, Circle, Sphere, Zonal, panels=(6.0, 3.4, 7))
-def spectrum(target: Panels, solution: Solution) -> None:
-    """The largest coefficient of each degree at several times, on a logarithmic axis.
-
-        max_m |c_lm|,   l = 0, 1, ..., degree
-
-    of the density with respect to the uniform probability measure. Of a density that is resolved
-    it falls below the dashed line, the accuracy `rtol` that was asked for, before it ends; dotted
-    curves are not resolved. Of indexed densities it is that of the marginal law.
-
-    Parameters
-    ----------
-    solution : Solution
-        Densities.
-    times : sequence of float, optional
-        Times to show: the nearest saved ones are taken, and labelled as they are. By default
-        `count` times spread evenly along the path of the density.
-    count : int, optional
-        How many, where `times` is not given; by default 7.
-    bar : bool
-        Whether a colour bar shows the times.
-
-    Raises
-    ------
-    ValueError
-        If a time lies outside the solution, the member does not exist, or there are too many.
-    TypeError
-        If the states are not densities.
-    """
-    laws = [appearance_of(solution.final).law(solution[int(i)]) for i in target.times]
-    curves = [[by_degree(law, member) for law in laws] for member in target.members]
-    least = min(sizes[sizes > LEAST_COEFFICIENT].min() for each in curves for _, sizes in each)
-    highest = max(degrees[-1] for each in curves for degrees, _ in each)
-    for ax, bottom, left in target.outer:
-        ax.axhline(solution.rtol, color=theme.FAINT, linewidth=1.0, linestyle="--", zorder=1)
-        ax.set(xlim=(0, max(highest, 1)), yscale="log")
-        ax.set_ylim(max(SPECTRUM_FLOOR, min(least, solution.rtol)) / ROOM, ROOM)
-        label_logarithmic(ax.yaxis)
-        ax.set_xlabel("degree $l$" if bottom else "")
-        ax.set_ylabel(r"largest $|c_{lm}|$" if left else "")
-    draw_curves(target, solution, curves)
-
-
-def by_degree(density: Density, member: Member = ()) -> tuple[np.ndarray, np.ndarray]:
-    """The degrees of a density (n,), and the largest absolute coefficient of each."""
-    of_modes = density.space.degrees
-    degrees = np.unique(of_modes)
-    sizes = np.full(degrees.size, LEAST_COEFFICIENT)
-    places = np.searchsorted(degrees, of_modes)
-    np.maximum.at(sizes, places, np.abs(density.coefficients[member]))
-    return degrees, sizes

@@ -38,9 +38,9 @@ MARKS = {
     "symmetry breaking": ("^", "symmetry breaking"),
     "Hopf": ("v", "Hopf bifurcation"),
 }
-BOTH = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
-SEVERAL = BOTH | {"label": "several stable states"}
-NONE = {
+BOTH_STABLE = {"color": theme.FAINT, "alpha": 0.3, "lw": 0, "label": "both stable"}
+SEVERAL_STABLE = BOTH_STABLE | {"label": "several stable states"}
+NONE_STABLE = {
     "facecolor": "none",
     "edgecolor": theme.WARNING,
     "hatch": "/////",
@@ -357,7 +357,7 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         for count, *ends in diagram.drawn_counts(beta):
             if count != 1:
                 low, high = np.array(ends) / unit(beta)
-                style = SEVERAL if count else NONE
+                style = SEVERAL_STABLE if count else NONE_STABLE
                 ax.fill_between([beta - half, beta + half], low, high, **style)
     for point in diagram.tricritical:
         _mark(ax, point, unit(point.beta), "o", "tricritical")
@@ -402,7 +402,7 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
         ax.plot(beta[here], shown, dashes, color=colour, label=label)
         if locus.name == "fold":  # where both states attract
-            ax.fill_between(beta[here], kappa[here], top, where=kappa[here] < top, **BOTH)
+            ax.fill_between(beta[here], kappa[here], top, where=kappa[here] < top, **BOTH_STABLE)
     for point in diagram.tricritical:
         if point.degree == lead or not narrow:
             _mark(ax, point, unit(point.beta), "o", "tricritical")

@@ -224,8 +224,7 @@ def index_map(page: Panels, solution: Solution, *, scale: str = "auto") -> None:
         def draw(ax: Axes, i: int) -> list[Artist]:
             rows = axis.densities(member_of(solution[i], member))
             theta, values = chart.profiles([rows], members, MOST_ANGLES)
-            middles = (theta[1:] + theta[:-1]) / 2
-            edges = np.concatenate([theta[:1], middles, theta[-1:]])
+            edges = time_edges(theta, log_time=False)
             return [ax.pcolormesh(edges, axis.edges, values[:, 0], rasterized=True, **colours)]
 
         return draw

@@ -18,16 +18,8 @@ from matplotlib.figure import Figure, FigureBase
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..results.solution import Solution
-from . import theme
+from . import labels, theme
 from .appearance import appearance_of, evenly
-from .labels import (
-    Member,
-    choose_members,
-    describe_model,
-    distinct,
-    label_logarithmic,
-    label_of_member,
-)
 from .spaces import CoordinateAxis
 
 NAME = "time $t$"
@@ -52,7 +44,7 @@ def titles_of(solution: Solution, shown: np.ndarray) -> list[str]:
     """Saved times as titles, t = 0.5; empty for a state without a run."""
     if is_timeless(solution):
         return [""] * len(shown)
-    return [f"$t = {text}$" for text in distinct(solution.t[shown])]
+    return [f"$t = {text}$" for text in labels.distinct(solution.t[shown])]
 
 
 def drawn_count(solution: Solution) -> int:
@@ -61,7 +53,7 @@ def drawn_count(solution: Solution) -> int:
 
 
 def pick_times(
-    solution: Solution, members: Sequence[Member], times: Sequence[float] | None, count: int
+    solution: Solution, members: Sequence[labels.Member], times: Sequence[float] | None, count: int
 ) -> np.ndarray:
     """Increasing indices of the saved states nearest to `times`, or by default those of `story`.
 
@@ -90,7 +82,7 @@ def pick_times(
     return np.unique(np.abs(shown[:, None] - wanted).argmin(axis=0))
 
 
-def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarray:
+def story(solution: Solution, members: Sequence[labels.Member], count: int) -> np.ndarray:
     """Indices of at most `count` saved states, evenly spread along the path of the measure.
 
     Distance along the path is measured in the harmonics of degree 16 at most, or by how far the
@@ -101,7 +93,7 @@ def story(solution: Solution, members: Sequence[Member], count: int) -> np.ndarr
     return spread(solution.states[: drawn_count(solution)], members, count)
 
 
-def spread(states: Sequence[Any], members: Sequence[Member], count: int) -> np.ndarray:
+def spread(states: Sequence[Any], members: Sequence[labels.Member], count: int) -> np.ndarray:
     """Indices of at most `count` of these states, as for `story`."""
     if len(states) == 1:
         return np.array([0])
@@ -154,7 +146,7 @@ def time_axis(ax: Axes, solution: Solution, *, log_time: bool = False, named: bo
     if log_time:
         ax.set_xscale("log")
         ax.set_xlim(left=t[t > 0][0])
-        label_logarithmic(ax.xaxis)
+        labels.label_logarithmic(ax.xaxis)
     ax.set_xlabel(NAME if named else "")
     if is_timeless(solution):
         ax.set(xticks=[], xlabel="")
@@ -244,7 +236,7 @@ class Panels:
 
     figure: FigureBase
     axes: list[Axes]
-    members: list[Member]
+    members: list[labels.Member]
     columns: int
     times: np.ndarray = field(default_factory=lambda: np.array([-1]))
     upright: bool = False
@@ -263,7 +255,7 @@ class Panels:
         return [(ax, i + columns >= count, i % columns == 0) for i, ax in enumerate(self.axes)]
 
     @property
-    def views(self) -> list[tuple[Member, list[tuple[Axes, int]]]]:
+    def views(self) -> list[tuple[labels.Member, list[tuple[Axes, int]]]]:
         """The rows of a sheet: each member, its panels and the indices of their times."""
         count = len(self.axes) // len(self.members)
         times = self.times if self.film is None else [-1]
@@ -293,7 +285,7 @@ class Panels:
         update(0)
         self.film.append(update)
 
-    def each(self, prepare: Callable[[Member, list[tuple[Axes, int]]], Draw]) -> None:
+    def each(self, prepare: Callable[[labels.Member, list[tuple[Axes, int]]], Draw]) -> None:
         """Draw a sheet; `prepare` returns the function that draws a saved state of a member."""
         for member, row in self.views:
             draw = prepare(member, row)
@@ -314,18 +306,20 @@ def columns_for(count: int) -> int:
     return 2 if count == 4 else min(count, 3)
 
 
-def grid(figure: FigureBase, members: list[Member], solution: Solution, **options: Any) -> Panels:
+def grid(
+    figure: FigureBase, members: list[labels.Member], solution: Solution, **options: Any
+) -> Panels:
     """Divide `figure` into one titled panel for each member, at most three in a row."""
     columns = columns_for(len(members))
     axes = panels_in(figure, len(members), columns)
     for ax, index in zip(axes, members, strict=True):
-        ax.set_title(label_of_member(solution, index))
+        ax.set_title(labels.label_of_member(solution, index))
     return Panels(figure, axes, members, columns, **options)
 
 
 def sheet_in(
     figure: FigureBase,
-    members: list[Member],
+    members: list[labels.Member],
     solution: Solution,
     shown: np.ndarray,
     columns: int,
@@ -343,7 +337,7 @@ def titled(sheet: Panels, solution: Solution) -> Panels:
     for member, row in sheet.views:
         if member:
             pad = 24 if sheet.upright else None
-            row[0][0].set_ylabel(label_of_member(solution, member), labelpad=pad)
+            row[0][0].set_ylabel(labels.label_of_member(solution, member), labelpad=pad)
         if member == sheet.members[0]:
             for (ax, _), text, is_resolved in zip(row, texts, resolved, strict=True):
                 if text or not sheet.inside:
@@ -362,14 +356,16 @@ def square(ax: Axes, low: np.ndarray, high: np.ndarray, margin: float) -> None:
 # Pages of their own, and axes of the caller ------------------------------------------------------
 
 
-def _members(solution: Solution, member: int | Member | None, ax: Axes | None) -> list[Member]:
+def _members(
+    solution: Solution, member: int | labels.Member | None, ax: Axes | None
+) -> list[labels.Member]:
     """The members to draw: one, in axes of the caller."""
     if ax is not None and solution.shape and member is None:
         raise ValueError(
             f"An ensemble of shape {tuple(solution.shape)} does not fit into one `ax`. Choose a "
             "member with member=..., or leave `ax` out for one panel each."
         )
-    return choose_members(solution, member)
+    return labels.choose_members(solution, member)
 
 
 def panels(
@@ -382,7 +378,7 @@ def panels(
     count: int | None = None,
     bar: bool | None = None,
     ax: Axes | None = None,
-    member: int | Member | None = None,
+    member: int | labels.Member | None = None,
 ) -> Panels:
     """Panels in a new figure, where a single one is `width` by `height` inches; or in `ax`.
 
@@ -411,7 +407,7 @@ def sheet(
     times: Sequence[float] | None = None,
     count: int | None = None,
     ax: Axes | None = None,
-    member: int | Member | None = None,
+    member: int | labels.Member | None = None,
 ) -> Panels:
     """A sheet in a new figure; or one panel, at one time, in `ax`.
 
@@ -535,7 +531,7 @@ def title_page(figure: Figure, solution: Solution, title: str | None, **position
 
     Room for both is reserved here, since the layout engine does not account for the frame.
     """
-    heading = describe_model(solution) if title is None else title
+    heading = labels.describe_model(solution) if title is None else title
     outcome, beneath, side = verdict(solution), 0.0, 0.0
     if outcome is not None:
         text, colour = outcome

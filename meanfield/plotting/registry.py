@@ -372,19 +372,14 @@ def pull(model: Transformer) -> Figure:
 def card(title: str, rows: Rows, draw: Callable[[], Figure]) -> str:
     """A title, rows of one or two texts, and a picture, as HTML."""
     try:
-        picture = _image(draw(), title)
+        figure, buffer = draw(), BytesIO()
+        dpi = SHARP * WIDTH / figure.get_size_inches()[0]
+        figure.savefig(buffer, format="png", dpi=dpi)
+        data = base64.b64encode(buffer.getvalue()).decode()
+        picture = IMAGE.format(alt=escape(title, quote=True), width=WIDTH, data=data)
     except (MeanfieldError, ValueError, TypeError) as reason:  # such as too many members
         picture = f"<p>No picture: {escape(str(reason))}</p>"
     table = "".join(
         f"<tr>{''.join(TABLE_CELL.format(escape(text)) for text in row)}</tr>" for row in rows
     )
     return CARD.format(title=escape(title), rows=table, picture=picture)
-
-
-def _image(figure: Figure, alt: str) -> str:
-    """The HTML of a figure as a PNG image, with the text `alt`."""
-    buffer = BytesIO()
-    dpi = SHARP * WIDTH / figure.get_size_inches()[0]
-    figure.savefig(buffer, format="png", dpi=dpi)
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return IMAGE.format(alt=escape(alt, quote=True), width=WIDTH, data=data)
