@@ -372,7 +372,7 @@ class BranchSearch:
         self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
     ) -> Iterator[Branch]:
         """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
-        scale = np.append(curve.basis.sizes, 1.0)
+        scale = np.append(curve.basis.norms, 1.0)
         near = self._clearance(parent, curve, place)
         change = near / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
@@ -388,7 +388,7 @@ class BranchSearch:
 
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
         """Amplitude of the first point of a branch, at most a fifth of the distance to others."""
-        scale = np.append(curve.basis.sizes, 1.0)
+        scale = np.append(curve.basis.norms, 1.0)
         points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
         if curve.basis.symmetric:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
+from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real, real_array
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -33,7 +33,7 @@ from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
 from .stability import GROWING_RATE
-from .stationary import StationaryState, check_model, state_at, stationary
+from .stationary import StationaryState, check_model, state_at, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,6 +59,7 @@ def branches(
     vary: Mapping[str, tuple[float, float]] | None = None,
     noise: Noise = ISOTROPIC,
     symmetry: str | np.ndarray = AXISYMMETRIC,
+    starts: Mapping[float, Any] | None = None,
     degrees: Sequence[int] | None = None,
     secondary: bool = True,
     stability: bool = True,
@@ -82,7 +83,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density
+    space : Circle, Sphere or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -104,6 +105,10 @@ def branches(
         harmonics become neutral at once. The branch with the symmetry of a group is found if just
         one of them is invariant, or one of the invariant ones is symmetric about the main axis;
         other branches bifurcate from these.
+    starts : mapping of float to densities or StationaryStates, optional
+        Values of the parameter, and one or more densities for each, from which Newton's method
+        begins: branches of the states it reaches are followed too, in both directions. So are
+        closed branches (isolas) through states that `stationary_states` found.
     degrees : sequence of int, optional
         Degrees l whose branches are followed; their onsets must be in the range or, in kappa, below
         it. By default all up to 12, and those with onsets above the range whose branches come down
@@ -175,6 +180,8 @@ def branches(
     """
     start, space = (space, space.space) if isinstance(space, Density) else (None, space)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
+    begun: list[tuple[float | None, Density]] = [] if start is None else [(None, start)]
+    begun += _checked_starts(starts, span, space)
     if isinstance(drift, Transformer):
         wanted = "left out: a Transformer has its own"
         fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
@@ -199,7 +206,7 @@ def branches(
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
         **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
-        **{"range": span, "max_step": max_step, "noise": noise, "start": start},
+        **{"range": span, "max_step": max_step, "noise": noise, "starts": begun},
         **{"degrees": degrees, "secondary": secondary, "stability": stability},
         **{"save_at": saved_values, "observables": measures},
     }
@@ -207,7 +214,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            start)  # fmt: skip
+                            begun)  # fmt: skip
             diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -368,6 +375,24 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
+def _checked_starts(
+    starts: Any, span: tuple[float, float], space: Space
+) -> Iterator[tuple[float, Density]]:
+    """Pairs of a value of the parameter and a density, from `starts`."""
+    given = {} if starts is None else starts
+    wanted = "values of the parameter with densities, {0.5: density}"
+    fitting("starts", given, wanted, isinstance(given, Mapping), TypeError)
+    for value, densities in given.items():
+        value = real("starts", value, f"values from {span[0]:g} to {span[1]:g}",
+                     lambda number: span[0] <= number <= span[1])  # fmt: skip
+        one = isinstance(densities, Density | StationaryState)
+        for density in [densities] if one else densities:
+            density = getattr(density, "density", density)
+            fits = isinstance(density, Density) and type(density.space) is type(space)
+            fitting("starts", density, f"densities on {space!r}", fits, TypeError)
+            yield value, density
+
+
 def _checked_observables(
     observables: Any, space: Space, parameter: str
 ) -> dict[str, Callable[..., Any]]:
@@ -397,7 +422,7 @@ class Search(NamedTuple):
     stability: bool
     max_points: int
     following: "Following"
-    start: Density | None = None
+    starts: Sequence[tuple[float | None, Density]] = ()
 
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
@@ -455,7 +480,7 @@ class Search(NamedTuple):
         data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
                        self.space, self.symmetry, curve.parameter, curve.kappa,
-                       curve.basis.noise)  # fmt: skip
+                       curve.basis.noise, curve.basis.symmetries)  # fmt: skip
 
     def _data(
         self,
@@ -480,7 +505,8 @@ class Search(NamedTuple):
         for onset in onsets:
             yield from growth.from_uniform(onset)
         for one, z in self._started(curve):
-            yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
+            if not growth.passes(one, z):
+                yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
         if self.degrees is None and curve.parameter == "kappa":
             for onset in onsets_above(curve):
                 yield from growth.from_above(onset)
@@ -493,23 +519,24 @@ class Search(NamedTuple):
             yield from self._apart(growth)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
-        """Curve and z = (m, p) of the state reached from the density `start`, if there is one."""
-        if self.start is None:
-            return
-        low, high = curve.span
-        value = low if callable(curve.drift) else value_of(curve.drift, curve.parameter)
-        value = value if low <= value <= high else low
-        model = with_parameter(curve.drift, curve.parameter, value)
-        state = stationary(model, self.start, symmetry=self.symmetry, max_degree=curve.basis.most)
-        if not state.converged:
-            raise MeanfieldError(
-                f"The start leads to no stationary density at {curve.parameter} = {value:.6g}: "
-                f"{state.message}"
-            )
-        m = state.legendre_moments
-        one = curve.finer(state.equation.degree) if len(m) > len(curve.basis.degrees) else curve
-        fitted, m = one.basis.fitted(one.basis.padded(m))
-        yield one.among(fitted), np.append(m, curve.coordinate(value))
+        """Curve and z = (m, p) of the state reached from each of `starts`."""
+        (low, high), family = curve.span, callable(curve.drift)
+        for value, start in self.starts:
+            if value is None:
+                value = low if family else value_of(curve.drift, curve.parameter)
+                value = value if low <= value <= high else low
+            equation, kappa = curve.at(curve.coordinate(value))
+            model = equation.model_at(kappa)
+            state = state_near(model, start, self.symmetry, max_degree=curve.basis.most)
+            if not state.converged:
+                raise MeanfieldError(
+                    f"The start leads to no stationary density at {curve.parameter} = {value:.6g}: "
+                    f"{state.message}"
+                )
+            m = state.legendre_moments
+            one = curve.finer(state.equation.degree) if len(m) > len(curve.basis.degrees) else curve
+            fitted, m = one.basis.fitted(one.basis.padded(m))
+            yield one.among(fitted), np.append(m, curve.coordinate(value))
 
     def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
         """Branches of clustered states at the first onset that lie on no branch so far."""
@@ -600,7 +627,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
         row[: len(point.rates)] = [(values > GROWING_RATE).sum() for values in point.rates]
-    first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
+    first = finest.order_parameter(moments)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
         "branch": ("point", [number for number, _, _ in rows]),

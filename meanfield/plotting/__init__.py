@@ -18,16 +18,9 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import theme
+from . import multistability, theme  # noqa: F401  which registers figures
 from .appearance import Appearance
-from .curves import (
-    distribution,
-    histogram,
-    polar,
-    product_histogram,
-    snapshots,
-    trajectories,
-)
+from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories
 from .diagrams import bifurcation, phases, rates
 from .fields import inner_products, spacetime, token_spacetime
 from .gaussians import cone, cone_points, ellipses, variances

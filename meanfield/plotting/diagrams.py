@@ -324,7 +324,8 @@ def phases(
         page = Canvas(ax, len(table), wide, 3.4, width, height, key=6)
         planes = []
         for panel, (diagram, divided) in zip(page.panels, table, strict=True):
-            (_curves if diagram.noise.laplacian else _lines)(panel, diagram, divided)
+            draw = _curves if "critical" in diagram.general_names else _lines
+            draw(panel, diagram, divided)
             planes += [] if divided else [panel]
         for panel in planes[1:]:
             panel.sharey(planes[0])
@@ -345,13 +346,13 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
     data = diagram.data
     for name in diagram.loci:
         here = data.curve.values == name
-        betas, kind = data.beta.values[here], str(data.kind.values[here][0])
+        betas, kind = data[diagram.parameter].values[here], str(data.kind.values[here][0])
         kappas = data.kappa.values[here] / [unit(b) for b in betas]
         colour, dashes = LINES[kind]
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs["beta"], PLACES)
+    betas = np.linspace(*data.attrs[diagram.parameter], PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):
@@ -396,12 +397,12 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
         style = {"lw": 1.6, "color": theme.INK} if l == lead else {"lw": 1.0, **theme.stroke(2 * i)}
         ax.plot(beta[here], kappa[here], label=rf"$\kappa_{{{l}}}$", **style)
     for line, locus in diagram.loci.items():
-        here, (label, colour, dashes) = curve == line, LOCI[locus.name]
+        here, (label, colour, dashes) = curve == line, LOCI[locus.kind]
         top = np.array([diagram.first_onset(b) for b in beta[here]]) / units[here]
-        ended = locus.name == "transition" and bool(diagram.end_points)  # no line beyond
+        ended = locus.kind == "transition" and bool(diagram.end_points)  # no line beyond
         shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
         ax.plot(beta[here], shown, dashes, color=colour, label=label)
-        if locus.name == "fold":  # where both states attract
+        if locus.kind == "fold":  # where both states attract
             ax.fill_between(beta[here], kappa[here], top, where=kappa[here] < top, **BOTH_STABLE)
     for point in diagram.tricritical:
         if point.degree == lead or not narrow:
