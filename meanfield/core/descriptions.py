@@ -114,7 +114,8 @@ def schema(family: type[Kind]) -> dict[str, Any]:
 def _form_of(family: Any) -> "KindOf":
     """The form of the kinds of a family; TypeError for other classes."""
     fits = isinstance(family, type) and issubclass(family, Kind) and hasattr(family, "family")
-    return KindOf(fitting("family", family, "a family, as meanfield.Drift", fits, TypeError))
+    wanted = "a family or a kind, as meanfield.Drift"
+    return KindOf(fitting("family", family, wanted, fits, TypeError))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
