@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real, real_array
+from ..core.checks import (
+    as_given,
+    fitting,
+    is_variable_name,
+    positive,
+    range_of,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -27,7 +36,7 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
@@ -49,7 +58,7 @@ CLUSTERED_APART = (
 )
 
 
-@checked_call("drift", "kappa", "vary", "observables")
+@checked_call("drift", "kappa", "vary", "observables", "until")
 def branches(
     drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
     space: Space | Density,
@@ -67,6 +76,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: Positive = 0.1,
     max_points: Natural = 500,
+    until: Natural | Callable[[StationaryState], bool] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -130,12 +140,16 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Largest number of points of one branch.
+    until : int or callable, optional
+        Where a branch is not followed further: after so many folds, or at the first point at which
+        the function StationaryState -> bool is true; `value` of a state is that of the parameter.
+        Branches stopped so are listed in `warnings`.
     checkpoint : path, optional
         File of intermediate results, rewritten every `checkpoint_every` seconds of wall time and at
         the end, after Ctrl-C too.
     resume : bool
         Continue from the checkpoint if it exists: the result equals that of an uninterrupted call
-        to the last bit. `max_points` may differ.
+        to the last bit. `max_points` and `until` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
@@ -214,7 +228,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            begun)  # fmt: skip
+                            begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -375,6 +389,16 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
+def _stop_of(until: Any) -> Callable[[Branch], bool]:
+    """The function of a branch that says whether it is stopped at its last point."""
+    if until is None:
+        return lambda branch: False
+    if callable(until):
+        return lambda branch: bool(until(state_at(branch.curve, branch.points[-1].z)))
+    whole_number("until", until)
+    return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
+
+
 def _checked_starts(
     starts: Any, span: tuple[float, float], space: Space
 ) -> Iterator[tuple[float, Density]]:
@@ -423,6 +447,7 @@ class Search(NamedTuple):
     max_points: int
     following: "Following"
     starts: Sequence[tuple[float | None, Density]] = ()
+    until: Callable[[Branch], bool] = lambda branch: False
 
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
@@ -439,7 +464,7 @@ class Search(NamedTuple):
             else 0
         )
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
-                        lambda: self.following.stopped, missing=left_out)  # fmt: skip
+                        lambda: self.following.stopped, self.until, missing=left_out)  # fmt: skip
         for branch in self._all(growth, onsets):
             value = branch.points[-1].value
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
@@ -465,7 +490,8 @@ class Search(NamedTuple):
     ) -> Diagram:
         """The diagram of a model under which the uniform density is not stationary."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
-                                   curve.span[1], lambda: self.following.stopped)  # fmt: skip
+                                   curve.span[1], lambda: self.following.stopped,
+                                   self.until)  # fmt: skip
         for branch in growth.all(self.secondary, self._started(curve)):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
@@ -475,7 +501,8 @@ class Search(NamedTuple):
         growth.cut(curve.span[1])
         base, *others = growth.branches
         if base.end != "range":
-            growth.missing.append(f"branch 0 has the end {base.end!r}.")
+            place = f"{curve.parameter} = {base.points[-1].value:.6g}"
+            growth.missing.append(f"branch 0 {END_SENTENCES[base.end].format(place=place)}.")
         specials = list(growth.special_points())
         data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,

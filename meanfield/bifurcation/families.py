@@ -326,6 +326,11 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
         model = source(value)
         if not isinstance(model, Transformer):
             raise TypeError(f"A family gives a Transformer for a number; got {as_given(model)}.")
+        if not model.steady_noise or not model.drift.constant:
+            raise MeanfieldError(
+                f"The model of the family at {name} = {value:.6g} changes with time, or its kappa "
+                f"does: {model!r}."
+            )
         return model
     if not isinstance(source, Transformer):
         return source.replace(**{name: value})
