@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import fitting, real
+from ..core.checks import fitting, range_of, real
 from ..core.descriptions import build
 from ..core.errors import MeanfieldError
 from ..core.forms import Natural, Positive, Reading
@@ -31,7 +31,7 @@ from ..results.files import Contents, Result, contents_of, dataset_of
 from ..solving.checkpoint import Keeper
 from ..spaces import Space
 from .bases import Array
-from .branches import Following, _asked_range
+from .branches import Following, varied
 from .continuation import CurvePoint, curve_of
 from .cycle import (
     MOST_INTERVALS,
@@ -445,13 +445,21 @@ def cycles(
     CheckpointError
         If the checkpoint is damaged or belongs to another branch.
     """
-    name, span, _ = _asked_range(source, kappa, None, vary)
+    single = isinstance(source, Transformer)
+    wanted = "a Transformer, or a function of one number that gives one"
+    fitting("source", source, wanted, single or callable(source), TypeError)
+    if single and vary is not None:
+        name, span = varied(source, vary)
+    else:
+        fitting("vary", vary, "left out: a function of one number varies that", vary is None)
+        name = "kappa" if single else "s"
+        span = range_of("kappa", kappa, 0.0 if single else -np.inf)
     hopf = not isinstance(start, Cycle)
     wanted = "a Cycle, or a SpecialPoint of the kind Hopf"
     fitting("start", start, wanted, not hopf or getattr(start, "kind", "") == "Hopf", TypeError)
     if at is None:
         at = start.value if hopf else None
-        if not hopf and isinstance(source, Transformer):
+        if not hopf and single:
             at = value_of(start.model, name)
     wanted = f"a value of {name} from {span[0]:g} to {span[1]:g}, that of the start"
     at = real("at", at, wanted, lambda number: span[0] <= number <= span[1])

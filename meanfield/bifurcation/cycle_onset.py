@@ -29,7 +29,7 @@ from .cycle import basis_of_cycles, kappa_range
 from .cycle_curve import Motion
 
 DIFFERENCE = 0.05  # step of differences, in L^2
-OSCILLATING = 1e-6  # least frequency of a pair
+LEAST_FREQUENCY = 1e-6  # least frequency of a pair
 CURVATURES = np.array([5 / 3, -5 / 21, 5 / 126, -5 / 1008, 1 / 3150])  # second differences
 SECOND = np.array([*CURVATURES[::-1], *CURVATURES])
 
@@ -68,7 +68,7 @@ def neutral_pair(motion: Motion, point: Any, value: float) -> NeutralPair:
     c = basis.moments(density)[0] * basis.sizes
     operator = motion.jacobian(c, p)
     values, vectors = np.linalg.eig(operator)
-    pairs = np.flatnonzero(values.imag > OSCILLATING)
+    pairs = np.flatnonzero(values.imag > LEAST_FREQUENCY)
     fitting("point", point, "a Hopf point, with a pair of growth rates", pairs.size > 0)
     chosen = pairs[np.abs(values[pairs].real).argmin()]
     return NeutralPair(motion, c, p, operator, complex(values[chosen]), vectors[:, chosen])
