@@ -24,7 +24,7 @@ from ..spaces.density import Density
 from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
-from .cycle_curve import CycleCurve, Motion, Orbit
+from .cycle_curve import CycleCurve, CoefficientFlow, Orbit
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
@@ -299,7 +299,7 @@ def cycle(
     check_model(model, density.space, density.shape)
     basis = basis_of_cycles([model], density.space)
     with one_blas_thread():
-        motion = Motion(curve_of(model, basis, "kappa", kappa_range(model), None))
+        motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
         curve, orbit = _from_run(motion, density, period)
         resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
         curve, point, iteration = resolution.found(curve, orbit)
@@ -342,7 +342,7 @@ class Resolution:
         if (error > self.tolerance and count <= self.intervals) or len(adapted.ends) < count / 2:
             mesh = adapted
         elif tail_of(motion.basis, orbit.stages) > TAIL * self.tolerance and degree <= self.most:
-            motion = Motion(motion.states.finer(degree))
+            motion = CoefficientFlow(motion.states.finer(degree))
         elif mesh is curve.mesh:
             return None
         stages = curve.mesh.at(orbit.stages, mesh.phases)
@@ -412,7 +412,9 @@ def cycle_at(
     )  # fmt: skip
 
 
-def _from_run(motion: Motion, density: Any, period: float | None) -> tuple[CycleCurve, Orbit]:
+def _from_run(
+    motion: CoefficientFlow, density: Any, period: float | None
+) -> tuple[CycleCurve, Orbit]:
     """A curve and a guess of the orbit, from a run of the model of `motion`."""
     from scipy.interpolate import CubicSpline
 

@@ -42,7 +42,7 @@ from .cycle import (
     unstable_count,
 )
 from .cycle_collocation import Mesh
-from .cycle_curve import CycleCurve, Motion, Orbit
+from .cycle_curve import CycleCurve, CoefficientFlow, Orbit
 from .cycle_onset import neutral_pair
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
@@ -474,7 +474,7 @@ def cycles(
         models = [with_parameter(source, name, value) for value in span]
         space = start.state.density.space if hopf else start.space
         basis = basis_of_cycles(models, space)
-        motion = Motion(curve_of(source, basis, name, span, None, max_step, journal))
+        motion = CoefficientFlow(curve_of(source, basis, name, span, None, max_step, journal))
         resolution = Resolution(tolerance, max_degree or basis.most, max_intervals)
         first = (_near_hopf if hopf else _near_cycle)(motion, start, at, resolution, max_step)
         with Following(name, span, progress) as following:
@@ -552,12 +552,12 @@ def _table(rows: list[_Point], made: list[Cycle], name: str) -> "xr.Dataset":
 
 
 def _near_cycle(
-    motion: Motion, start: Cycle, at: float, resolution: Resolution, max_step: float
+    motion: CoefficientFlow, start: Cycle, at: float, resolution: Resolution, max_step: float
 ) -> _Point:
     """The point of a cycle."""
     m = start.data.coefficients.values / start._basis.sizes
     if m.shape[-1] > len(motion.basis.degrees):
-        motion = Motion(motion.states.finer(start.space.degree))
+        motion = CoefficientFlow(motion.states.finer(start.space.degree))
     stages = motion.basis.sizes * [[motion.basis.padded(c) for c in row] for row in m]
     orbit = Orbit(stages, start.period, np.array(start.speeds), motion.states.coordinate(at))
     curve = CycleCurve(motion, Mesh(start.data.end.values), orbit, max_step)
@@ -571,7 +571,7 @@ def _near_cycle(
 
 
 def _near_hopf(
-    motion: Motion, start: Any, at: float, resolution: Resolution, max_step: float
+    motion: CoefficientFlow, start: Any, at: float, resolution: Resolution, max_step: float
 ) -> _Point:
     """The first point of the branch that leaves a Hopf point, with a small amplitude."""
     motion, c, p, _, rate, v = neutral_pair(motion, start, at)

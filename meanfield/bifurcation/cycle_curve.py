@@ -46,7 +46,7 @@ class Orbit(NamedTuple):
         return np.concatenate([self.stages.ravel(), [self.period], self.speeds, [self.p]])
 
 
-class Motion:
+class CoefficientFlow:
     """dc/dt = F(c; p) of the coefficients of a density, for the models on a curve.
 
     Parameters
@@ -172,7 +172,7 @@ class CycleCurve(Curve):
 
     Parameters
     ----------
-    motion : Motion
+    motion : CoefficientFlow
     mesh : Mesh
     reference : Orbit
         Orbit on the mesh from which the phases are determined.
@@ -182,7 +182,7 @@ class CycleCurve(Curve):
 
     straight, curved = 0.97, 0.8  # orbits turn more than stationary states
 
-    def __init__(self, motion: Motion, mesh: Mesh, reference: Orbit, max_step: float):
+    def __init__(self, motion: CoefficientFlow, mesh: Mesh, reference: Orbit, max_step: float):
         states = motion.states
         super().__init__(0, 0, max_step, states.journal)
         self.motion, self.mesh, self.reference = motion, mesh, reference

@@ -26,7 +26,7 @@ from ..core.differences import NODES, WEIGHTS
 from .bases import Array
 from .continuation import curve_of
 from .cycle import basis_of_cycles, kappa_range
-from .cycle_curve import Motion
+from .cycle_curve import CoefficientFlow
 
 DIFFERENCE = 0.05  # step of differences, in L^2
 LEAST_FREQUENCY = 1e-6  # least frequency of a pair
@@ -39,7 +39,7 @@ class NeutralPair(NamedTuple):
 
     Attributes
     ----------
-    motion : Motion
+    motion : CoefficientFlow
     c : ndarray, (N,)
         Coefficients of the state.
     p : float
@@ -51,7 +51,7 @@ class NeutralPair(NamedTuple):
         q.
     """
 
-    motion: Motion
+    motion: CoefficientFlow
     c: Array
     p: float
     operator: Array
@@ -59,11 +59,11 @@ class NeutralPair(NamedTuple):
     vector: Any
 
 
-def neutral_pair(motion: Motion, point: Any, value: float) -> NeutralPair:
+def neutral_pair(motion: CoefficientFlow, point: Any, value: float) -> NeutralPair:
     """The pair at a special point, at a value of the parameter of a curve."""
     density = point.state.density
     if density.space.degree > motion.basis.degree:
-        motion = Motion(motion.states.finer(density.space.degree))
+        motion = CoefficientFlow(motion.states.finer(density.space.degree))
     basis, p = motion.basis, motion.states.coordinate(value)
     c = basis.moments(density)[0] * basis.sizes
     operator = motion.jacobian(c, p)
@@ -97,7 +97,7 @@ def first_lyapunov(point: Any) -> float:
     fitting("point", point, "a SpecialPoint of the kind Hopf", getattr(point, "kind", "") == "Hopf")
     model = point.state.model
     basis = basis_of_cycles([model], point.state.density.space)
-    motion = Motion(curve_of(model, basis, "kappa", kappa_range(model), None))
+    motion = CoefficientFlow(curve_of(model, basis, "kappa", kappa_range(model), None))
     pair = neutral_pair(motion, point, float(model.kappa))
     motion, operator, q, omega = pair.motion, pair.operator, pair.vector, pair.value.imag
     values, left = np.linalg.eig(operator.T)

@@ -12,7 +12,7 @@ from ..core.provided import FIGURES
 from . import theme
 from .diagrams import MARKS, STYLES
 from .labels import label_logarithmic, symbol_of
-from .layouts import frame
+from .layouts import Canvas
 
 if TYPE_CHECKING:
     from ..bifurcation import Cycle, CycleBranch
@@ -46,7 +46,8 @@ def cycle(orbit: "Cycle", *, width: float | None = None, height: float | None = 
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
     with theme.style():
-        figure, (left, right), _ = frame(2, 3.6, 3.2, width=width, height=height)
+        page = Canvas(None, 2, 3.6, 3.2, width, height)
+        left, right = page.panels
         for k, column in enumerate(means.T):
             left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
         left.plot(phases * orbit.period, np.linalg.norm(means, axis=1), color=theme.INK, lw=0.9,
@@ -62,8 +63,8 @@ def cycle(orbit: "Cycle", *, width: float | None = None, height: float | None = 
         right.set(xlabel="real part", ylabel="imaginary part", aspect="equal")
         right.legend(loc="best", title="multipliers")
         word = "stable" if orbit.stable else "unstable"
-        figure.suptitle(f"{word} cycle, period {orbit.period:.6g}")
-    return figure
+        page.figure.suptitle(f"{word} cycle, period {orbit.period:.6g}")
+    return page.figure
 
 
 def _mean(state) -> np.ndarray:
@@ -106,20 +107,13 @@ def cycle_branch(
     fitting("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
     fitting("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
     names = [y or "order_parameter"] if y or ax is not None else ["order_parameter", "period"]
+    key = 1 + len({special.kind for special in branch.special_points})
     with theme.style():
-        panels, figure = [ax], None
-        if ax is None:
-            key = 1 + len({special.kind for special in branch.special_points})
-            figure, panels, legend = frame(len(names), 3.4, 3.2, key=key, width=width,
-                                           height=height)  # fmt: skip
-        for panel, name in zip(panels, names, strict=True):
+        page = Canvas(ax, len(names), 3.4, 3.2, width, height, key)
+        for panel, name in zip(page.panels, names, strict=True):
             _branch(panel, branch, name)
-        if figure is None:
-            panels[0].legend(loc="best")
-            return panels[0].figure.figure
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, **legend)
-    return figure
+        page.legend()
+    return page.figure
 
 
 def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:

@@ -13,7 +13,7 @@ from meanfield.bifurcation.cycle_curve import CycleCurve, Orbit
 
 
 class Flow:
-    """dc/dt = f(c, p) with the face of `Motion`."""
+    """dc/dt = f(c, p) with the face of `CoefficientFlow`."""
 
     turnings = ()
 
