@@ -178,7 +178,7 @@ class Sum(Drift):
         return any(drift.parts_tokens for drift in self.drifts)
 
     @property
-    def constant(self) -> bool:  # type: ignore[override]
+    def constant(self) -> bool:
         return all(drift.constant for drift in self.drifts)
 
     @property
