@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ..core.calls import refuse_abstract
-from ..core.checks import as_given, common_shape, finite_array, fitting
+from ..core.checks import common_shape, fitting
 from ..core.dual import Array, Dual
 from ..core.errors import MeanfieldError
 from ..models import Drift
@@ -18,7 +18,7 @@ from ..models.normalisation import PostLN, PreLN
 from ..models.transformer import Transformer
 from ..states import Equiangular, State, Tokens
 from ..steppers import DormandPrince, Scheme, Splitting
-from .linearised import LinearisedMotion, state_along
+from .linearised import LinearisedMotion, checked_changes, state_along
 
 NOISE_STEP_SHARE = 0.05  # default length of steps with noise, times the rates of drift and noise
 SAME_JUMP = 8 * np.finfo(float).eps  # relative difference up to which two times are equal
@@ -344,17 +344,7 @@ class Motion(ABC):
 
     def direction(self, given: Any, state: Any) -> Mapping[str, Array]:
         """A checked change of the initial state, arrays by name, as `linearised` takes it."""
-        known = self.tangent_arrays
-        if not isinstance(given, Mapping) or not set(given) <= set(known):
-            raise TypeError(
-                f"tangents must have names of parameters, or changes by the names {list(known)}; "
-                f"got {as_given(given)}."
-            )
-        changes = {name: finite_array(f"The change of {name}", a) for name, a in given.items()}
-        for name, array in changes.items():
-            shape = getattr(state, name).shape
-            fitting(f"The change of {name}", array.shape, f"of shape {shape}", array.shape == shape)
-        return changes
+        return checked_changes(given, {n: getattr(state, n).shape for n in self.tangent_arrays})
 
     def tangent_space(
         self, state: Any
