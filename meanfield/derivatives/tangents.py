@@ -158,7 +158,7 @@ def tangents_of(
         start, steps = run.options["t_start"], journal.member(index)
         until = np.minimum(elapsed, end_of(run, journal, index) - start)
         given = initial, index, steps, parameters, start
-        member = kind.of_motion(motion, *given, kept=shared)
+        member = kind(motion, *given, kept=shared)
         own = [h if isinstance(h, str) else h[index] for h in tangents.values()]
         for row, found in zip(rows, member.tangents(until, own), strict=True):
             row[index] = found[1:]
