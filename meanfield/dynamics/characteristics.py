@@ -22,7 +22,7 @@ from ..spaces.characteristics import Characteristics
 from ..spaces.contract import dimension_of_harmonics
 from ..states import Tokens
 from .density import interaction_energy
-from .linearised import LinearisedMotion, check_vanishes, checked_changes, state_along
+from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
 from .observables import MOMENT_COUNT, declare
 from .tokens import LOG_OF_NO_MASS, TokenMotion
@@ -343,16 +343,10 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def linearised(
-        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
-    ) -> LinearisedMotion:
-        """The motion with tangents; MeanfieldError with a reaction."""
-        if self.model.reaction:
-            raise MeanfieldError(
-                "Derivatives of runs of Characteristics are known without a reaction. Use "
-                "reaction=0, or Tokens of the same points and masses."
-            )
-        return super().linearised(names, directions)
+    @property
+    def why_no_tangents(self) -> str:
+        advice = "Use reaction=0, or Tokens of the same points and masses."
+        return f"of Characteristics without a reaction. {advice}" if self.model.reaction else ""
 
     def state_along(
         self, state: Characteristics, changes: Sequence[Mapping[str, Array] | None]

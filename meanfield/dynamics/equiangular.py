@@ -196,10 +196,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """The divisor (members,) of velocities of directions: the radius where it grows, else 1."""
         return np.exp(y[:, 0, 1]) if self._grows(t) else np.ones(len(y))
 
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest of the `relative_errors`."""
-        return float(self.relative_errors(error, y).max())
-
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The largest relative error of 1 - rho, 1 + (n - 1) rho and the radius, (members,).
 
@@ -207,10 +203,6 @@ class EquiangularMotion(Motion, moves=Equiangular):
         """
         rounded = np.abs(error) <= COORDINATE_ROUNDING * np.abs(y)
         return np.abs(error).max(axis=(1, 2), initial=0.0, where=~rounded)  # nan if an error is nan
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The largest of the `rates`."""
-        return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """(int |v|^2 dmu)^(1/2) of every member."""

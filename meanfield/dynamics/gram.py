@@ -125,14 +125,6 @@ class GramMotion(Motion, moves=Gram):
         check_vanishes(wanted, off, change)
         return changes
 
-    def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The largest error of an inner product in each replica, (replicas,)."""
-        return np.abs(error).max(axis=(1, 2))
-
-    def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """The largest rate of change of an inner product in each replica, (replicas,)."""
-        return np.abs(velocity).max(axis=(1, 2))
-
     def projected(self, y: np.ndarray) -> np.ndarray:
         """The matrices, rescaled to a diagonal of ones and made symmetric."""
         lengths = np.sqrt(np.einsum("rii->ri", y))

@@ -310,6 +310,11 @@ class Motion(ABC):
         """
         return state_along(state, changes, self.tangent_arrays)
 
+    @property
+    def why_no_tangents(self) -> str:
+        """The reason why runs have no derivatives, and a remedy; empty if they have."""
+        return ""
+
     def linearised(
         self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
     ) -> LinearisedMotion:
@@ -320,6 +325,8 @@ class Motion(ABC):
         MeanfieldError
             For a motion or a model whose runs have no derivatives.
         """
+        if self.why_no_tangents:
+            raise MeanfieldError(f"Derivatives of runs are known {self.why_no_tangents}")
         return LinearisedMotion(self, names, directions)
 
     def along(self, names: Sequence[str | None], state: Any) -> Self:
@@ -379,11 +386,11 @@ class Motion(ABC):
 
     def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
         """The size of an error of the coordinates that is compared with rtol."""
-        return float(np.abs(error).max(initial=0.0))
+        return float(self.relative_errors(error, y).max(initial=0.0))
 
     def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
         """The rate of change that is compared with the tolerance of a steady state."""
-        return float(np.abs(velocity).max(initial=0.0))
+        return float(self.rates(y, velocity).max(initial=0.0))
 
     def growth(self, y: np.ndarray, velocity: np.ndarray, t: float) -> float:
         """The rate of growth of a possible blow-up; <= 0 if none is to be expected."""
@@ -418,12 +425,12 @@ class Motion(ABC):
         raise MeanfieldError(f"{type(self).__name__} moves a single system.")
 
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`relative_error` of each member, (R,)."""
-        return np.array([self.relative_error(error, y)])
+        """`relative_error` of each member, (R,); a single state is one member."""
+        return np.abs(error).reshape(self.members or 1, -1).max(axis=1, initial=0.0)
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
-        """`rate` of each member, (R,)."""
-        return np.array([self.rate(y, velocity)])
+        """`rate` of each member, (R,); a single state is one member."""
+        return np.abs(velocity).reshape(self.members or 1, -1).max(axis=1, initial=0.0)
 
     # Parameters that jump ------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from ..states import Tokens
 from ..states.clusters import MOST_PAIRED_TOKENS
 from ..steppers import DormandPrince, Layers, LieTrotter, Scheme, Splitting, Strang
 from ..steppers.splitting import kutta_step
-from .linearised import LinearisedMotion, check_vanishes, checked_changes
+from .linearised import check_vanishes, checked_changes
 from .motion import RESTART_ADVICE, UNUSED_RADII, Failure, Motion, careful_step, in_shape_of
 from .observables import cluster_counts, declare, effective_rank, mean_cosine, pairless
 
@@ -403,16 +403,10 @@ class TokenMotion(Motion, moves=Tokens):
 
     # Derivatives ---------------------------------------------------------------------------
 
-    def linearised(
-        self, names: Sequence[str | None], directions: Sequence[Mapping[str, Array] | None]
-    ) -> LinearisedMotion:
-        """The motion with tangents; MeanfieldError for a model with noise."""
-        if self.random:
-            raise MeanfieldError(
-                "Derivatives of runs of tokens are known without noise, kappa = inf and "
-                f"common=None; got {self.model!r}. Differentiate a run of their Density."
-            )
-        return super().linearised(names, directions)
+    @property
+    def why_no_tangents(self) -> str:
+        advice = "without noise, kappa = inf and common=None. Differentiate a run of their Density."
+        return f"of tokens {advice}" if self.random else ""
 
     def along(self, names: Sequence[str | None], state: Any) -> Self:
         part = copy(self)
@@ -500,10 +494,6 @@ class TokenMotion(Motion, moves=Tokens):
 
     # How errors and rates are measured -----------------------------------------------------
 
-    def relative_error(self, error: np.ndarray, y: np.ndarray) -> float:
-        """The largest of the `relative_errors`."""
-        return float(self.relative_errors(error, y).max())
-
     def relative_errors(self, error: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The largest error of a token in each replica, (replicas,).
 
@@ -537,10 +527,6 @@ class TokenMotion(Motion, moves=Tokens):
             size = lengths(x)
             x /= np.where((size > 1 / LOST_LENGTH) & (size < LOST_LENGTH), size, np.nan)[..., None]
         return y
-
-    def rate(self, y: np.ndarray, velocity: np.ndarray) -> float:
-        """The largest of the `rates`."""
-        return float(self.rates(y, velocity).max())
 
     def rates(self, y: np.ndarray, velocity: np.ndarray) -> np.ndarray:
         """The root mean square speed (int |v|^2 dmu)^(1/2) of each replica, without radii.

@@ -146,14 +146,7 @@ class Transformer(Kind, Shown, family=True):
             numbers = np.arange(math.prod(shape)).reshape(shape)[index]
         except IndexError as error:
             raise IndexError(f"member: the models are an ensemble {shape}; {error}.") from None
-        drift: Any = self.drift
-        changes: dict[str, Any] = {"drift": drift.broadcast(shape).member(numbers)}
-        if self.kappa.shape:
-            changes["kappa"] = np.broadcast_to(self.kappa, shape)[index]
-        if self.common is not None and self.common.shape:
-            of_member = np.broadcast_to(self.common.kappa, shape)[index]
-            changes["common"] = self.common.replace(kappa=of_member)
-        return self.replace(**changes)
+        return self.members(shape, numbers)
 
     @property
     def noisy(self) -> bool:
