@@ -71,7 +71,9 @@ def best_difference(
     undefined : type of Exception, optional
         The error of `values` where the function is not defined at a distance.
     """
-    last, best, error = None, np.zeros(()), np.full((), np.inf)
+    last: np.ndarray | None = None
+    best: np.ndarray = np.zeros(())
+    error: np.ndarray = np.full((), np.inf)
     for step in unit * np.array(REACHES):
         try:
             derivative = np.tensordot(WEIGHTS / step, values(step * NODES), 1)

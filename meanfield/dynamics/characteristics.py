@@ -24,7 +24,7 @@ from ..states import Tokens
 from .density import interaction_energy
 from .linearised import check_vanishes, checked_changes, state_along
 from .motion import Failure, Motion
-from .observables import MOMENT_COUNT, declare
+from .observables import MOMENT_COUNT, declare, moments_of
 from .tokens import LOG_OF_NO_MASS, TokenMotion
 
 declare("w2_to_dirac", r"$W_2$ to a Dirac (rad)", log_from=100.0)
@@ -540,13 +540,12 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
             quadrature_error : change of the moments if half of the nodes are left out
         """
         space = state.space.with_degree(MOMENT_COUNT)
-        low = state.coefficients(MOMENT_COUNT)
-        moments = [space.scalar_moment(low, k) for k in range(1, MOMENT_COUNT + 1)]
+        moments = moments_of(space, state.coefficients(MOMENT_COUNT))
         speed, growth = self._speeds(state, t)
         energy, clusters = self._energy(state), state.clusters()
         gradient_flow = self._is_gradient(t)
         return {
-            "moment": np.stack(moments).astype(complex),
+            "moment": moments,
             "order_parameter": np.abs(moments[0]),
             "free_energy": -energy if gradient_flow else np.nan,
             "dissipation": speed**2 + growth if gradient_flow else np.nan,
