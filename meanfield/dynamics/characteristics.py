@@ -147,6 +147,7 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     example = "Characteristics(density)"
     tangent_arrays = "coordinates", "points", "masses"
     smallest_change = 1e-15
+    follows = frozenset({"normalisation", "reaction", "feedforward"})
     unresolved_since: float | None
     last_to_arrive: list[float] | None
     _reason: str | None
@@ -177,11 +178,6 @@ class CharacteristicsMotion(Motion, moves=Characteristics):
     def check(self) -> None:
         """Raise ValueError or MeanfieldError, with the reason, for a model that does not fit."""
         model, drift = self.model, self.model.drift
-        if model.noisy:
-            raise ValueError(
-                "Characteristics carries densities without noise, kappa = inf and common=None; got "
-                f"{model!r}. Solve for the density itself, on Circle or Sphere, or for Tokens."
-            )
         self.prepared(model, self.like)  # refuses ensembles
         self.check_dimensions()
         if drift.why_no_density:

@@ -198,7 +198,7 @@ class DensityMotion(Motion, moves=Density):
         "have; leave it out, or give the model common=, see Transformer."
     }
     semilinear = members_as_alone = True
-    by_place = frozenset({"frequency"})
+    follows = frozenset("noise common normalisation reaction feedforward frequency".split())
 
     @classmethod
     def prepared(cls, model: Transformer, state: Density) -> Density:

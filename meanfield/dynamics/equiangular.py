@@ -66,6 +66,7 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     example = "Equiangular(n, rho)"
     members_as_alone = True
+    follows = frozenset({"normalisation"})
     schemes = (DormandPrince, Layers)
     refusals: ClassVar = {
         "engine": "Equiangular tokens need no sums; leave out engine = {value!r}.",
@@ -89,13 +90,10 @@ class EquiangularMotion(Motion, moves=Equiangular):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model under which tokens do not stay equiangular."""
-        model, drift, normalisation = self.model, self.model.drift, self.model.normalisation
+        drift, normalisation = self.model.drift, self.model.normalisation
         reasons = {
             f"{drift!r} gives every token its own past or neighbour, so they do not stay "
             "equiangular.": drift.parts_tokens,
-            "Noise moves each token its own way, so they do not stay equiangular.": model.noisy,
-            "A feed-forward map tells directions apart, so tokens do not stay "
-            "equiangular.": model.feedforward is not None,
             f"{normalisation!r} acts on hidden states of R^d.": bool(normalisation.norms),
             UNUSED_RADII.format(normalisation): not normalisation.has_radii
             and (self.like.radius != 1).any(),

@@ -81,7 +81,6 @@ class GaussianMotion(Motion, moves=Gaussian):
 
     def check(self) -> None:
         """Raise MeanfieldError or ValueError, with the reason, if no law stays normal."""
-        super().check()
         self.prepared(self.model, self.like)  # refuses ensembles
         drift: Any = self.model.drift
         weights = getattr(drift, "weights", None)

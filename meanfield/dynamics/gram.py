@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..core.dual import Array
-from ..core.errors import MeanfieldError
-from ..core.forms import shown
 from ..models.drift import unit_rates
 from ..models.transformer import Transformer
 from ..states import Gram
@@ -62,16 +60,7 @@ class GramMotion(Motion, moves=Gram):
 
     def check(self) -> None:
         """Raise MeanfieldError for a model whose velocities inner products do not determine."""
-        model, instead = self.model, "Solve for Tokens: gram.to_tokens()."
-        if model.noisy:
-            noise = model.common or f"kappa = {shown(model.kappa)}"
-            raise MeanfieldError(f"Gram moves without noise; the model has {noise}. {instead}")
-        if model.extras:
-            raise MeanfieldError(
-                "Gram follows zonal drifts alone; the model has a "
-                f"{', a '.join(model.extras)}. {instead}"
-            )
-        model.drift.as_zonal()
+        self.model.drift.as_zonal()
 
     @property
     def members(self) -> int:

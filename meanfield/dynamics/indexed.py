@@ -75,21 +75,15 @@ class IndexedMotion(DensityMotion, moves=Indexed):
     """
 
     example = "Indexed densities such as circle.indexed(f)"
-    by_place = frozenset({"causal", "coupling", "frequency"})
+    follows = frozenset("noise normalisation feedforward causal coupling frequency".split())
 
     def check(self) -> None:
         """Raise MeanfieldError, with the reason, for a model that no indexed density can follow."""
         model, product = self.model, self.like.space
         self.check_dimensions()
-        without = {
-            "common": model.common is not None,
-            "noise": not model.noise.laplacian,
-            "reaction": model.reaction != 0,
-        }
-        if refused := [name for name, present in without.items() if present]:
+        if not model.noise.laplacian:
             raise MeanfieldError(
-                f"Indexed densities move under a drift and isotropic noise; this model has "
-                f"{', '.join(refused)} too: leave it out."
+                f"Indexed densities move under isotropic noise; got {model.noise!r}."
             )
         if any(getattr(part, "causal", False) for _, part in model.drift.terms):
             raise MeanfieldError(

@@ -122,8 +122,9 @@ class Motion(ABC):
         Whether `growth` can indicate a blow-up in finite time.
     not_finite : str
         The clause of the error message for steps of a given length that led to nan or inf.
-    by_place : frozenset of str
-        The position-dependent parts of models (see `Transformer.by_place`) that are supported.
+    follows : frozenset of str
+        The parts of models that are supported besides the drift, among noise, common,
+        normalisation, reaction, feedforward, causal, coupling and frequency.
     changes_coordinates : bool
         Whether `projected` may return other, distant coordinates of the same state.
     breaks : tuple of float
@@ -143,7 +144,7 @@ class Motion(ABC):
     detects_blow_up: ClassVar[bool] = False
     not_finite: ClassVar[str] = "the state was not finite"
     changes_coordinates: ClassVar[bool] = False
-    by_place: ClassVar[frozenset[str]] = frozenset()
+    follows: ClassVar[frozenset[str]] = frozenset()
     breaks: tuple[float, ...] = ()
 
     def __new__(cls, *_given: Any, **_named: Any) -> Self:
@@ -175,7 +176,7 @@ class Motion(ABC):
         self.model, self.like, self.rtol = model, state, rtol
         self._engine, self._scheme = engine, scheme
         self._ends = -np.inf, np.inf
-        self._check_places()
+        self._check_parts()
         self.check()
         self.setup()
 
@@ -194,24 +195,19 @@ class Motion(ABC):
             )
         return state
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027
         """Raise MeanfieldError or ValueError, with the reason, for a model that does not fit."""
-        if self.model.noisy or self.model.extras:
-            raise MeanfieldError(
-                f"{self.moves.__name__} moves without noise, normalisation, reaction and "
-                f"feed-forward map; got {self.model!r}. Solve for Tokens."
-            )
 
-    def _check_places(self) -> None:
-        """Raise MeanfieldError for position-dependent parts of the model that are not supported."""
-        for name in self.model.by_place:
-            if name not in self.by_place:
-                takers = sorted(m.moves.__name__ for m in MOTIONS.values() if name in m.by_place)
-                raise MeanfieldError(
-                    f"{self.moves.__name__} does not follow {name} = "
-                    f"{getattr(self.model, name)!r}; known for {' and '.join(takers)}. Solve for "
-                    "one of these, or leave it out."
-                )
+    def _check_parts(self) -> None:
+        """Raise MeanfieldError for parts of the model that are not supported."""
+        if refused := set(self.model.parts) - self.follows:
+            takers = [m.moves.__name__ for m in MOTIONS.values() if refused <= m.follows]
+            takers.sort(key=lambda name: (name != "Tokens", name))
+            advice = f"Solve for {', '.join(takers)}, or leave" if takers else "Leave"
+            raise MeanfieldError(
+                f"{self.moves.__name__} moves without {', '.join(sorted(refused))}; got "
+                f"{self.model!r}. {advice} it out."
+            )
 
     def check_dimensions(self) -> None:
         """Raise ValueError if a part of the model is for points of another dimension."""

@@ -59,7 +59,7 @@ class TokenMotion(Motion, moves=Tokens):
     example = "Tokens(x)"
     schemes = (DormandPrince, Layers, LieTrotter)
     options = frozenset({"engine", "merge", "rng"})
-    by_place = frozenset({"causal"})
+    follows = frozenset("noise common normalisation reaction feedforward causal".split())
     draws_by_member = members_as_alone = True
     tangent_arrays = "x", "radii", "masses"
     not_finite = "the state was not finite, a radius was not > 0, or tokens were far off the sphere"

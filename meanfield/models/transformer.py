@@ -22,6 +22,7 @@ from .parameters import NoiseParameter, at
 from .pointwise import FeedForward, Pointwise, values_at
 from .zonal import ZonalDrift
 
+PLACES = "causal", "coupling", "frequency"  # parts that depend on positions, or on an index
 PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 
 
@@ -91,7 +92,8 @@ class Transformer(Kind, Shown, family=True):
     default_kind: ClassVar[str | None] = "Transformer"
     _internal: ClassVar[str] = (
         "at_each_place by_place card feedforward_at feedforward_in has_independent_noise "
-        "keeps_axes is_zonal kappa_at parts_tokens smooth_noise steady_noise why_on_tokens_only"
+        "keeps_axes is_zonal kappa_at parts parts_tokens smooth_noise steady_noise "
+        "why_on_tokens_only"
     )
 
     drift: Drift
@@ -227,21 +229,26 @@ class Transformer(Kind, Shown, family=True):
         return drift
 
     @property
+    def parts(self) -> list[str]:
+        """Names of the parts that the model has besides the drift."""
+        has = {name: getattr(self, name) is not None for name in ("common", "feedforward", *PLACES)}
+        has["noise"] = self.has_independent_noise
+        has["normalisation"], has["reaction"] = (
+            not self.normalisation.is_identity,
+            self.reaction != 0,
+        )
+        return [name for name, present in has.items() if present]
+
+    @property
     def extras(self) -> list[str]:
         """Names of the parts other than drift and noise; "noise" if it moves no densities."""
-        parts = {
-            "normalisation": not self.normalisation.is_identity,
-            "noise": not self.noise.moves_densities,
-            "reaction": self.reaction != 0,
-            "feedforward": self.feedforward is not None,
-        }
-        return [name for name, present in parts.items() if present] + self.by_place
+        noise = () if self.noise.moves_densities else ("noise",)
+        return [*noise, *(name for name in self.parts if name not in ("noise", "common"))]
 
     @property
     def by_place(self) -> list[str]:
         """Names of the parts that depend on positions of tokens, or on an index."""
-        names = "causal", "coupling", "frequency"
-        return [name for name in names if getattr(self, name) is not None]
+        return [name for name in self.parts if name in PLACES]
 
     @property
     def parts_tokens(self) -> bool:
