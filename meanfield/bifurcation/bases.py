@@ -71,8 +71,9 @@ class Basis(ReadOnlyArrays, ABC):
     symmetric : bool
         Whether the basis is for rotation-invariant models, whose uniform density is stationary.
     noise : Noise
-    kept : tuple of int
-        Reflections under which states are invariant, for other models: see `reflections`.
+    kept, symmetries
+        Reflections under which states are invariant, and `Symmetries` of the model, for other
+        models: see `reflections`.
     axis
         Default axis of a state.
     dimension, order, degree : int
@@ -106,6 +107,7 @@ class Basis(ReadOnlyArrays, ABC):
     dense: bool = True
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
+    symmetries: Any = None
     axis: Any = None
     dimension: int
     order: int
@@ -140,6 +142,16 @@ class Basis(ReadOnlyArrays, ABC):
     def sizes(self) -> np.ndarray:
         """sqrt(dim H_l) of each, (N,): p_i is `sizes` times a Legendre function P_i, |P_i| <= 1."""
         return np.sqrt([dimension_of_harmonics(int(l), self.dimension) for l in self.degrees])
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Weight of each function in norms, (N,)."""
+        return np.ones(len(self.degrees))
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Factors (N,) of moments whose Euclidean norm is that in L^2."""
+        return self.sizes * np.sqrt(self.shares)
 
     @cached_property
     def legendre(self) -> np.ndarray:
@@ -182,6 +194,10 @@ class Basis(ReadOnlyArrays, ABC):
     def tangents(self, m: np.ndarray) -> np.ndarray:
         """Orthonormal tangents (r, N) of the rotations of a state that preserve its symmetry."""
         return np.zeros((0, len(m)))
+
+    def order_parameter(self, m: np.ndarray) -> Any:
+        """|int x dmu| of moments (..., N)."""
+        return np.linalg.norm(m[..., self.degrees == 1], axis=-1)
 
     def fingerprint(self, m: np.ndarray) -> np.ndarray:
         """Invariants under rotations that preserve the symmetry: here the L^2 coefficients."""
@@ -243,10 +259,14 @@ class Basis(ReadOnlyArrays, ABC):
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
         """Moments of exp(p_i)/const and exp(-p_i)/const for the first `count` functions."""
-        for function in self.values[:count]:
-            for exponent in (function, -function):
-                law = self.weights * np.exp(exponent - exponent.max())
-                yield self.legendre @ law / law.sum()
+        for unit in np.eye(min(count, len(self.degrees))):
+            yield from (self.tilted(unit), self.tilted(-unit))
+
+    def tilted(self, c: np.ndarray) -> np.ndarray:
+        """Moments of exp(sum_i c_i p_i)/const, times the density of the noise without drift."""
+        exponent = c @ self.values[: len(c)]
+        law = self.weights * np.exp(exponent - exponent.max())
+        return self.legendre @ law / law.sum()
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:

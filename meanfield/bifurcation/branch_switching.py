@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..spaces.validity import NEGATIVE_SHARE
 from .bases import Basis, fold_of, image
 from .continuation import CurvePoint, StationaryCurve
 from .detection import Special, TestFunctions, across, meeting
@@ -68,10 +69,12 @@ class Branch:
     specials : list of Special
     end : str
         Why it ends: "range", "uniform", "bifurcation" (on a branch of more symmetry, beyond which
-        it continues as its own mirror image), "closed", "max_points", "unresolved" or "not
-        continued".
+        it continues as its own mirror image), "closed", "stopped" (by `until`), "negative" (no
+        probability densities), "max_points", "unresolved" or "not continued".
     origin : Special or None
         Special point of the parent branch from which it bifurcates.
+    retraced : ndarray or None
+        Point (m, p) up to which it only retraces another branch.
     """
 
     curve: StationaryCurve
@@ -81,6 +84,20 @@ class Branch:
     specials: list[Special] = field(default_factory=list)
     end: str = ""
     origin: Special | None = None
+    retraced: np.ndarray | None = None
+
+    def retraces(self) -> bool:
+        """Whether the branch has still to pass the point `retraced`."""
+        if self.retraced is not None and len(self.points) > 1:
+            last = self.points[-1].z
+            first, z = (_sized(one, last) for one in (self.points[-2].z, self.retraced))
+            step, way = last - first, z - first
+            part = float(way @ step / (step @ step))
+            apart = np.linalg.norm(way - part * step)
+            if 0 <= part <= 1 and apart < np.linalg.norm(step) / 2:
+                self.retraced = None
+                return True
+        return self.retraced is not None
 
     def cut(self, high: float) -> bool:
         """Drop the ends of the branch above a value.
@@ -121,6 +138,8 @@ class BranchSearch:
         Growth rates are not computed above this value of the parameter.
     stopped : callable
         () -> bool: whether to stop.
+    until : callable
+        Branch -> bool, after every new point: whether to stop the branch there.
 
     Attributes
     ----------
@@ -142,6 +161,7 @@ class BranchSearch:
     orders: int = 0
     top: float = np.inf
     stopped: Callable[[], bool] = lambda: False
+    until: Callable[["Branch"], bool] = lambda branch: False
     branches: list[Branch] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     lower: list[float] = field(default_factory=list)
@@ -206,7 +226,9 @@ class BranchSearch:
     def through(self, curve: StationaryCurve, z: np.ndarray, degree: int) -> Iterator[Branch]:
         """Follow the branch through a state in both directions: upwards, then back from there."""
         upwards = np.append(np.zeros(len(z) - 1), 1.0)
-        half = BranchSearch(self.curve, self.span, self.most, stopped=self.stopped)
+        half = BranchSearch(
+            self.curve, self.span, self.most, stopped=self.stopped, until=self.until
+        )
         for branch in half.followed(curve.point(z, upwards), curve, -1, degree):
             if self.stopped():
                 branch.end = "interrupted"
@@ -214,7 +236,7 @@ class BranchSearch:
         inside = [point for point in way.points if self.span[0] <= point.value <= self.span[1]]
         last = inside[-1]
         back = last._replace(tangent=-last.tangent)
-        yield from self.followed(back, way.curve, -1, degree)
+        yield from self.followed(back, way.curve, -1, degree, retraced=z)
 
     def from_branches(self, done: int = 0, most: float = np.inf) -> Iterator[Branch]:
         """Follow branches that bifurcate from branches number `done`, ..., `most` - 1.
@@ -262,14 +284,15 @@ class BranchSearch:
 
     def followed(
         self, start: CurvePoint, curve: StationaryCurve, parent: int = -1, degree: int = 0,
-        near: float = AMPLITUDE,
+        near: float = AMPLITUDE, retraced: np.ndarray | None = None,
     ) -> Iterator[Branch]:  # fmt: skip
         """Follow a branch to its end; yields it after every new point.
 
         The degree of truncation is raised by a half where a point is not resolved. The first step
-        is shorter if the amplitude `near` of the first point is small.
+        is shorter if the amplitude `near` of the first point is small. The branch is not stopped by
+        `until` before it has passed the point `retraced`.
         """
-        branch = Branch(curve, parent, degree)
+        branch = Branch(curve, parent, degree, retraced=retraced)
         self.branches.append(branch)
         step = curve.max_step / 4
         if near < AMPLITUDE:
@@ -328,6 +351,8 @@ class BranchSearch:
                 continue
             branch.specials += [s for s in specials if low <= s.point.value <= high]
             branch.points.append(new)
+            if not branch.retraces() and not branch.end and self.until(branch):
+                branch.end = "stopped"
             step = proposal
             yield
 
@@ -338,6 +363,10 @@ class BranchSearch:
             return "range"
         if number >= self.most:
             return "max_points"
+        if not branch.curve.basis.symmetric:
+            equation, kappa = branch.curve.at(new.p)
+            if equation.negativity(equation.mean(new.m, kappa)) > NEGATIVE_SHARE:
+                return "negative"
         if number <= FEWEST_POINTS:
             return ""
         last, first = branch.points[-1], np.abs(start.m).max()
@@ -372,7 +401,7 @@ class BranchSearch:
         self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
     ) -> Iterator[Branch]:
         """Follow the branches that cross a parent at the bifurcation z = `place`, if new."""
-        scale = np.append(curve.basis.sizes, 1.0)
+        scale = np.append(curve.basis.norms, 1.0)
         near = self._clearance(parent, curve, place)
         change = near / np.linalg.norm(scale * direction) * direction
         for sign in (1.0, -1.0):
@@ -388,7 +417,7 @@ class BranchSearch:
 
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
         """Amplitude of the first point of a branch, at most a fifth of the distance to others."""
-        scale = np.append(curve.basis.sizes, 1.0)
+        scale = np.append(curve.basis.norms, 1.0)
         points = [s.point.z for s in self.branches[parent].specials if s.kind in CROSSINGS]
         ways = [scale * (place - curve.padded(z)) for z in points if len(z) <= len(place)]
         if curve.basis.symmetric:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.calls import checked_call
-from ..core.checks import as_given, fitting, is_variable_name, positive, range_of, real_array
+from ..core.checks import (
+    as_given,
+    fitting,
+    is_variable_name,
+    positive,
+    range_of,
+    real,
+    real_array,
+    whole_number,
+)
 from ..core.errors import MeanfieldError
 from ..core.forms import NATURAL, Many, Natural, Positive
 from ..lowlevel.blas import one_blas_thread
@@ -27,13 +36,13 @@ from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
 from .continuation import CurvePoint, StationaryCurve, curve_of
-from .diagram import DIAGRAM_NAMES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
+from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
 from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
 from .stability import GROWING_RATE
-from .stationary import StationaryState, check_model, state_at, stationary
+from .stationary import StationaryState, check_model, state_at, state_near
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +58,7 @@ CLUSTERED_APART = (
 )
 
 
-@checked_call("drift", "kappa", "vary", "observables")
+@checked_call("drift", "kappa", "vary", "observables", "until")
 def branches(
     drift: Drift | type[ZonalDrift] | Transformer | Callable[[float], Transformer],
     space: Space | Density,
@@ -59,6 +68,7 @@ def branches(
     vary: Mapping[str, tuple[float, float]] | None = None,
     noise: Noise = ISOTROPIC,
     symmetry: str | np.ndarray = AXISYMMETRIC,
+    starts: Mapping[float, Any] | None = None,
     degrees: Sequence[int] | None = None,
     secondary: bool = True,
     stability: bool = True,
@@ -66,6 +76,7 @@ def branches(
     observables: Mapping[str, Callable[[Any], Any]] | None = None,
     max_step: Positive = 0.1,
     max_points: Natural = 500,
+    until: Natural | Callable[[StationaryState], bool] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
     resume: bool = False,
@@ -82,7 +93,7 @@ def branches(
     drift : Drift, Transformer, type or callable
         A single drift, or a model with fields, matrices, a reaction or another noise; the class
         `USA` or `SA`, to follow beta; or a function s -> `Transformer`, to follow s.
-    space : Circle, Sphere or Zonal; or Density
+    space : Circle, Sphere or Zonal; or Density or Indexed
         A density on such a space adds the branch of the state that Newton's method reaches from it,
         at the parameter value of the model if it is in the range, else at the first of the range.
     kappa : (float, float), or float
@@ -104,6 +115,10 @@ def branches(
         harmonics become neutral at once. The branch with the symmetry of a group is found if just
         one of them is invariant, or one of the invariant ones is symmetric about the main axis;
         other branches bifurcate from these.
+    starts : mapping of float to densities or StationaryStates, optional
+        Values of the parameter, and one or more densities for each, from which Newton's method
+        begins: branches of the states it reaches are followed too, in both directions. So are
+        closed branches (isolas) through states that `stationary_states` found.
     degrees : sequence of int, optional
         Degrees l whose branches are followed; their onsets must be in the range or, in kappa, below
         it. By default all up to 12, and those with onsets above the range whose branches come down
@@ -125,12 +140,16 @@ def branches(
         of log kappa, or of the parameter.
     max_points : int
         Largest number of points of one branch.
+    until : int or callable, optional
+        Where a branch is not followed further: after so many folds, or at the first point at which
+        the function StationaryState -> bool is true; `value` of a state is that of the parameter.
+        Branches stopped so are listed in `warnings`.
     checkpoint : path, optional
         File of intermediate results, rewritten every `checkpoint_every` seconds of wall time and at
         the end, after Ctrl-C too.
     resume : bool
         Continue from the checkpoint if it exists: the result equals that of an uninterrupted call
-        to the last bit. `max_points` may differ.
+        to the last bit. `max_points` and `until` may differ.
     progress : bool, optional
         Show a progress bar; by default on a terminal and in a notebook.
 
@@ -175,6 +194,8 @@ def branches(
     """
     start, space = (space, space.space) if isinstance(space, Density) else (None, space)
     name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
+    begun: list[tuple[float | None, Density]] = [] if start is None else [(None, start)]
+    begun += _checked_starts(starts, span, space)
     if isinstance(drift, Transformer):
         wanted = "left out: a Transformer has its own"
         fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
@@ -199,7 +220,7 @@ def branches(
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
         **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
-        **{"range": span, "max_step": max_step, "noise": noise, "start": start},
+        **{"range": span, "max_step": max_step, "noise": noise, "starts": begun},
         **{"degrees": degrees, "secondary": secondary, "stability": stability},
         **{"save_at": saved_values, "observables": measures},
     }
@@ -207,7 +228,7 @@ def branches(
         curve = curve_of(drift, basis, name, span, at_kappa, max_step, journal)
         with Following(name, span, progress) as following:
             search = Search(space, symmetry, degrees, secondary, stability, max_points, following,
-                            start)  # fmt: skip
+                            begun, _stop_of(until))  # fmt: skip
             diagram = search.diagram(curve, measures)
         curve_of_degree = cache(partial(_in_degree, curve))
         for value in saved_values:
@@ -368,6 +389,34 @@ def _checked_places(save_at: Any, span: tuple[float, float]) -> np.ndarray:
     return array
 
 
+def _stop_of(until: Any) -> Callable[[Branch], bool]:
+    """The function of a branch that says whether it is stopped at its last point."""
+    if until is None:
+        return lambda branch: False
+    if callable(until):
+        return lambda branch: bool(until(state_at(branch.curve, branch.points[-1].z)))
+    whole_number("until", until)
+    return lambda branch: sum(special.kind == "fold" for special in branch.specials) >= until
+
+
+def _checked_starts(
+    starts: Any, span: tuple[float, float], space: Space
+) -> Iterator[tuple[float, Density]]:
+    """Pairs of a value of the parameter and a density, from `starts`."""
+    given = {} if starts is None else starts
+    wanted = "values of the parameter with densities, {0.5: density}"
+    fitting("starts", given, wanted, isinstance(given, Mapping), TypeError)
+    for value, densities in given.items():
+        value = real("starts", value, f"values from {span[0]:g} to {span[1]:g}",
+                     lambda number: span[0] <= number <= span[1])  # fmt: skip
+        one = isinstance(densities, Density | StationaryState)
+        for density in [densities] if one else densities:
+            density = getattr(density, "density", density)
+            fits = isinstance(density, Density) and type(density.space) is type(space)
+            fitting("starts", density, f"densities on {space!r}", fits, TypeError)
+            yield value, density
+
+
 def _checked_observables(
     observables: Any, space: Space, parameter: str
 ) -> dict[str, Callable[..., Any]]:
@@ -397,7 +446,8 @@ class Search(NamedTuple):
     stability: bool
     max_points: int
     following: "Following"
-    start: Density | None = None
+    starts: Sequence[tuple[float | None, Density]] = ()
+    until: Callable[[Branch], bool] = lambda branch: False
 
     def diagram(
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
@@ -414,7 +464,7 @@ class Search(NamedTuple):
             else 0
         )
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
-                        lambda: self.following.stopped, missing=left_out)  # fmt: skip
+                        lambda: self.following.stopped, self.until, missing=left_out)  # fmt: skip
         for branch in self._all(growth, onsets):
             value = branch.points[-1].value
             if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
@@ -440,7 +490,8 @@ class Search(NamedTuple):
     ) -> Diagram:
         """The diagram of a model under which the uniform density is not stationary."""
         growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
-                                   curve.span[1], lambda: self.following.stopped)  # fmt: skip
+                                   curve.span[1], lambda: self.following.stopped,
+                                   self.until)  # fmt: skip
         for branch in growth.all(self.secondary, self._started(curve)):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
@@ -450,12 +501,13 @@ class Search(NamedTuple):
         growth.cut(curve.span[1])
         base, *others = growth.branches
         if base.end != "range":
-            growth.missing.append(f"branch 0 has the end {base.end!r}.")
+            place = f"{curve.parameter} = {base.points[-1].value:.6g}"
+            growth.missing.append(f"branch 0 {END_SENTENCES[base.end].format(place=place)}.")
         specials = list(growth.special_points())
         data = self._data(curve, growth.branches, growth.missing, observables)
         return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
                        self.space, self.symmetry, curve.parameter, curve.kappa,
-                       curve.basis.noise)  # fmt: skip
+                       curve.basis.noise, curve.basis.symmetries)  # fmt: skip
 
     def _data(
         self,
@@ -480,7 +532,8 @@ class Search(NamedTuple):
         for onset in onsets:
             yield from growth.from_uniform(onset)
         for one, z in self._started(curve):
-            yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
+            if not growth.passes(one, z):
+                yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
         if self.degrees is None and curve.parameter == "kappa":
             for onset in onsets_above(curve):
                 yield from growth.from_above(onset)
@@ -493,23 +546,24 @@ class Search(NamedTuple):
             yield from self._apart(growth)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
-        """Curve and z = (m, p) of the state reached from the density `start`, if there is one."""
-        if self.start is None:
-            return
-        low, high = curve.span
-        value = low if callable(curve.drift) else value_of(curve.drift, curve.parameter)
-        value = value if low <= value <= high else low
-        model = with_parameter(curve.drift, curve.parameter, value)
-        state = stationary(model, self.start, symmetry=self.symmetry, max_degree=curve.basis.most)
-        if not state.converged:
-            raise MeanfieldError(
-                f"The start leads to no stationary density at {curve.parameter} = {value:.6g}: "
-                f"{state.message}"
-            )
-        m = state.legendre_moments
-        one = curve.finer(state.equation.degree) if len(m) > len(curve.basis.degrees) else curve
-        fitted, m = one.basis.fitted(one.basis.padded(m))
-        yield one.among(fitted), np.append(m, curve.coordinate(value))
+        """Curve and z = (m, p) of the state reached from each of `starts`."""
+        (low, high), family = curve.span, callable(curve.drift)
+        for value, start in self.starts:
+            if value is None:
+                value = low if family else value_of(curve.drift, curve.parameter)
+                value = value if low <= value <= high else low
+            equation, kappa = curve.at(curve.coordinate(value))
+            model = equation.model_at(kappa)
+            state = state_near(model, start, self.symmetry, max_degree=curve.basis.most)
+            if not state.converged:
+                raise MeanfieldError(
+                    f"The start leads to no stationary density at {curve.parameter} = {value:.6g}: "
+                    f"{state.message}"
+                )
+            m = state.legendre_moments
+            one = curve.finer(state.equation.degree) if len(m) > len(curve.basis.degrees) else curve
+            fitted, m = one.basis.fitted(one.basis.padded(m))
+            yield one.among(fitted), np.append(m, curve.coordinate(value))
 
     def _apart(self, growth: BranchSearch) -> Iterator[Branch]:
         """Branches of clustered states at the first onset that lie on no branch so far."""
@@ -600,7 +654,7 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
     counts = np.full((len(rows), max(len(point.rates) for _, _, point in rows)), -1)
     for row, (_, _, point) in zip(counts, rows, strict=True):
         row[: len(point.rates)] = [(values > GROWING_RATE).sum() for values in point.rates]
-    first = np.linalg.norm(moments[:, finest.degrees == 1], axis=1)
+    first = finest.order_parameter(moments)
     growth = [max((r[0] for r in point.rates if r.size), default=np.nan) for _, _, point in rows]
     arrays: dict[str, Any] = {
         "branch": ("point", [number for number, _, _ in rows]),

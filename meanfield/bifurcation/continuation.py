@@ -230,6 +230,7 @@ class StationaryCurve(Curve):
         super().__init__(len(basis.degrees), 1, max_step, journal)
         self.drift, self.basis, self.parameter = drift, basis, parameter
         self.span, self.kappa = span, kappa
+        self._lengths[:-1] *= basis.shares
 
     @abstractmethod
     def at(self, p: float) -> tuple[Any, float]:

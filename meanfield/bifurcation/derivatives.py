@@ -25,6 +25,7 @@ from ..core.cached import cached_property
 from ..core.checks import fitting, whole_number
 from ..core.differences import NODES, WEIGHTS
 from ..core.errors import MeanfieldError
+from ..derivatives.indexed import differentiated
 from ..derivatives.variation import Variation
 from .bases import NO_MOMENT
 from .families import EquationFamily, parameters_of, value_of
@@ -62,9 +63,8 @@ class StationaryDerivative:
         """Derivative of the density, a function of mean 0."""
         basis, axis = self.state.equation.basis, self.state.axis
         moved = basis.density(self.legendre_moments, axis)  # linear up to the constant 1
-        coefficients = np.array(moved.coefficients)
-        coefficients[..., 0] -= 1
-        return Variation(moved.space, coefficients)
+        coefficients = moved.coefficients - moved.space.uniform().coefficients
+        return differentiated(moved).variation(moved.space, coefficients)
 
     @property
     def order_parameter(self) -> float:
@@ -82,10 +82,9 @@ class StationaryDerivative:
             return float("nan")
         mean = equation.mean(state.legendre_moments, state.kappa)
         if self.parameter == "kappa":
-            entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
-            return float(-entropy / mean.kappa**2)
+            return equation.free_energy_by_log_kappa(mean) / state.kappa
         changes = family_of(state, self.parameter).at(_value(state, self.parameter))
-        return float(-0.5 * changes.strength_changes @ mean.moments**2)
+        return changes.free_energy_by_parameter(mean)
 
     def eigenvalues(self, count: int = 6) -> np.ndarray:
         """Derivatives of the eigenvalues of `state.stability(count)`, (count,).

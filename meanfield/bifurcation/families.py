@@ -10,13 +10,14 @@ from ..core.checks import as_given, fitting
 from ..core.descriptions import absent, build
 from ..core.errors import MeanfieldError
 from ..core.forms import Reading
-from ..core.kinds import Kind
+from ..core.kinds import Kind, ancestor
 from ..models import Drift, Kuramoto, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..spaces import Space
 from .bases import AXISYMMETRIC, Array, Basis, basis_on
 from .equation import Interactions, MomentEquation, StationaryEquation, interactions
-from .reflections import Reflected, Symmetries, symmetries_of_noise
+from .indexed import IndexedBasis, IndexedEquation
+from .reflections import Reflected, Symmetries, reflected_on, symmetries_of_noise
 from .transport import TransportEquation, scaled
 
 RECENT_EQUATIONS = 8  # number of cached equations
@@ -25,6 +26,9 @@ ABSENT_OF_ROTATIONS = Kuramoto()  # represents all zonal drifts, which have the 
 PARAMETER_STEP, STEPS_EACH_WAY = 0.01, 3  # in units of min(1, width of the range)
 PROBED_DEGREE, PROBED_SIZE = 3, 0.02  # of a random density to detect symmetries
 ASYMMETRIC_CHANGE = 1e-8  # relative change of the motion under a symmetry that a model lacks
+
+
+TRANSPORT = {Basis: TransportEquation, IndexedBasis: IndexedEquation}  # by class of bases
 
 
 class OutsideDomain(ValueError):
@@ -64,7 +68,12 @@ def equation_of(
         equation = MomentEquation(model.zonal, basis, changes)
         if equation.exists:
             return equation
-    return TransportEquation(model, basis, neighbours)
+    return transport_equation(model, basis, neighbours)
+
+
+def transport_equation(model: Transformer, basis: Any, neighbours: Any = None) -> TransportEquation:
+    """The general equation of a model in a basis."""
+    return TRANSPORT[ancestor(type(basis), TRANSPORT)](model, basis, neighbours)
 
 
 def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMMETRIC) -> Any:
@@ -77,10 +86,12 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
     TypeError, ValueError, MeanfieldError
         As `basis_on`; for a symmetry or a space that a model does not preserve.
     """
-    basis = basis_on(space, symmetry)
-    if all(map(is_isotropic, models)):
-        return basis
-    model = next(model for model in models if not is_isotropic(model))
+    kind = reflected_on(space)
+    if kind is Reflected:
+        basis = basis_on(space, symmetry)
+        if all(map(is_isotropic, models)):
+            return basis
+    model = next((model for model in models if not is_isotropic(model)), models[0])
     wanted = f"left out under {model!r}, which keeps no symmetry but reflections"
     axisymmetric = isinstance(symmetry, str) and symmetry == AXISYMMETRIC
     fitting("symmetry", symmetry, wanted, axisymmetric)
@@ -91,10 +102,10 @@ def basis_of(models: Sequence[Transformer], space: Any, symmetry: Any = AXISYMME
             f"{model!r} does not keep densities symmetric about an axis, which {space!r} holds "
             "alone: use a Circle or a Sphere."
         )
-    space = Reflected.resolving(space)
+    space = kind.resolving(space)
     each = [symmetries_of(model, space) for model in models]
     common = (sorted(set(each[0][i]).intersection(*(one[i] for one in each))) for i in (0, 1))
-    return Reflected(space, model.noise, Symmetries(*map(tuple, common)))
+    return kind(space, model.noise, Symmetries(*map(tuple, common)))
 
 
 def basis_along(source: Any, name: str, span: Any, noise: Noise, space: Any, symmetry: Any) -> Any:
@@ -119,8 +130,8 @@ def symmetries_of(model: Transformer, space: Space) -> Symmetries:
     absent = model.drift.is_absent or model.noise.is_absent
     if absent or (not others and all(t.is_zonal for _, t in model.drift.terms)):
         return of_noise
-    basis = Reflected(space, model.noise, Symmetries((0,)))
-    equation, rng = TransportEquation(model, basis), np.random.default_rng(0)
+    basis = reflected_on(space)(space, model.noise, Symmetries((0,)))
+    equation, rng = transport_equation(model, basis), np.random.default_rng(0)
     m = PROBED_SIZE * rng.standard_normal(len(basis.degrees)) * (basis.degrees <= PROBED_DEGREE)
 
     def change(m: Array) -> Array:
@@ -236,7 +247,7 @@ class EquationFamily:
         noise, basis, many = self.basis.noise, self.basis, self._ensemble(points)
         if many is None:
             sources = (with_parameter(self.drift, self.name, float(point)) for point in points)
-            return slopes, [TransportEquation(model_of(one, noise), basis) for one in sources]
+            return slopes, [transport_equation(model_of(one, noise), basis) for one in sources]
         model = model_of(with_parameter(self.drift, self.name, value), noise)
         of = basis.degree, basis.dimension
         w, z = np.atleast_2d(many.attraction(*of)), many.normaliser(*of)
@@ -315,6 +326,11 @@ def with_parameter(source: Any, name: str, value: Any) -> Any:
         model = source(value)
         if not isinstance(model, Transformer):
             raise TypeError(f"A family gives a Transformer for a number; got {as_given(model)}.")
+        if not model.steady_noise or not model.drift.constant:
+            raise MeanfieldError(
+                f"The model of the family at {name} = {value:.6g} changes with time, or its kappa "
+                f"does: {model!r}."
+            )
         return model
     if not isinstance(source, Transformer):
         return source.replace(**{name: value})
@@ -332,9 +348,25 @@ def _slope_at_zero(j: int, nodes: np.ndarray) -> float:
     return float(np.prod(others / (others - j)) / j)
 
 
-def drift_of(described: Any) -> Any:
-    """The drift, or class of drifts, from its description; or a placeholder."""
+def source_of(described: Any) -> Any:
+    """The drift, class of drifts or model from its description; or a placeholder."""
     if name := described.get("function"):
         return Drift.kinds.get(name) or absent(Drift, name, described)
-    drift = build(Drift, described, Reading(result=True))
+    reading = Reading(result=True)
+    if described["kind"] == Transformer.__name__:
+        model = build(Transformer, described, reading)
+        lost = (
+            absent(Drift, described["drift"]["kind"], described["drift"]) if reading.lost else None
+        )
+        return model if lost is None else model.replace(drift=lost)
+    drift = build(Drift, described, reading)
     return drift if drift.is_absent else drift.as_zonal()
+
+
+def saved_basis(space: Any, noise: Noise, symmetries: Any, symmetry: Any = AXISYMMETRIC) -> Any:
+    """The basis in which a saved search began, from its `symmetries`, which may be None."""
+    if symmetries is None:
+        return basis_on(space, symmetry)
+    found = Symmetries(*(tuple(map(int, part)) for part in symmetries))
+    kind = reflected_on(space)
+    return kind(kind.resolving(space), noise, found)

@@ -45,7 +45,8 @@ class NoiseBranchSearch(BranchSearch):
         yield from self.from_branches(0, np.inf if secondary else 1)
         done = len(self.branches)
         for curve, z in started:
-            yield from self.through(curve, z, int(curve.basis.degrees[np.abs(z[:-1]).argmax()]))
+            if not self.passes(curve, z):
+                yield from self.through(curve, z, int(curve.basis.degrees[np.abs(z[:-1]).argmax()]))
         for curve, z in self._apart(high):
             yield from self.from_edge(curve, z, high, 1)
         if secondary:

@@ -12,7 +12,6 @@ functions. Generators change one sign if possible: for a diagonal Sigma, bit k o
 whether a perturbation is odd in x_k.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from ..core.cached import cached_property
 from ..core.checks import check_memory
+from ..core.kinds import ancestor
 from ..models.generators import orthonormal
 from ..models.noise import Noise
 from ..spaces import Space
@@ -37,7 +37,8 @@ class Symmetries(NamedTuple):
     Attributes
     ----------
     reflections : tuple of int
-        Numbers with bit k set if the sign of x_k changes.
+        Numbers with bit k set if the sign of x_k changes; of indexed densities with bit d set if
+        the index is reflected too.
     planes : tuple of int
         Indices of the coordinate planes of the rotations, in the order (0, 1), (0, 2), (1, 2).
     """
@@ -128,7 +129,7 @@ class AllHarmonics:
 
     def odd(self, reflection: int) -> np.ndarray:
         """Mask (N,) of the functions that are odd under a reflection."""
-        signs = [k for k in range(self.space.dimension) if reflection >> k & 1]
+        signs = [k for k in range(self.parities.shape[1]) if reflection >> k & 1]
         return self.parities[:, signs].sum(axis=1) % 2 == 1
 
     @cached_property
@@ -152,7 +153,7 @@ class AllHarmonics:
 @lru_cache(maxsize=16)
 def all_harmonics(space: Space) -> AllHarmonics:
     """The harmonics of a space; the last 16 are cached."""
-    return AllHarmonics(space)
+    return reflected_on(space).harmonics(space)
 
 
 class _NoiseKey:
@@ -185,7 +186,10 @@ def _generator(key: _NoiseKey, space: Space) -> tuple[np.ndarray, np.ndarray]:
 
 def symmetries_of_noise(noise: Noise, space: Space) -> Symmetries:
     """Reflections and rotations under which the generator of a noise is invariant."""
-    harmonics, number = all_harmonics(space), 2**space.dimension
+    harmonics = all_harmonics(space)
+    number = 2 ** harmonics.parities.shape[1]
+    if noise.laplacian:
+        return Symmetries(tuple(range(number)), tuple(range(len(harmonics.rotations))))
     if noise.is_absent:  # a placeholder: its functions were not saved with the file
         return Symmetries(tuple(range(number)))
     matrix, uniform = generator_of(noise, space)
@@ -220,8 +224,19 @@ class HarmonicsOfOrder:
         self.order, self._turnings = order, basis.turnings
         self.members = np.flatnonzero(basis.orders_of_functions == order)
         self.degrees, self.sizes = basis.degrees[self.members], basis.sizes[self.members]
-        self.eigenvalues, self.nodes = basis.eigenvalues[self.members], basis.nodes
-        self.values, self.gradients = basis.all.table(self.members, basis.nodes)
+        self.eigenvalues, self._basis = basis.eigenvalues[self.members], basis
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._basis.all.table(self.members, self._basis.nodes)
+
+    @property
+    def values(self) -> np.ndarray:
+        return self._table[0]
+
+    @property
+    def gradients(self) -> np.ndarray:
+        return self._table[1]
 
     def rotations(self, m: np.ndarray) -> int:
         """Dimension of the infinitesimal rotations of a state m in this order.
@@ -250,12 +265,18 @@ class Reflected(Basis):
         Reflections under which states are invariant, by default all of the model.
     """
 
+    spaces: ClassVar[dict[type[Space], type["Reflected"]]] = {}
+    harmonics: ClassVar[type[AllHarmonics]] = AllHarmonics
     symmetric = False
     order, turning = 0, -1
     bounds: ClassVar = {
         2: (32, 256, 1e-12),
         3: (12, 40, 1e-10),
     }  # least, most, unresolved, by dimension
+
+    def __init_subclass__(cls, space: type[Space], **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Reflected.spaces[space] = cls
 
     def __init__(
         self,
@@ -372,8 +393,8 @@ class Reflected(Basis):
         The coefficients (N,) if the model has no rotations.
         """
         if not self.symmetries.planes:
-            return self.sizes * m
-        return np.sqrt(np.bincount(self.degrees, (self.sizes * m) ** 2))[1:]
+            return self.norms * m
+        return np.sqrt(np.bincount(self.degrees, (self.norms * m) ** 2))[1:]
 
     # Images of states ---------------------------------------------------------------------------
 
@@ -397,21 +418,28 @@ class Reflected(Basis):
         )
         return self.keeping(tuple(sorted({*self.kept, *(reflection ^ r for r in self.kept)})))
 
-    @property
+    @cached_property
     def without_drift(self) -> np.ndarray:
         """Moments of the stationary density of the noise without drift, (N,)."""
         matrix, uniform = self.diffusion
         return np.linalg.solve(matrix, -uniform) / self.sizes
 
-    def guesses(self, count: int) -> Iterator[np.ndarray]:
-        """Moments of stationary density of the noise times exp(p_i) and exp(-p_i), i < `count`."""
+    def tilted(self, c: np.ndarray) -> np.ndarray:
         density = self.space.to_values(self.all.series(self.sizes * self.without_drift))
-        for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
-            for exponent in (function, -function):
-                law = density * np.exp(exponent - exponent.max())
-                series = self.space.to_coefficients(law / (self.space.weights @ law))
-                yield self.all.moments(series) / self.sizes
+        padded = np.pad(c, (0, len(self.degrees) - len(c)))
+        exponent = self.space.to_values(self.all.series(padded, 0.0))
+        law = density * np.exp(exponent - exponent.max())
+        series = self.space.to_coefficients(law / (self.space.weights @ law))
+        return self.all.moments(series) / self.sizes
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
         """m unchanged: moments that the reflections in `kept` exclude are 0 already."""
         return m
+
+
+Reflected.spaces[Space] = Reflected  # type: ignore[type-abstract]
+
+
+def reflected_on(space: Space) -> type[Reflected]:
+    """The class of bases of all harmonics on a space."""
+    return Reflected.spaces[ancestor(type(space), Reflected.spaces)]

@@ -80,10 +80,33 @@ class LinearFunction(NamedTuple):
 
 
 class VelocityPart(NamedTuple):
-    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1."""
+    """Quotient of linear maps with values (C, M) and (M,); `below` is None for a denominator 1.
+
+    `external`: the velocity does not depend on the measure, nor on its mass.
+    """
 
     above: LinearFunction
     below: LinearFunction | None = None
+    external: bool = False
+
+
+class Flow(NamedTuple):
+    """Values at the nodes for one density, and for the measure that moves it.
+
+    Attributes
+    ----------
+    density : ndarray, (M,)
+    velocity : ndarray, (C, M)
+    parts : list of (ndarray, ndarray or 1)
+        Velocity (C, M) of each head, and its denominator, (M,) or 1.
+    potential : ndarray, (M,), or 0
+        Phi - int Phi dmu.
+    """
+
+    density: Array
+    velocity: Array
+    parts: list[tuple[Array, Any]]
+    potential: Any = 0.0
 
 
 class TransportState(NamedTuple):
@@ -92,12 +115,8 @@ class TransportState(NamedTuple):
     Attributes
     ----------
     kappa : float
-    density : ndarray, (M,)
-    velocity : ndarray, (C, M)
-    parts : list of (ndarray, ndarray or 1)
-        Velocity (C, M) of each head, and its denominator, (M,) or 1.
-    potential : ndarray, (M,), or 0
-        Phi - int Phi dmu.
+    flows : list of Flow
+        One, or that of each slice of indexed densities.
     force : ndarray, (n,)
         Rate of change of the coefficients by drift, frequencies and reaction, for order 0.
     moments : ndarray, (N,)
@@ -109,14 +128,16 @@ class TransportState(NamedTuple):
     """
 
     kappa: float
-    density: Array
-    velocity: Array
-    parts: list[tuple[Array, Any]]
-    potential: Any
+    flows: list[Flow]
     force: Array
     moments: Array
     turned: Array
     speeds: Array
+
+    @property
+    def density(self) -> Array:
+        """Values of all densities at the nodes, (len(flows), M)."""
+        return np.array([flow.density for flow in self.flows])
 
 
 class TransportEquation(StationaryEquation):
@@ -147,7 +168,7 @@ class TransportEquation(StationaryEquation):
 
     def among(self, basis: Any) -> "TransportEquation":
         """The equation in another basis, without derivatives by a parameter."""
-        return TransportEquation(self.model, basis)
+        return type(self)(self.model, basis)
 
     def finer(self, degree: int) -> "TransportEquation":
         return self.among(self.basis.finer(degree))
@@ -195,11 +216,13 @@ class TransportEquation(StationaryEquation):
             for factor, field in self._fields:
                 for one in field.quotients(functions):
                     below = None if one.below is None else _tabulated(basis, one.below)
-                    heads.append(VelocityPart(_tabulated(basis, factor * one.above), below))
+                    above = _tabulated(basis, factor * one.above)
+                    heads.append(VelocityPart(above, below, not field.drift.interacts))
         if self.model.feedforward is not None:
             values = self.model.feedforward_at(basis.space.points)
             steady = np.einsum("fnd,nd->fn", basis.space.frame, values)
-            heads.append(VelocityPart(LinearFunction(steady[:, basis.nodes], _no_gradients)))
+            above = LinearFunction(steady[:, basis.nodes], _no_gradients)
+            heads.append(VelocityPart(above, external=True))
         return heads
 
     @cached_property
@@ -245,32 +268,50 @@ class TransportEquation(StationaryEquation):
 
     def mean(self, m: Array, kappa: float) -> TransportState:
         """Velocity, force and m - R(m) of the density with the moments m."""
-        even, weights = self.basis.even, self.basis.weights
-        mine = even.members
+        even, mine = self.basis.even, self.basis.even.members
         c = even.sizes * m[mine]
-        density, parts = 1.0 + c @ even.values, []
-        for above, below in self.heads:
-            level = 1.0 if below is None else below.constant + below.at(c, even)
-            parts.append(((above.constant + above.at(c, even)) / level, level))
-        velocity = np.sum([part for part, _ in parts], axis=0)
-        moving = (weights * density) * velocity
-        force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
-        potential: Any = 0.0
-        if alpha := self.model.reaction:
-            values = sum(part.constant + part.at(c, even) for part in self._potentials)
-            potential = values - (weights * density) @ values
-            force = force + alpha * (even.values @ (weights * density * potential))
+        flows, force = self._flows(c)
         if np.ndim(self._turning):
             force = force + self._turned(even) @ c
         moments = np.zeros_like(m)
-        diffused = self._diffusion(even) @ c + self.basis.diffusion[1][mine]
+        diffused = self._diffused(c)
         turned, speeds = self._turned_by(m, diffused / kappa + force)
         change = diffused + kappa * force
         change = change - turned @ (turned.T @ change)
         moments[mine] = m[mine] + change / (even.eigenvalues * even.sizes)
-        return TransportState(
-            kappa, density, velocity, parts, potential, force, moments, turned, speeds
+        return TransportState(kappa, flows, force, moments, turned, speeds)
+
+    def _diffused(self, c: Array) -> Array:
+        """L* mu for coefficients of order 0, (n,)."""
+        return (
+            self._diffusion(self.basis.even) @ c + self.basis.diffusion[1][self.basis.even.members]
         )
+
+    def _flows(self, c: Array) -> tuple[list[Flow], Array]:
+        """Flow, and change of the coefficients c of order 0 by drift and reaction, (n,)."""
+        flow, force = self.moved(c, c)
+        if alpha := self.model.reaction:
+            even, masses = self.basis.even, self.basis.weights * flow.density
+            values = sum(part.constant + part.at(c, even) for part in self._potentials)
+            flow = flow._replace(potential=values - masses @ values)
+            force = force + alpha * (even.values @ (masses * flow.potential))
+        return [flow], force
+
+    def moved(self, c: Array, acting: Array, mass: float = 1.0) -> tuple[Flow, Array]:
+        """Flow of a density, and change (n,) of its coefficients c by the drift.
+
+        `acting` are the coefficients of the measure that moves it, and `mass` its mass.
+        """
+        even, parts = self.basis.even, []
+        density = 1.0 + c @ even.values
+        for above, below, external in self.heads:
+            share = 1.0 if external else mass
+            level = 1.0 if below is None else share * below.constant + below.at(acting, even)
+            parts.append(((share * above.constant + above.at(acting, even)) / level, level))
+        velocity = np.sum([part for part, _ in parts], axis=0)
+        moving = (self.basis.weights * density) * velocity
+        force = (even.gradients @ moving[:, :, None]).sum(axis=0)[:, 0]
+        return Flow(density, velocity, parts), force
 
     def _turned_by(self, m: Array, change: Array) -> tuple[Array, Array]:
         """Orthonormal tangents (n, r) of the rotations of a state, and angular velocities (k,).
@@ -302,7 +343,6 @@ class TransportEquation(StationaryEquation):
         return result
 
     def block(self, flow: TransportState, part: Any) -> Array:
-        """Block of the Jacobian of one order, (n, n); for order 0 it is dR/dm."""
         operator = self._diffusion(part) + flow.kappa * self._transport(flow, part)
         if part.order == 0 and flow.turned.size:
             operator -= flow.turned @ (flow.turned.T @ operator + flow.turned.T)
@@ -315,53 +355,66 @@ class TransportEquation(StationaryEquation):
         matrix = self._diffusion(basis) / kappa + self._transport(mean, basis)
         return matrix if directions is None else matrix @ directions
 
-    def _transport(self, flow: TransportState, part: Any) -> Array:
+    def _transport(self, state: TransportState, part: Any) -> Array:
         """Linearised drift, reaction, frequencies and co-rotation in one order, (n, n)."""
-        weights, count = self.basis.weights, len(part.gradients)
-        flux = _wide(flow.velocity, count)[:, None] * part.values
-        for (above, below), (velocity, level) in zip(self.heads, flow.parts, strict=True):
-            change = above.of(part)
-            if below is not None:
-                change = change - _wide(velocity, count)[:, None] * below.of(part)
-            flux += flow.density / level * change
-        matrix = np.tensordot(part.gradients * weights, flux, ((0, 2), (0, 2)))
+        matrix = self._drifted(state, part)
+        for speed, turning in zip(state.speeds, getattr(self.basis, "turnings", []), strict=True):
+            if speed:
+                matrix -= speed * turning[part.members][:, part.members].toarray()
+        return matrix + self._turned(part)
+
+    def _drifted(self, state: TransportState, part: Any) -> Array:
+        """Linearised drift and reaction in one order, (n, n)."""
+        (flow,), weights = state.flows, self.basis.weights
+        by_density, by_measure = self.fluxes(flow, part)
+        matrix = self.divergence(by_density + by_measure, part)
         if alpha := self.model.reaction:
             moved = sum(potential.of(part) for potential in self._potentials)
             means = moved @ (weights * flow.density) + part.values @ (weights * flow.potential)
             change = flow.potential * part.values + flow.density * (moved - means[:, None])
             matrix += alpha * (part.values * weights) @ change.T
-        for speed, turning in zip(flow.speeds, getattr(self.basis, "turnings", []), strict=True):
-            if speed:
-                matrix -= speed * turning[part.members][:, part.members].toarray()
-        return matrix + self._turned(part)
+        return matrix
+
+    def fluxes(self, flow: Flow, part: Any) -> tuple[Array, Array]:
+        """Changes (C, n, M) of the flux mu v by mu, and by the measure that moves it."""
+        count, moved = len(part.gradients), 0.0
+        for (above, below, _), (velocity, level) in zip(self.heads, flow.parts, strict=True):
+            change = above.of(part)
+            if below is not None:
+                change = change - _wide(velocity, count)[:, None] * below.of(part)
+            moved = moved + flow.density / level * change
+        return _wide(flow.velocity, count)[:, None] * part.values, np.asarray(moved)
+
+    def divergence(self, flux: Array, part: Any) -> Array:
+        """int <grad p_i, flux_j>, (n, n), of fluxes (C, n, M): minus their divergence."""
+        return np.tensordot(part.gradients * self.basis.weights, flux, ((0, 2), (0, 2)))
 
     def block_change(
-        self, flow: TransportState, m: Array, part: Any, left: Array, right: Array
+        self, state: TransportState, m: Array, part: Any, left: Array, right: Array
     ) -> Array:
-        """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
-        even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
-        scaled = left / (part.eigenvalues * part.sizes)
-        slope, c = np.tensordot(scaled, part.gradients, (0, 1)), part.sizes * right
-        h, share, velocity = c @ part.values, flow.density, _wide(flow.velocity, count)
-        change = np.zeros(len(self.degrees) + 2, dtype=np.result_type(left, right))
-        inner, along = np.zeros(len(even.degrees), dtype=change.dtype), 0.0
-        for (above, below), (own, level) in zip(self.heads, flow.parts, strict=True):
-            v, change_of_head = _wide(own, count), above.at(c, part)
-            rest = weights * h / level
-            if below is not None:
-                lower = below.at(c, part)
-                change_of_head = (change_of_head - v * lower) / level
-                rest = rest - weights * share * lower / level**2
-                pulled = rest * (slope * v).sum(axis=0)
-                pulled += weights * share * (slope * change_of_head).sum(axis=0) / level
-                inner -= below.pulled(pulled, even)
-            inner += above.pulled(rest * slope, even)
-            along = along + (slope * change_of_head).sum(axis=0)
-        inner += even.values @ (weights * along)
-        total = weights @ (h * (slope * velocity).sum(axis=0) + share * along)
+        even, scaled = self.basis.even, left / (part.eigenvalues * part.sizes)
+        c, change = part.sizes * right, np.zeros(len(self.degrees) + 2, np.result_type(left, right))
+        inner, total = self._drifted_change(state, part, scaled, c)
+        if np.ndim(self._turning):
+            total += scaled @ self._turned(part) @ c
+        change[even.members], change[-2] = even.sizes * inner, total
+        change *= -state.kappa
+        if self._neighbours is not None:
+            for weight, one in zip(*self._neighbours(), strict=True):
+                block = one.block(one.mean(m, state.kappa), part)
+                change[-1] += weight * (left @ block @ right)
+        return change
+
+    def _drifted_change(
+        self, state: TransportState, part: Any, left: Array, right: Array
+    ) -> tuple[Array, Any]:
+        """Gradient (n,) of left . `_drifted` right by coefficients of order 0, and its value."""
+        (flow,), even, weights = state.flows, self.basis.even, self.basis.weights
+        by_density, by_measure, total = self.flux_change(flow, part, left, right, right)
+        inner = by_density + by_measure
         if alpha := self.model.reaction:
-            f = scaled @ part.values
-            moved = sum(potential.at(c, part) for potential in self._potentials)
+            f, h, share = left @ part.values, right @ part.values, flow.density
+            moved = sum(potential.at(right, part) for potential in self._potentials)
             mean = weights @ (moved * share + flow.potential * h)
             by_f, by_h = weights @ (f * share), weights @ (f * h)
             inner += alpha * (even.values @ (weights * (f * (moved - mean) - by_f * moved
@@ -370,15 +423,40 @@ class TransportEquation(StationaryEquation):
                 masses = weights * (f * h - by_h * share - by_f * h)
                 inner += alpha * potential.pulled(masses, even)
             total += alpha * weights @ (f * (flow.potential * h + share * (moved - mean)))
-        if np.ndim(self._turning):
-            total += scaled @ self._turned(part) @ c
-        change[even.members], change[-2] = even.sizes * inner, total
-        change *= -flow.kappa
-        if self._neighbours is not None:
-            for weight, one in zip(*self._neighbours(), strict=True):
-                block = one.block(one.mean(m, flow.kappa), part)
-                change[-1] += weight * (left @ block @ right)
-        return change
+        return inner, total
+
+    def flux_change(
+        self, flow: Flow, part: Any, left: Array, right: Array, acting: Array
+    ) -> tuple[Array, Array, Any]:
+        """Second derivatives of the drift, for changes `right` of mu and `acting` of the measure.
+
+        Gradients (n,) of left . D(mu v) by the coefficients of order 0 of mu, and by those of the
+        measure that moves it; and left . D(mu v) itself.
+        """
+        even, weights, count = self.basis.even, self.basis.weights, len(part.gradients)
+        slope, h, share = (
+            np.tensordot(left, part.gradients, (0, 1)),
+            right @ part.values,
+            flow.density,
+        )
+        inner, along = np.zeros(len(even.degrees), np.result_type(left, right)), 0.0
+        for (above, below, _), (own, level) in zip(self.heads, flow.parts, strict=True):
+            v, change_of_head = _wide(own, count), above.at(acting, part)
+            rest = weights * h / level
+            if below is not None:
+                lower = below.at(acting, part)
+                change_of_head = (change_of_head - v * lower) / level
+                rest = rest - weights * share * lower / level**2
+                pulled = rest * (slope * v).sum(axis=0)
+                pulled += weights * share * (slope * change_of_head).sum(axis=0) / level
+                inner -= below.pulled(pulled, even)
+            inner += above.pulled(rest * slope, even)
+            along = along + (slope * change_of_head).sum(axis=0)
+        straight = (slope * _wide(flow.velocity, count)).sum(axis=0)
+        return even.values @ (weights * along), inner, weights @ (h * straight + share * along)
+
+    def negativity(self, mean: TransportState) -> float:
+        return max(0.0, -float(mean.density.min() / mean.density.max()))
 
     def by_log_kappa(self, mean: TransportState) -> Array:
         result, even = np.zeros(len(self.degrees)), self.basis.even
@@ -396,7 +474,7 @@ class TransportEquation(StationaryEquation):
         c = basis.sizes * m
         density = c @ basis.values
         density[0] += 1.0
-        for above, below in self.heads:
+        for above, below, _ in self.heads:
             part = (above.factors[basis.degrees] * c) @ basis.gradients[0]
             if below is not None:
                 level = (below.factors[basis.degrees] * c) @ basis.values

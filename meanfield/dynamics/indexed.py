@@ -95,7 +95,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         if not self.plain.is_zonal:
             check_fields(self.plain, product.slice_space)
         self.influence = product.index.influence(model)
-        self._frequencies = frequencies_at(model.frequency, product.index.nodes)
+        self.frequencies = frequencies_at(model.frequency, product.index.nodes)
         self.drift_at_nodes = self._drift_at_nodes()
 
     def _drift_at_nodes(self) -> Any:
@@ -125,7 +125,7 @@ class IndexedMotion(DensityMotion, moves=Indexed):
         """Factors -i k omega of the coefficients int e^(-ik theta) dmu_s of all slices; or None."""
         if self.model.frequency is None:
             return None
-        return self._turned(self._frequencies, space)
+        return self._turned(self.frequencies, space)
 
     def turning_slopes(self, space: Any) -> dict[str, np.ndarray]:
         """Derivatives of `turning` by parameters of a `Frequency`; empty for a function."""

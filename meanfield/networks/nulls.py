@@ -1,18 +1,16 @@
 """Null models: networks of the same architecture without what training gave, and shuffled texts."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from meanfield.extending import RandomSource, as_given, fitting, generator, whole_number
 
 from .load import untrained
 from .network import Network
 from .trace import Trace
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 Ids = list[np.ndarray]
 
@@ -45,7 +43,7 @@ def nulls(
     kinds: Sequence[str] = tuple(NULL_MODELS),
     draws: int = 4,
     rng: RandomSource = 0,
-) -> "xr.Dataset":
+) -> xr.Dataset:
     """Repeat a measurement on networks without training, and on shuffled texts.
 
     Parameters
@@ -77,8 +75,6 @@ def nulls(
     TypeError, ValueError
         For unknown kinds, and texts that the network refuses.
     """
-    import xarray as xr
-
     fitting("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
     kinds, draws, random = list(kinds), whole_number("draws", draws), generator(rng)
     is_known = set(kinds) <= set(NULL_MODELS) and len(kinds) > 0

@@ -18,7 +18,7 @@ derived from `Appearance` tells how a kind of state is drawn.
 
 from ..core.public_names import with_hint
 from ..dynamics.observables import declare
-from . import cards, sweeps, theme  # noqa: F401  cards and sweeps register figures
+from . import cards, multistability, sweeps, theme  # noqa: F401  these register figures
 from .appearance import Appearance
 from .cards import of_result as result_card
 from .curves import distribution, histogram, polar, product_histogram, snapshots, trajectories

@@ -332,8 +332,8 @@ def phases(
 
 
 def _plane(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
-    """Draw a phase diagram: `_curves` for Laplacian noise, `_lines` for other noise."""
-    (_curves if diagram.noise.laplacian else _lines)(ax, diagram, relative)
+    """Draw a phase diagram: `_curves` if there are critical curves, else `_lines`."""
+    (_curves if "critical" in diagram.general_names else _lines)(ax, diagram, relative)
 
 
 def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
@@ -342,10 +342,10 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
     def unit(betas: np.ndarray) -> np.ndarray:
         return np.array([diagram.reference(b) if relative else 1.0 for b in betas])
 
-    data, labelled = diagram.data, set()
+    data, parameter, labelled = diagram.data, diagram.parameter, set()
     for name in diagram.loci:
         here = data.curve.values == name
-        betas, kind = data.beta.values[here], str(data.kind.values[here][0])
+        betas, kind = data[parameter].values[here], str(data.kind.values[here][0])
         kappas, change = data.kappa.values[here] / unit(betas), data.change.values[here] != 0
         width = np.where(change, 1.0, np.nan)
         style = {"color": LINES[kind][0], "ls": LINES[kind][1]}
@@ -353,7 +353,7 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=label, **style)
         ax.plot(betas, kappas * width, lw=1.9, **style)
         labelled.add(kind)
-    betas = np.linspace(*data.attrs["beta"], PLACES)
+    betas = np.linspace(*data.attrs[parameter], PLACES)
     counts = [(b, count, low / u, high / u) for b, u in zip(betas, unit(betas), strict=True)
               for count, low, high in diagram.drawn_counts(b)]  # fmt: skip
     half = (betas[1] - betas[0]) / 2
@@ -372,12 +372,10 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
             ax.plot(*place, marker, ms=4.5 if marker == "o" else 8, mfc="white", mec=theme.INK,
                     ls="", zorder=3, label=label)  # fmt: skip
             label = None
-    ax.set(xlabel=r"$\beta$", ylabel=r"$\kappa/\kappa_1$" if relative else r"$\kappa$")
-    ax.set(
-        yscale="linear" if relative else "log",
-        title=describe_drift(diagram.family.drift, diagram.parameter),
-    )
-    ax.set_xlim(*data.attrs["beta"])
+    ylabel = r"$\kappa/\kappa_1$" if relative else r"$\kappa$"
+    ax.set(xlabel=f"${symbol_of(parameter)}$", ylabel=ylabel, xlim=data.attrs[parameter])
+    title = describe_drift(diagram.family.drift, parameter)
+    ax.set(yscale="linear" if relative else "log", title=title)
 
 
 def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
@@ -397,18 +395,18 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     drawn = dict(zip(LOCUS_NAMES, zip(("--", "-."), theme.PALETTE, strict=False), strict=True))
     labelled: set[str] = set()
     for line, locus in diagram.loci.items():
-        here, (style, colour) = curve == line, drawn[locus.name]
-        label = None if locus.name in labelled else LOCUS_NAMES[locus.name]
+        here, (style, colour) = curve == line, drawn[locus.kind]
+        label = None if locus.kind in labelled else LOCUS_NAMES[locus.kind]
         top = np.array([diagram.first_onset(b) for b in beta[here]]) / unit[here]
-        ended = locus.name == "transition" and bool(diagram.end_points)  # no line beyond
+        ended = locus.kind == "transition" and bool(diagram.end_points)  # no line beyond
         shown = np.where((kappa[here] > top) & ended, np.nan, kappa[here])
         ax.plot(beta[here], shown, style, color=colour, label=label)
-        if locus.name == "fold":  # where both states attract
+        if locus.kind == "fold":  # where both states attract
             label = None if label is None else "both stable"
             ax.fill_between(
                 beta[here], kappa[here], top, where=kappa[here] < top, label=label, **BOTH
             )
-        labelled.add(locus.name)
+        labelled.add(locus.kind)
     corners = [p for p in diagram.tricritical if p.degree == lead or not narrow]
     marked = [("o", "tricritical", p) for p in corners]
     for marker, what, point in [*marked, *(("s", "end point", p) for p in diagram.end_points)]:

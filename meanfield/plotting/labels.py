@@ -149,9 +149,15 @@ def describe_model(solution: Solution) -> str:
 
 
 def describe_drift(drift: Any, varies: str) -> str:
-    """A heading for a drift, or a class of drifts: name, and parameters other than `varies`."""
+    """A heading for a drift, a model, or a class or function of them.
+
+    Name, and parameters other than `varies`.
+    """
+    drift = getattr(drift, "drift", drift)
     if isinstance(drift, type):
         return drift.__name__
+    if not hasattr(drift, "is_absent"):
+        return "a family of models"
     if drift.is_absent or not drift.parameters:
         return repr(drift)
     shared = [

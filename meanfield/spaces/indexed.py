@@ -155,6 +155,10 @@ class IndexedSpace(Space):
     to_coefficients = _slicewise("to_coefficients")
     rotate = _slicewise("rotate")
 
+    def uniform(self) -> "Indexed":
+        """The uniform density at every node."""
+        return Indexed(self, self.degrees == 0)
+
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """Moment of degree k of the marginal law of the points."""
         return self.slice_space.moment(self.split(coefficients), k) @ self.index.weights
@@ -178,9 +182,7 @@ class IndexedSpace(Space):
             "points, indexed.marginal(), which are densities on the sphere."
         )
 
-    chart = synthesis = analysis = synthesis_at = perturbation = uniform = density = indexed = (
-        _refuse
-    )
+    chart = synthesis = analysis = synthesis_at = perturbation = density = indexed = _refuse
     sample = gradient = minus_divergence = transport = transforms = empirical = _refuse
     frame = property(_refuse)
 

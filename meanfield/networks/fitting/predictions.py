@@ -81,7 +81,7 @@ def predictions(
     linear = _linear_map(equations.transitions)
     results = []
     for name, part in held_out.items():
-        flow, drawn = equations.ahead(point, part)
+        flow, drawn = equations.predicted(point, part)
         ahead = {
             "flow": flow,
             "nothing": [one.x for one in part],

@@ -1,0 +1,154 @@
+"""Stationary states and branches of indexed densities: frequencies, classes, causal attention."""
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import erfcx
+
+import meanfield as mf
+from meanfield.bifurcation.families import basis_of, equation_of
+
+CIRCLE = mf.Circle(12)
+UNIFORM = lambda s, a: 1 + 0 * (a + s)  # noqa: E731
+COUPLING = np.array([[1.0, 0.5, 0.2], [0.3, 1.0, 0.4], [0.1, 0.6, 0.9]])
+SHEARED = mf.Attention(np.diag([1, 0.6]), np.eye(2), np.eye(2), 1.0)
+CLASSES = CIRCLE.indexed(UNIFORM, mf.Classes([0.0, 1.0, 3.0]))
+
+
+def normal(width, centre=0.0, count=12):
+    return CIRCLE.indexed(UNIFORM, mf.NormalIndex(width, count, centre))
+
+
+def kuramoto(kappa, factor=1.0):
+    return mf.Transformer(2.0 * mf.Kuramoto(), kappa, frequency=mf.OfIndex(factor))
+
+
+@pytest.fixture(scope="module")
+def normal_frequencies():
+    return mf.branches(kuramoto(1.0), normal(0.3), (1.0, 1.5), secondary=False)
+
+
+def test_onset_of_normal_frequencies_with_noise(normal_frequencies):
+    """1 = int g(omega)/kappa / (1/kappa^2 + omega^2) domega: by the rule, and nearly in full."""
+    index = normal(0.3).index
+
+    def excess(kappa):
+        return index.weights @ (1 / kappa / (1 / kappa**2 + index.nodes**2)) - 1
+
+    rule = brentq(excess, 1.0, 1.5, xtol=1e-14)
+    full = brentq(lambda k: np.sqrt(np.pi / 2) / 0.3 * erfcx(1 / (0.3 * k * 2**0.5)) - 1, 1, 1.5)
+    for onset in normal_frequencies.special("bifurcation", 0):
+        assert onset.value == pytest.approx(rule, abs=1e-12)
+    assert rule == pytest.approx(full, abs=1e-6)
+
+
+def test_states_of_frequencies_are_ends_of_runs(normal_frequencies):
+    (_, uniform), (_, state) = normal_frequencies.states_at(1.4)
+    assert uniform.order_parameter == 0 and not uniform.stability(1).stable
+    start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, normal(0.3).index)
+    run = mf.solve(kuramoto(1.4), start, (0, 90), rtol=1e-11)
+    degree = run.final.space.degree
+    found = mf.stationary(kuramoto(1.4), run.final)
+    assert found.converged and found.stability(2).stable
+    assert found.order_parameter == pytest.approx(state.order_parameter, abs=1e-12)
+    assert abs(found.density.resample(degree).coefficients - run.final.coefficients).max() < 1e-9
+
+
+def test_a_mean_frequency_turns_the_state(normal_frequencies):
+    """In the frame that turns with the mean frequency the law is that of centred frequencies."""
+    start = CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, normal(0.3, 0.7).index)
+    run = mf.solve(kuramoto(1.4), start, (0, 60), rtol=1e-10)
+    wave = mf.stationary(kuramoto(1.4), run.final)
+    rest = normal_frequencies.states_at(1.4)[-1][1]
+    assert wave.converged and wave.speed == pytest.approx(0.7, abs=1e-10)
+    assert wave.order_parameter == pytest.approx(rest.order_parameter, abs=1e-10)
+
+
+def test_onset_of_groups_is_the_eigenvalue_of_their_coupling():
+    """Degree 1 grows like c rho/2 - 1/kappa, rho the largest eigenvalue of J diag(shares)."""
+    model = mf.Transformer(mf.Kuramoto(), 1.0, coupling=COUPLING)
+    found = mf.branches(model, CLASSES, (2.5, 4.0), secondary=False)
+    rho = np.linalg.eigvals(COUPLING / 3).real.max()
+    onset = found.special("bifurcation", 0)[0]
+    assert onset.value == pytest.approx(2 / rho, abs=1e-11)
+    assert [state.stable for _, state in found.states_at(3.6)] == [False, True]
+
+
+def test_branches_in_the_width_of_the_frequencies():
+    found = mf.branches(kuramoto(1.4), normal(0.3), vary={"frequency.factor": (1.0, 3.0)},
+                        secondary=False)  # fmt: skip
+    index = normal(0.3).index
+
+    def excess(f):
+        return index.weights @ (1 / 1.4 / (1 / 1.4**2 + (f * index.nodes) ** 2)) - 1
+
+    onset = found.special("bifurcation", 0)[0]
+    assert onset.value == pytest.approx(brentq(excess, 1, 3, xtol=1e-14), abs=1e-10)
+
+
+@pytest.mark.repeats
+@pytest.mark.parametrize(
+    ("model", "start"),
+    [
+        (mf.Transformer(mf.SA(2.0), 4.0, causal=True),
+         CIRCLE.indexed(lambda s, a: 1 + 0.5 * np.cos(a) + 0 * s, mf.Positions(order=6))),
+        (mf.Transformer(mf.USA(1.0) + 0.2 * SHEARED, 4.0, coupling=COUPLING),
+         CIRCLE.indexed(lambda s, a: 1 + 0.3 * np.cos(a) + 0 * s, CLASSES.index)),
+        (mf.Transformer(mf.USA(2.0), 8.0, coupling=np.eye(2) + 1.0),
+         mf.Sphere(8).indexed(lambda s, x, y, z: 1 + 0.3 * z + 0 * s, mf.Classes([0.0, 1.0]))),
+    ],
+    ids=["causal", "groups", "sphere"],
+)  # fmt: skip
+def test_runs_end_in_states(model, start):
+    run = mf.solve(model, start, (0, 120), rtol=1e-11)
+    state = mf.stationary(model, run.final)
+    degree = run.final.space.degree
+    assert state.converged and state.stability(3).stable
+    assert abs(state.density.resample(degree).coefficients - run.final.coefficients).max() < 1e-8
+
+
+@pytest.mark.parametrize("kept", [None, (0,)], ids=["symmetric", "all"])
+@pytest.mark.parametrize(
+    ("model", "start"),
+    [
+        (kuramoto(2.0), normal(0.5, count=5)),
+        (mf.Transformer(
+            mf.SA(2.0) + 0.3 * mf.Field(lambda x: np.eye(2)[0] * np.ones_like(x)),
+            2.0, coupling=COUPLING), CLASSES),
+        (mf.Transformer(mf.SA(2.0), 2.0, causal=True),
+         CIRCLE.indexed(UNIFORM, mf.Positions(order=3))),
+    ],
+    ids=["frequencies", "groups", "causal"],
+)  # fmt: skip
+def test_derivatives_are_those_of_differences(model, start, kept):
+    """Of the residual and of left . block right, at states without rotations."""
+    basis = basis_of([model], start.space)
+    basis = basis.keeping(basis.symmetries.reflections if kept is None else kept)
+    if kept and basis.turnings:
+        basis = type(basis)(basis.space, basis.noise, type(basis.symmetries)((0,)))
+    equation, even, rng, h = equation_of(model, basis), basis.even, np.random.default_rng(0), 1e-5
+    m = np.zeros(len(basis.degrees))
+    m[even.members] = 0.02 * rng.standard_normal(even.members.size) * (even.degrees < 5)
+    mean = equation.mean(m, 2.0)
+    jacobian, part = equation.jacobian(mean), basis.of_order(basis.orders - 1)
+    left, right = rng.standard_normal((2, part.members.size))
+    exact = equation.block_change(mean, m, part, left, right)
+
+    def at(m):
+        mean = equation.mean(m, 2.0)
+        return m - mean.moments, left @ equation.block(mean, part) @ right
+
+    for i in rng.choice(even.members, 12):
+        change = np.where(np.arange(m.size) == i, h, 0.0)
+        (r, b), (s, c) = at(m + change), at(m - change)
+        np.testing.assert_allclose((r - s) / (2 * h), jacobian[:, i], atol=1e-8)
+        assert (b - c) / (2 * h) == pytest.approx(exact[i], abs=1e-7)
+
+
+def test_refusals():
+    model = mf.Transformer(mf.Kuramoto(), 2.0, reaction=0.3)
+    with pytest.raises(mf.MeanfieldError, match="reaction"):
+        mf.stationary(model, CLASSES)
+    zonal = mf.Zonal(4, 8).indexed(lambda s, x: 1 + 0 * (s + x), mf.Classes([0.0, 1.0]))
+    with pytest.raises(mf.MeanfieldError, match="axis"):
+        mf.stationary(mf.Transformer(mf.Kuramoto(), 2.0, coupling=np.ones((2, 2))), zonal)
