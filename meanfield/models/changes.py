@@ -9,7 +9,7 @@ from ..core.differences import AGREEMENT, best_difference
 from ..core.errors import MeanfieldError
 from .drift import Drift
 
-ROUNDING = 1e-13  # errors of derivatives below which no shorter step is tried
+EXACT_DERIVATIVE = 1e-13  # errors of derivatives below which no shorter step is tried
 
 
 def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray]) -> np.ndarray:
@@ -47,7 +47,7 @@ def derivative_by(drift: Drift, name: str, compute: Callable[[Any], np.ndarray])
     for unit in dict.fromkeys((min(1.0, abs(value)) or 1.0, 1.0)):  # 1e-9 as unit: only rounding
         if not (error <= AGREEMENT).all():
             best, error = best_difference(
-                computed, unit=unit, whole=True, rounding=ROUNDING, undefined=ValueError
+                computed, unit=unit, whole=True, rounding=EXACT_DERIVATIVE, undefined=ValueError
             )
     if not (error <= AGREEMENT).all():
         raise MeanfieldError(

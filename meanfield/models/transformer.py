@@ -22,7 +22,11 @@ from .parameters import NoiseParameter, at
 from .pointwise import FeedForward, Pointwise, values_at
 from .zonal import ZonalDrift
 
-PLACES = "causal", "coupling", "frequency"  # parts that depend on positions, or on an index
+POSITIONAL_PARTS = (
+    "causal",
+    "coupling",
+    "frequency",
+)  # parts that depend on positions, or on an index
 PARTS = "drift", "kappa", "causal", "normalisation", "noise", "common", "feedforward"
 
 
@@ -231,7 +235,10 @@ class Transformer(Kind, Shown, family=True):
     @property
     def parts(self) -> list[str]:
         """Names of the parts that the model has besides the drift."""
-        has = {name: getattr(self, name) is not None for name in ("common", "feedforward", *PLACES)}
+        has = {
+            name: getattr(self, name) is not None
+            for name in ("common", "feedforward", *POSITIONAL_PARTS)
+        }
         has["noise"] = self.has_independent_noise
         has["normalisation"], has["reaction"] = (
             not self.normalisation.is_identity,
@@ -248,7 +255,7 @@ class Transformer(Kind, Shown, family=True):
     @property
     def by_place(self) -> list[str]:
         """Names of the parts that depend on positions of tokens, or on an index."""
-        return [name for name in self.parts if name in PLACES]
+        return [name for name in self.parts if name in POSITIONAL_PARTS]
 
     @property
     def parts_tokens(self) -> bool:
