@@ -24,7 +24,7 @@ from ..spaces.density import Density
 from .bases import Array, Basis
 from .continuation import CurvePoint, curve_of
 from .cycle_collocation import Mesh
-from .cycle_curve import CycleCurve, CoefficientFlow, Orbit
+from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .families import symmetries_of
 from .newton import Iteration
 from .reflections import Reflected, Symmetries, reflected_on
@@ -108,7 +108,7 @@ class Cycle(Result):
 
     @property
     def neutral(self) -> NDArray[np.bool_]:
-        """Which multipliers, (N,), are those of shifts in time and of rotations."""
+        """Mask (N,) of the multipliers of shifts in time and of rotations."""
         return self.data.neutral.values
 
     @property

@@ -42,7 +42,7 @@ from .cycle import (
     unstable_count,
 )
 from .cycle_collocation import Mesh
-from .cycle_curve import CycleCurve, CoefficientFlow, Orbit
+from .cycle_curve import CoefficientFlow, CycleCurve, Orbit
 from .cycle_onset import neutral_pair
 from .families import parameters_of, value_of, with_parameter
 from .journal import AnswerJournal

@@ -25,7 +25,7 @@ QUANTITIES = {
     "period": "period $T$",
     "amplitude": "amplitude in $L^2$",
 }
-LONG = 4.0  # ratio of periods from which on their axis is logarithmic
+GROWN_PERIOD = 4.0  # ratio of periods from which on their axis is logarithmic
 
 
 @FIGURES.register
@@ -146,6 +146,6 @@ def _branch(ax: Axes, branch: "CycleBranch", name: str) -> None:
             ax.axvline(limit, color=theme.FAINT, lw=0.9, ls=":", label=end)
     ax.set(xlabel=f"${symbol_of(branch.parameter)}$", ylabel=QUANTITIES[name])
     periods = data.period.values
-    if name == "period" and periods.max() > LONG * periods.min():
+    if name == "period" and periods.max() > GROWN_PERIOD * periods.min():
         ax.set_yscale("log")
         label_logarithmic(ax.yaxis)
