@@ -286,7 +286,7 @@ class CycleCurve(Curve):
         return Iteration(z, "converged", sizes)
 
     def _system(self, z: Array, row: Array, value: float) -> Any:
-        """As `bordered`; infinite where there is no equation."""
+        """Equations and derivative by `bordered`; infinite where there is no equation."""
         try:
             with np.errstate(all="ignore"):
                 return self.bordered(z, row, value)
