@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.calls import checked_call
 from ..core.checks import as_given, fitting, generator
-from ..core.descriptions import build, describe
+from ..core.descriptions import build
 from ..core.errors import StorageError
 from ..core.forms import Natural, Reading
 from ..core.provided import FIGURES
@@ -16,9 +16,8 @@ from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
 from ..results.files import Contents, Result, contents_of, dataset_of
 from ..spaces import Density, Space
-from ..spaces.index import Index
-from ..spaces.indexed import Indexed
 from .bases import AXISYMMETRIC, Basis
+from .diagram import described_space, space_of
 from .families import basis_of, equation_of
 from .stationary import StationaryState, check_model, settled, state_near
 
@@ -122,17 +121,15 @@ class StationaryStates(Result, Sequence[StationaryState]):
 def described_density(density: Density) -> dict[str, Any]:
     """Space, index and coefficients of a density, for the header of a file."""
     parts = np.ascontiguousarray(density.coefficients, dtype=complex).view(float)
-    return {**{name: describe(one) for name, one in density.header().items()}, "parts": parts}
+    return {**described_space(density.space), "parts": parts}
 
 
 def density_of(described: dict[str, Any]) -> Density:
     """The density from what `described_density` returned."""
-    space: Any = build(Space, described["space"])
+    space = space_of(described)
     coefficients = np.ascontiguousarray(described["parts"], dtype=float).view(complex)
     coefficients = coefficients.astype(space.dtype) if space.dtype == complex else coefficients.real
-    if "index" in described:
-        return Indexed.computed(coefficients, space, build(Index, described["index"]))
-    return Density.computed(coefficients, space)
+    return type(space.uniform()).computed(coefficients, space)
 
 
 @checked_call("starts")

@@ -71,6 +71,8 @@ class StationaryState(Shown):
         moments of the invariants over sqrt(2 l + 1).
     free_energy : float
         F(mu) - F(uniform); nan where there is none, as for SA.
+    value : float
+        On a branch, the value of the parameter; else nan.
     """
 
     model: Transformer
@@ -80,6 +82,7 @@ class StationaryState(Shown):
     legendre_moments: np.ndarray
     equation: Any
     axis: Any
+    value: float = float("nan")
 
     @cached_property
     def density(self) -> Density:
@@ -171,7 +174,8 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     axis = equation.basis.axis if axis is None else axis
     residual = np.nan if equation.absent else equation.residual(m, kappa)
     text, model = "A point of a branch.", equation.model_at(kappa)
-    return StationaryState(model, "converged", text, [residual], m, equation, axis)
+    value = curve.value(z[-1])
+    return StationaryState(model, "converged", text, [residual], m, equation, axis, value)
 
 
 @checked_call()
