@@ -309,7 +309,7 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
 
 
 def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
-    """What `caller` follows: a drift, a class of drifts, a model or a family of these; its noise.
+    """The drift, class of drifts, model or family that `caller` follows, and its noise.
 
     Also whether it is a family. Drifts that are not zonal become models.
     """
