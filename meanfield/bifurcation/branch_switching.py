@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from operator import mul, truediv
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,35 +21,19 @@ FIRST_STEP_PART = 0.6  # first step, in units of the amplitude of the first poin
 NEAR_UNIFORM = 0.05  # largest L^2 norm of the first point of a branch from the uniform state
 FEWEST_POINTS = 5  # with fewer points, a curve is not tested for closure
 RANGE_EDGE = 1e-6  # of a range: a curve that stops so near an end has reached it
-SHORTEST_STEP_PART = (
-    1e-3  # of the longest step: steps that may have jumped are retried only if they are longer
-)
+SHORTEST_STEP_PART = 1e-3  # of the longest step: shorter ones that may have jumped are kept
 SMALL_MOMENT = 0.02  # largest moment of a state near the uniform one
 REACH_ABOVE_ONSET = 1.5  # times an onset above the range: where its branch is given up
-ENDS_OUTSIDE = (
-    "range",
-    "uniform",
-    "closed",
-    "bifurcation",
-)  # of branches that stay above the range
-ENDS_CUT_SHORT = (
-    "unresolved",
-    "not continued",
-    "max_points",
-)  # of branches that may enter the range
-ABOVE_RANGE, COARSER = (
-    1.1,
-    4,
-)  # above 1.1 times the range, at most a fourth of the highest degree
+# Ends of branches that stay above the range, and of branches that may enter it:
+ENDS_OUTSIDE, ENDS_CUT_SHORT = (
+    ("range", "uniform", "closed", "bifurcation"), ("unresolved", "not continued", "max_points"),
+)  # fmt: skip
+ABOVE_RANGE, COARSER = 1.1, 4  # beyond 1.1 times the range at most a fourth of the highest degree
 CROSSING_SINGULAR_VALUE = 1e-6
-NEARBY_MOMENTS, EQUAL_MOMENTS = (
-    0.1,
-    1e-6,
-)  # tolerances on moments: before Newton's method, and of equal states
-COINCIDENT_VALUE, COINCIDENT_MOMENTS = (
-    1e-5,
-    1e-2,
-)  # tolerances on the parameter (relative) and moments of equal points
+NEARBY_MOMENTS, EQUAL_MOMENTS = 0.1, 1e-6  # of states: before Newton's method, and if equal
+COINCIDENT_VALUE, COINCIDENT_MOMENTS = 1e-5, 1e-2  # parameter (relative), moments of equal points
+NEUTRAL = 1e-6  # largest neutral eigenvalue, relative to the largest eigenvalue
+SYMMETRIC_DIRECTION = 1e-6  # largest odd component of a symmetric direction
 CROSSINGS = ("bifurcation", "symmetry breaking")
 INTERRUPTED = "{what} was interrupted; what would have come after it is missing."
 
@@ -143,8 +127,6 @@ class BranchSearch:
 
     Attributes
     ----------
-    first : int
-        Number of the first of these branches in a diagram, where 0 is the uniform state.
     branches : list of Branch
         Branches in the order in which they were begun.
     missing : list of str
@@ -152,8 +134,6 @@ class BranchSearch:
     lower : list of float
         Free energies of states at the first onset that lie on no branch.
     """
-
-    first: ClassVar[int] = 1
 
     curve: StationaryCurve
     span: tuple[float, float]
@@ -381,21 +361,53 @@ class BranchSearch:
     def _crossed(
         self, curve: StationaryCurve, special: Special
     ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
-        """Curves that cross a branch at a special point, as (curve, z, direction).
-
-        On the circle a k-fold state with even k is even about two inequivalent axes. Perturbed
-        states may be even about either; for the second axis, the mirror image of the state is used.
-        """
-        point, basis = special.point, curve.basis
-        z, tangent = curve.padded(point.z), curve.padded(point.tangent)
+        """Curves that cross a branch at a special point, as (curve, z, direction)."""
+        basis: Any = curve.basis
+        z, tangent = curve.padded(special.point.z), curve.padded(special.point.tangent)
         if special.kind == "bifurcation":
-            yield curve, z, across(curve.kernel(z)[0], tangent)
-        if special.order > 1 or fold_of(basis, z[:-1]) % 2:
+            direction = across(curve.kernel(z)[0], tangent)
+            symmetric, _ = basis.fitted(z[:-1])  # more symmetric at the end of a branch
+            odd = symmetric.orders_of_functions > 0
+            if np.abs(direction[:-1][odd]).max(initial=0.0) < SYMMETRIC_DIRECTION:
+                direction[:-1][odd] = 0.0
+                curve = curve.among(symmetric)
+            yield curve, z, direction
+        yield from (self._second_axis if basis.symmetric else self._breaking)(curve, special, z)
+
+    def _second_axis(
+        self, curve: StationaryCurve, special: Special, z: np.ndarray
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """The curve of states even about the other axis of a k-fold state on the circle, even k.
+
+        These are inequivalent axes; for the second one the mirror image of the state is used.
+        """
+        if special.order > 1 or fold_of(curve.basis, z[:-1]) % 2:
             return
-        signs = np.append(image(basis, z[:-1]), 1.0)
+        signs = np.append(image(curve.basis, z[:-1]), 1.0)
         kernel, size = curve.kernel(signs * z)
         if size < CROSSING_SINGULAR_VALUE:
+            tangent = curve.padded(special.point.tangent)
             yield curve, signs * z, across(kernel, signs * tangent)
+
+    def _breaking(
+        self, curve: StationaryCurve, special: Special, z: np.ndarray
+    ) -> Iterator[tuple[StationaryCurve, np.ndarray, np.ndarray]]:
+        """The curve of less symmetric states, or of waves that turn, by a neutral perturbation."""
+        basis: Any = curve.basis
+        turns = special.kind == "Hopf" and bool(basis.turnings)  # a rotating wave begins
+        if special.kind != "symmetry breaking" and not turns:
+            return
+        equation, kappa = curve.at(z[-1])
+        part = basis.of_order(special.order)
+        values, vectors = np.linalg.eig(equation.linearised(z[:-1], kappa, part))
+        sizes = np.abs(values.real if turns else values)
+        i = int(sizes.argmin())
+        if sizes[i] > NEUTRAL * np.abs(values).max():
+            self._miss("another one where it loses a reflection", special.point.value)
+            return
+        direction = np.zeros(len(z))
+        direction[part.members] = vectors[:, i].real / basis.sizes[part.members]
+        yield curve.among(basis.without(special.order)), z, direction
 
     def _leaving(
         self, parent: int, curve: StationaryCurve, place: np.ndarray, direction: np.ndarray
@@ -408,11 +420,14 @@ class BranchSearch:
             z = place + sign * change
             begun = curve.solved(z, direction, float(direction @ z))
             if begun is None:
-                where = f"the bifurcation on branch {parent + self.first}"
+                where = f"the bifurcation on branch {parent + curve.basis.symmetric}"
                 self._miss(where, curve.value(place[-1]))
             elif not self.knows(curve, begun, near):
                 start = curve.point(begun, sign * direction)
-                degree = self._degree(parent, curve, direction)
+                degree = self.branches[parent].degree
+                if not curve.basis.symmetric:  # that of the largest component of the direction
+                    largest = np.abs(curve.basis.sizes * direction[:-1]).argmax()
+                    degree = int(curve.basis.degrees[largest])
                 yield from self.followed(start, curve, parent, degree, near)
 
     def _clearance(self, parent: int, curve: StationaryCurve, place: np.ndarray) -> float:
@@ -426,10 +441,6 @@ class BranchSearch:
         return min(
             AMPLITUDE, float(sizes[sizes > LEAST_AMPLITUDE].min(initial=np.inf)) / CLEARANCE_PART
         )
-
-    def _degree(self, parent: int, curve: StationaryCurve, direction: np.ndarray) -> int:
-        """Degree of a branch that bifurcates from `parent`: that of the parent."""
-        return self.branches[parent].degree
 
     def _miss(self, where: str, value: float) -> None:
         """Add a sentence about a bifurcating branch that was not found."""

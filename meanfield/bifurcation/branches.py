@@ -32,6 +32,7 @@ from ..models import Drift, Transformer, ZonalDrift
 from ..models.noise import Noise
 from ..solving.checkpoint import Keeper
 from ..spaces import Density, Space
+from ..spaces.validity import NEGATIVE_SHARE
 from .bases import AXISYMMETRIC, ISOTROPIC, basis_on
 from .branch_switching import INTERRUPTED, NEAR_UNIFORM, Branch, BranchSearch
 from .clustered_states import clustered_states
@@ -39,7 +40,6 @@ from .continuation import CurvePoint, StationaryCurve, curve_of
 from .diagram import DIAGRAM_NAMES, END_SENTENCES, NO_COEFFICIENTS, Diagram, SpecialPoint, states_on
 from .families import basis_along, parameters_of, value_of, with_parameter
 from .journal import AnswerJournal
-from .noise_branches import NoiseBranchSearch
 from .normal_forms import Onset
 from .stability import GROWING_RATE
 from .stationary import StationaryState, check_model, state_at, state_near
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 EDGE_DIAGRAM_REACH = 1.5  # factor by which diagrams in kappa reach beyond a given kappa
 LARGEST_ONSET_DEGREE = 12  # highest degree followed by default
 HIGHEST_ONSET = 1000.0  # in units of the upper end of the reach: onsets above are not computed
+STRONGEST = 1e-3  # relative to kappa: where the disordered state is computed first
+LONGEST_LOG_STEP = 0.5  # longest step in log kappa from there
 LEAST_ORDERS = 4  # least number of orders of perturbations; the circle has two
 UNIFORM_POINTS = 60
 CLUSTERED_APART = (
@@ -453,96 +455,81 @@ class Search(NamedTuple):
         self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
     ) -> Diagram:
         """The diagram of all branches of a curve; what was followed so far after Ctrl-C."""
-        if not curve.basis.symmetric:
-            return self._from_base(curve, observables)
-        curve, onsets, left_out = chosen_onsets(curve, self.degrees)
-        (low, high), drift = curve.span, curve.drift
-        first = curve.at(curve.coordinate(low))[0]
-        orders = (
-            max(LEAST_ORDERS, curve.basis.damped_from(first.most_attracted) + 1)
-            if self.stability
-            else 0
-        )
+        (low, high), symmetric = curve.span, curve.basis.symmetric
+        onsets: list[Onset] = []
+        missing: list[str] = []
+        orders = curve.basis.orders if self.stability else 0
+        if symmetric:
+            curve, onsets, missing = chosen_onsets(curve, self.degrees)
+            attracted = curve.at(curve.coordinate(low))[0].most_attracted
+            orders = max(LEAST_ORDERS, curve.basis.damped_from(attracted) + 1) if orders else 0
         growth = BranchSearch(curve, curve.reach, self.max_points, orders, high,
-                        lambda: self.following.stopped, self.until, missing=left_out)  # fmt: skip
+                        lambda: self.following.stopped, self.until, missing=missing)  # fmt: skip
         for branch in self._all(growth, onsets):
-            value = branch.points[-1].value
-            if self.following.at(branch, f"degree {branch.degree}", value) and not branch.end:
-                branch.end = "interrupted"
-                break
-        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
-        growth.unify()
-        if curve.parameter == "kappa":
-            growth.cut(high)
-        branches = growth.branches
-        if interrupted and all(branch.end != "interrupted" for branch in branches):
-            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
-        data = self._data(curve, [_uniform(curve), *branches], growth.missing, observables)
-        if lower := [energy for energy in growth.lower if energy < 0]:
-            data.attrs["lower"] = lower
-        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
-        specials, ends = _special_points(curve, here, branches), [branch.end for branch in branches]
-        return Diagram(data, specials, ends, [], drift, self.space, self.symmetry,
-                       curve.parameter, curve.kappa)  # fmt: skip
-
-    def _from_base(
-        self, curve: StationaryCurve, observables: Mapping[str, Callable[..., Any]]
-    ) -> Diagram:
-        """The diagram of a model under which the uniform density is not stationary."""
-        growth = NoiseBranchSearch(curve, curve.reach, self.max_points, curve.basis.orders,
-                                   curve.span[1], lambda: self.following.stopped,
-                                   self.until)  # fmt: skip
-        for branch in growth.all(self.secondary, self._started(curve)):
             what = f"degree {branch.degree}" if branch.degree else "the state without order"
             value = branch.points[-1].value
             if self.following.at(branch, what, value) and not branch.end:
                 branch.end = "interrupted"
                 break
-        growth.cut(curve.span[1])
-        base, *others = growth.branches
-        if base.end != "range":
-            place = f"{curve.parameter} = {base.points[-1].value:.6g}"
-            growth.missing.append(f"branch 0 {END_SENTENCES[base.end].format(place=place)}.")
-        specials = list(growth.special_points())
-        data = self._data(curve, growth.branches, growth.missing, observables)
-        return Diagram(data, specials, [branch.end for branch in others], [], curve.drift,
-                       self.space, self.symmetry, curve.parameter, curve.kappa,
-                       curve.basis.noise, curve.basis.symmetries)  # fmt: skip
-
-    def _data(
-        self,
-        curve: StationaryCurve,
-        shown: list[Branch],
-        missing: list[str],
-        observables: Mapping[str, Any],
-    ) -> "xr.Dataset":
-        """The points of branches as a Dataset; `attrs` describe the model and what is missing."""
+        interrupted = any(branch.end == "interrupted" for branch in growth.branches)
+        if symmetric:
+            growth.unify()
+        if curve.parameter == "kappa":
+            growth.cut(high)
+        branches = growth.branches
+        if interrupted and all(branch.end != "interrupted" for branch in branches):
+            growth.missing.append(INTERRUPTED.format(what="a branch above the range"))
+        shown = [_uniform(curve), *branches] if symmetric else branches
+        if shown[0].end not in ("", "range"):
+            place = f"{curve.parameter} = {shown[0].points[-1].value:.6g}"
+            why = END_SENTENCES.get(shown[0].end, f"has the end {shown[0].end!r} at {{place}}")
+            growth.missing.append(f"branch 0 {why.format(place=place)}.")
         data, drift = _table(shown, observables), curve.drift
         named = getattr(drift, "__name__", None) or repr(drift)
         data.attrs = {curve.parameter: list(curve.span), "drift": named}
         group = self.symmetry if isinstance(self.symmetry, str) else "a group by its generators"
         data.attrs |= {"space": repr(self.space), "symmetry": group}
-        if missing:
-            data.attrs["missing"] = missing
-        return data
+        if growth.missing:
+            data.attrs["missing"] = growth.missing
+        if lower := [energy for energy in growth.lower if energy < 0]:
+            data.attrs["lower"] = lower
+        here = [o for o in onsets if o.value < high or any(_begins(b, o) for b in branches)]
+        ends = [branch.end for branch in shown[1:]]
+        return Diagram(data, _special_points(curve, here, shown), ends, [], drift, self.space,
+                       self.symmetry, curve.parameter, curve.kappa, curve.basis.noise,
+                       curve.basis.symmetries)  # fmt: skip
 
     def _all(self, growth: BranchSearch, onsets: list[Onset]) -> Iterator[Branch]:
-        """Every branch, yielded after each new point."""
-        curve = growth.curve
+        """Every branch, yielded after each new point.
+
+        If the uniform density is not stationary, branch 0 is that of the disordered state.
+        """
+        curve, done = growth.curve, 0
+        low, high = curve.span
+        symmetric, in_kappa = curve.basis.symmetric, curve.parameter == "kappa"
         for onset in onsets:
             yield from growth.from_uniform(onset)
+        if not symmetric:
+            start = np.append(disordered_state(curve, low), curve.coordinate(low))
+            upwards = np.append(np.zeros(len(start) - 1), 1.0)
+            yield from growth.followed(curve.point(start, upwards), curve)
+            yield from growth.from_branches(0, np.inf if self.secondary else 1)
+            done = len(growth.branches)
         for one, z in self._started(curve):
             if not growth.passes(one, z):
                 yield from growth.through(one, z, int(one.basis.degrees[np.abs(z[:-1]).argmax()]))
-        if self.degrees is None and curve.parameter == "kappa":
+        if not symmetric:
+            for one, z in states_apart(growth, high):
+                yield from growth.from_edge(one, z, high, 1)
+        elif self.degrees is None and in_kappa:
             for onset in onsets_above(curve):
                 yield from growth.from_above(onset)
         elif self.degrees is None:
             for value in curve.span:
                 yield from self._from_edge(growth, value)
         if self.secondary:
-            yield from growth.from_branches()
-        if curve.parameter == "kappa":
+            yield from growth.from_branches(done)
+        if symmetric and in_kappa:
             yield from self._apart(growth)
 
     def _started(self, curve: StationaryCurve) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
@@ -609,21 +596,82 @@ class Search(NamedTuple):
 def _special_points(
     curve: StationaryCurve, onsets: list[Onset], branches: list[Branch]
 ) -> list[SpecialPoint]:
-    """Special points: onsets of the uniform state, then those of every branch."""
+    """Special points: onsets of the uniform state, then those of every branch.
+
+    Losses of symmetry of the disordered state, branch 0, are bifurcations.
+    """
     name, specials = curve.parameter, []
     for value, form, *_ in onsets:
-        begun = any(b.parent < 0 and b.degree == form.degree for b in branches)
+        begun = any(b.parent < 0 and b.degree == form.degree for b in branches[1:])
         status, coefficients = "exact" if begun else "not followed", (form.linear, form.quadratic)
         state = state_at(curve, curve.uniform(value))
         specials.append(SpecialPoint("bifurcation", name, value, (value, value), status, 0,
                                      form.degree, 0, form.kind, coefficients, state))  # fmt: skip
-    for number, branch in enumerate(branches, start=1):
-        for point, interval, status, kind, order, _ in branch.specials:
-            state = state_at(branch.curve, point.z)
-            specials.append(SpecialPoint(kind, name, point.value, interval, status, number,
-                                         branch.degree, order, "", NO_COEFFICIENTS,
-                                         state))  # fmt: skip
+    for number, branch in enumerate(branches):
+        for special in sorted(branch.specials, key=lambda s: (s.place, s.point.value)):
+            point, interval, status, kind, order, _ = special
+            degree, character = branch.degree, ""
+            if number == 0 and kind == "symmetry breaking":
+                child = next((b for b in branches if b.origin is special), None)
+                kind, status = "bifurcation", "not followed" if child is None else status
+                if child is not None:
+                    later = child.points[0].value > point.value
+                    degree, character = child.degree, "supercritical" if later else "subcritical"
+            specials.append(SpecialPoint(kind, name, point.value, interval, status, number, degree,
+                                         order, character, NO_COEFFICIENTS,
+                                         state_at(branch.curve, point.z)))  # fmt: skip
     return specials
+
+
+def disordered_state(along: StationaryCurve, value: float) -> np.ndarray:
+    """Moments (N,) of the disordered state at a value of the parameter, not uniform.
+
+    It is followed in kappa from strong noise, where it is the only state and the drift is
+    negligible.
+    """
+    basis: Any = along.basis
+    equation, kappa = along.at(along.coordinate(value))
+    first = STRONGEST * kappa
+    curve = curve_of(equation.source, basis, "kappa", (first, kappa), None, LONGEST_LOG_STEP)
+    z = curve.at_value(np.append(basis.without_drift, 0.0), first)
+    last = curve.coordinate(kappa)
+    if z is not None:
+        point, step = curve.point(z, np.append(np.zeros(len(z) - 1), 1.0)), LONGEST_LOG_STEP
+        while point.p < last and (stepped := curve.stepped(point, step)) is not None:
+            old, (point, _, step) = point, stepped
+        if point.p >= last:
+            part = (last - old.p) / (point.p - old.p)
+            z = curve.at_value(old.z + part * (point.z - old.z), kappa)
+            if z is not None:
+                return z[:-1]
+    raise MeanfieldError(
+        f"The state without order was not found at {along.parameter} = {value:g}: its "
+        "branch could not be followed from strong noise. Take a range that begins lower."
+    )
+
+
+def states_apart(
+    growth: BranchSearch, value: float
+) -> Iterator[tuple[StationaryCurve, np.ndarray]]:
+    """States that Newton's method reaches from guesses at a value, as (curve, (m, p)).
+
+    Among the guesses are images of states under reflections that the model lacks.
+    """
+    basis: Any = growth.curve.basis
+    p = growth.curve.coordinate(value)
+    missing = set(range(2**basis.dimension)) - set(basis.symmetries.reflections)
+    guesses = [*basis.guesses(2 * basis.dimension)]
+    for branch in growth.branches:
+        m = basis.padded(branch.points[-1].m)
+        guesses += [np.where(basis.all.odd(r), -m, m) for r in sorted(missing)]
+    for guess in guesses:
+        fitted, m = basis.fitted(guess)
+        curve = growth.curve.among(fitted)
+        z = curve.at_value(np.append(m, p), value)
+        if z is not None:
+            equation, kappa = curve.at(p)
+            if equation.negativity(equation.mean(z[:-1], kappa)) <= NEGATIVE_SHARE:
+                yield curve, z
 
 
 def _uniform(curve: StationaryCurve) -> Branch:
