@@ -12,8 +12,8 @@
 5. Runs from both sides of the onset of 3, 1 % away, end in the state that is stable there: order
    parameters agree with the branch (1e-7).
 6. W = cos + m cos 2 between the ranges that arXiv:2602.14954 settles, where kappa_c = 2 for
-   m <= 1/2 and 2/m for m >= 2: at m = 0.75 and 1 the transition is discontinuous, below min(2, 2/m),
-   at m = 1.5 continuous at 2/m. Against the least value of the dual function of two moments,
+   m <= 1/2 and 2/m for m >= 2: at m = 0.75 and 1 the transition is discontinuous, below both
+   onsets, at m = 1.5 continuous at 2/m. Against the least value of the dual function of two moments,
    (r_1^2 + m r_2^2)/2 - log(int exp(kappa (r_1 cos + m r_2 cos 2)))/kappa, by scipy: where it is 0
    away from r = 0 (1e-8), and that it is positive there at 0.999 kappa_c.
 
