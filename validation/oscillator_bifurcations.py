@@ -13,7 +13,7 @@
    parameters agree with the branch (1e-7).
 6. W = cos + m cos 2 between the ranges that arXiv:2602.14954 settles, where kappa_c = 2 for
    m <= 1/2 and 2/m for m >= 2: at m = 0.75 and 1 the transition is discontinuous, below both
-   onsets, at m = 1.5 continuous at 2/m. Against the least value of the dual function of two moments,
+   onsets, at m = 1.5 continuous at 2/m. Against the least value of a function of two moments,
    (r_1^2 + m r_2^2)/2 - log(int exp(kappa (r_1 cos + m r_2 cos 2)))/kappa, by scipy: where it is 0
    away from r = 0 (1e-8), and that it is positive there at 0.999 kappa_c.
 

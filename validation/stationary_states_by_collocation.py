@@ -1,8 +1,8 @@
 """Claim: stationary states and growth rates of all kinds of models agree with independent code.
 
 Seven models whose states have no closed form: a zonal drift with Z of its own, Kuramoto with a
-field and a feed-forward map, two heads of attention with matrices, a sum with a reaction, Lorentzian
-frequencies, normal frequencies with one density each, and attention with matrices on S^2. The
+field and a feed-forward map, two heads of attention with matrices, a sum with a reaction,
+Lorentzian and normal frequencies with one density each, and attention with matrices on S^2. The
 independent code knows nothing of meanfield but one starting guess. On the circle it is collocation:
 the values u_j of a density at N equidistant angles solve
 
