@@ -143,6 +143,103 @@ class NodeChart(ABC):
         return clusters_among(self.points(coordinates), masses, radius=radius, least=least)
 
 
+class LineChart(NodeChart):
+    """Chart with one coordinate for each node, on which harmonics are functions of one variable x.
+
+    x is the coordinate on the circle, and <point, limit> for axisymmetric densities.
+    """
+
+    sign = 1.0  # of the rate of change of the coordinate along the derivative by x
+
+    @abstractmethod
+    def variable(self, coordinates: np.ndarray) -> np.ndarray:
+        """The variable x at the nodes, (n,)."""
+
+    def by_coordinate(self, coordinates: np.ndarray) -> np.ndarray | float:
+        """Derivative of the variable x by the coordinate, (n,)."""
+        return 1.0
+
+    @abstractmethod
+    def turns(self, degree: int) -> np.ndarray:
+        """Factors from coefficients with respect to x to those with respect to the space."""
+
+    @abstractmethod
+    def projections(
+        self, x: np.ndarray, masses: np.ndarray, slopes: np.ndarray | None, degree: int
+    ) -> np.ndarray:
+        """Sums of masses times conj(Y_l)(x), plus slopes times its derivative by x, (modes,)."""
+
+    @abstractmethod
+    def sums(self, x: np.ndarray, series: np.ndarray, orders: Sequence[int]) -> np.ndarray:
+        """Derivatives by x, of the order of each row, of series (rows, modes), (rows, n)."""
+
+    def moments(self, coordinates: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
+        x = self.variable(coordinates)
+        return self.turns(degree) * self.projections(x, masses, None, degree)
+
+    def velocity_of_nodes(
+        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
+        normaliser: np.ndarray | None,
+    ) -> np.ndarray:  # fmt: skip
+        x = self.variable(coordinates)
+        moments = self.projections(x, masses, None, attraction.size - 1)
+        if normaliser is None:
+            return self.sign * self.sums(x, (attraction * moments)[None], [1])[0]
+        series = np.stack([attraction * moments, normaliser * moments])
+        slope, level = self.sums(x, series, [1, 0])
+        return self.sign * slope / level
+
+    def velocity_tangents(
+        self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
+        by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        x, degree = self.variable(coordinates), multipliers[0].size - 1
+        changes = self.by_coordinate(coordinates) * changes
+        moments = self.projections(x, masses, None, degree)
+        moved = [
+            self.projections(x, dm, masses * by, degree)
+            for by, dm in zip(changes, by_masses, strict=True)
+        ]
+        rows = self.sums(x, *velocity_series(multipliers, by_multipliers, moments, moved))
+        (f, slope), by_f = rows[:2], rows[2 : 2 + len(changes)]
+        v, by_v = self.sign * f, self.sign * (by_f + slope * changes)
+        if multipliers[1] is None:
+            return v, by_v
+        level, tilt, *by_level = rows[2 + len(changes) :]
+        by_level = np.reshape(by_level, changes.shape) + tilt * changes
+        return v / level, (by_v - v / level * by_level) / level
+
+
+def velocity_series(
+    multipliers: Multipliers, changes: Sequence[Multipliers], moments: np.ndarray,
+    moved: Sequence[np.ndarray],
+) -> tuple[np.ndarray, list[int]]:  # fmt: skip
+    """Series (rows, modes) from which v = (W * mu)' / (Z * mu) and its tangents follow.
+
+    The second result is the order of the derivative by x of each row. The rows are those of the
+    numerator, of its derivative, and of its p tangents; then, unless Z = 1, of the denominator.
+
+    Parameters
+    ----------
+    multipliers : (attraction, normaliser or None)
+        Multipliers of W and Z.
+    changes : sequence of p such pairs
+        Tangents of the multipliers.
+    moments : ndarray, (modes,)
+        Coefficients of mu.
+    moved : sequence of p ndarray, (modes,)
+        Tangents of the coefficients.
+    """
+    rows, orders = [], []
+    for i, order in ((0, 1), (1, 0)):
+        table = multipliers[i]
+        if table is not None:
+            rows += [table * moments] * 2
+            rows += [table * by + dt[i] * moments for by, dt in zip(moved, changes, strict=True)]
+            orders += [order, order + 1, *[order] * len(moved)]
+    return np.array(rows), orders
+
+
 def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Quadrature of the uniform measure on S^(d-1) in the logarithm of the distance to a point.
 

@@ -38,13 +38,9 @@ class CircleTransport(Transport):
         Real transforms of this length per member and evaluation: 3 (Z = 1) or 4.
     """
 
-    def __init__(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> None:  # fmt: skip
-        modes = attraction.shape[1]
-        super().__init__(1j * np.arange(modes) * attraction, normaliser, members, modes, pairs)
-        self.length, rows = good_length(self.points), 2 if normaliser is None else 3
+    def _prepare(self) -> None:
+        rows = 3 if self.normalised else 2
+        self.length = good_length(self.points)
         self._fft, self.transforms = RealTransform(self.length, rows=rows), rows + 1
         self._enter(
             _transport,
@@ -53,7 +49,7 @@ class CircleTransport(Transport):
                 band=self.band,
                 length=self.length,
                 fft=self._fft.record,
-                velocity=self.tables[0],
+                velocity=1j * np.arange(self.degree + 1) * self.tables[0],
                 normaliser=self.tables[1],
                 speed=self.speed,
             ),

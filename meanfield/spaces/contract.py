@@ -56,6 +56,14 @@ def one_number(name: str, value: Any, wanted: str, least: float = -np.inf) -> fl
     return float(number)
 
 
+def orthogonal(rotation: Any, d: int, wanted: str, reflections: bool) -> np.ndarray:
+    """A matrix (d, d) of a rotation, or of a reflection if these are allowed; else ValueError."""
+    matrix = real_array("rotation", rotation)
+    fits = matrix.shape == (d, d) and np.abs(matrix @ matrix.T - np.eye(d)).max() <= 1e-12
+    fits = fits and (reflections or np.linalg.det(matrix) > 0)
+    return fitting("rotation", matrix, wanted, fits)
+
+
 class Transport:
     """Map from the coefficients of mu to those of -div(mu v[mu]), for the compiled time loop.
 
@@ -69,16 +77,16 @@ class Transport:
 
     Parameters
     ----------
+    space : Space
+        Space of the densities.
     attraction : ndarray, (1 or members, degree + 1)
         Multipliers of W, shared or for each member.
     normaliser : ndarray, (1 or members, degree + 1), or None
         Multipliers of Z; None means Z = 1.
-    members, modes : int
-        Number of densities, and of coefficients of each.
+    members : int
+        Number of densities.
     pairs : bool
         Whether densities are followed by the measures that move them.
-    band : int, optional
-        Highest degree of the velocities; by default `band_of(attraction)`.
 
     Attributes
     ----------
@@ -99,16 +107,22 @@ class Transport:
     pairs: bool = False
 
     def __init__(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int, modes: int,
-        pairs: bool = False, band: int | None = None,
+        self, space: "Space", attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
+        pairs: bool = False,
     ) -> None:  # fmt: skip
-        self.degree = attraction.shape[1] - 1
-        self.band = band_of(attraction) if band is None else band
-        self.points = 2 * self.degree + (self.band if normaliser is None else self.degree) + 1
+        self.space, self.degree, self.dtype = space, space.degree, space.dtype
+        self.band = int(space.bands(attraction).max())
+        self.normalised = normaliser is not None
+        self.points = 2 * self.degree + (self.degree if self.normalised else self.band) + 1
         below = np.zeros(attraction.shape) if normaliser is None else normaliser
-        self.tables = [1.0 * np.array(table, order="C") for table in (attraction, below)]
-        self.speed, self.time, self._shape = np.zeros(1), np.zeros(1), (members, modes)
+        self.tables = [np.array(table, dtype=float, order="C") for table in (attraction, below)]
+        self.speed, self.time = np.zeros(1), np.zeros(1)
+        self._shape = members, space.degrees.size
         self._of_pairs(pairs)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set the compiled function and its context, by `_enter`, for these `tables`."""
 
     def _of_pairs(self, pairs: bool) -> None:
         """Set `pairs`, and the distance in bytes from a density to the measure that moves it.
@@ -152,11 +166,6 @@ def bands_of(attraction: np.ndarray) -> np.ndarray:
     return np.where(counts, np.arange(size.shape[1]), 0).max(axis=1)
 
 
-def band_of(attraction: np.ndarray) -> int:
-    """Highest degree at which the largest multiplier of all potentials is not negligible."""
-    return int(bands_of(np.abs(attraction).max(axis=0, keepdims=True))[0])
-
-
 @lru_cache(maxsize=4096)
 def dimension_of_harmonics(degree: int, dimension: int) -> float:
     """dim H_l on S^(d-1): (2l + d - 2)/(l + d - 2) binomial(l + d - 2, l), and 1 for l = 0."""
@@ -197,6 +206,10 @@ class Space(Kind, family=True):
         Quadrature points, unit vectors.
     weights : ndarray, (N,)
         Quadrature weights, of sum 1; exact to harmonic degree 3 * `degree`.
+    grids : type
+        Class of the transforms for compiled code.
+    transports : (type, type)
+        Classes of the transport of densities, for Z = 1 and for other normalisers Z.
     """
 
     plain_class = True
@@ -204,7 +217,8 @@ class Space(Kind, family=True):
         "bands chart checked_point frame function_values judged minus_divergence mode_axes "
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
-        "next_degree negative_mass synthesis analysis synthesis_at perturbation"
+        "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
+        "transports"
     )
 
     dimension: int
@@ -215,6 +229,8 @@ class Space(Kind, family=True):
     axisymmetric: bool = False
     largest_degree: int = 4096
     halfway: bool = False
+    grids: ClassVar[type["GridTransforms"]]
+    transports: ClassVar[tuple[type[Transport], type[Transport]]]
 
     @property
     @abstractmethod
@@ -503,13 +519,18 @@ class Space(Kind, family=True):
         return np.sqrt(power / dimension_of_harmonics(k, self.dimension))
 
     def scalar_moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
-        """Scalar of degree k, (*ensemble,): by default `amplitude`, in some spaces a moment."""
-        return self.amplitude(coefficients, k)
+        """The moment of degree k where it is one number, (*ensemble,), else its `amplitude`."""
+        moment = self.moment(coefficients, k)
+        scalar = moment.ndim < coefficients.ndim
+        return moment if scalar else self.amplitude(coefficients, k)
 
     def scalar_moment_change(
         self, coefficients: np.ndarray, change: np.ndarray, k: int
     ) -> np.ndarray:
         """Derivative of `scalar_moment` along a change of the coefficients; nan at amplitude 0."""
+        moment = self.moment(change, k)
+        if moment.ndim < change.ndim:
+            return moment
         chosen = self.degrees == k
         pairs = self.parseval[chosen] * (np.conj(coefficients) * change)[..., chosen].real
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -578,7 +599,6 @@ class Space(Kind, family=True):
         the poles.
         """
 
-    @abstractmethod
     def transport(
         self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
         pairs: bool = False,
@@ -589,6 +609,8 @@ class Space(Kind, family=True):
         degree + 1), or (1, degree + 1) if shared; `normaliser` None means Z = 1. With `pairs` the
         map is (mu, nu) -> -div(mu v[nu]), see `Transport`.
         """
+        made = self.transports[normaliser is not None]
+        return made(self, attraction, normaliser, members, pairs)
 
     def bands(self, attraction: np.ndarray) -> np.ndarray:
         """Highest degree (n,) that counts in the velocity of each potential.
@@ -597,6 +619,6 @@ class Space(Kind, family=True):
         """
         return bands_of(attraction)
 
-    @abstractmethod
     def transforms(self, points: int) -> "GridTransforms":
         """Transforms between harmonics and values, on a grid with `points` on a great circle."""
+        return self.grids(self, points)

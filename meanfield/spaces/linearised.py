@@ -41,25 +41,21 @@ class _Linearised(Transport):
     def __init__(
         self, space: Space, tables: Tables, changes: Sequence[Tables], pairs: bool
     ) -> None:
-        normaliser, all_ = tables.normaliser, (tables, *changes)
-        above, none = np.array([t.attraction for t in all_]), np.zeros(space.degree + 1)
-        bands = space.bands(above)
-        above[np.arange(above.shape[1]) > bands[:, None]] = 0
-        # The derivative by a parameter may have higher degrees than the drift: take the largest
-        # band. Bands are judged separately, as a derivative may be small compared with the drift.
-        shared = None if normaliser is None else normaliser[None]
-        band, modes = int(bands.max()), space.degrees.size
-        super().__init__(above, shared, 1, modes, pairs, band)
-        self.dtype, parts = space.dtype, space.dtype.itemsize // 8
-        self.transforms = space.transforms(self.points)
+        none, all_ = np.zeros(space.degree + 1), (tables, *changes)
+        above = np.array([t.attraction for t in all_])
         below = np.array([none if t.normaliser is None else t.normaliser for t in all_])
-        above, below = (row[:, np.repeat(space.degrees, parts)].copy() for row in (above, below))
+        # Bands are judged separately, as a derivative may be small compared with the drift.
+        above[np.arange(above.shape[1]) > space.bands(above)[:, None]] = 0
+        super().__init__(space, above, None if tables.normaliser is None else below, 1, pairs)
+        self.transforms = space.transforms(self.points)
+        columns = np.repeat(space.degrees, space.dtype.itemsize // 8)
+        above, below = (rows[:, columns].copy() for rows in self.tables)
         self._floats = above.shape[1]
         self._shared: dict[str, Any] = {
             "degree": space.degree,
-            "band": band,
+            "band": self.band,
             "components": self.transforms.components,
-            "normalised": int(normaliser is not None),
+            "normalised": int(self.normalised),
             "pairs": int(pairs),
             "transforms": self.transforms.functions,
             "above": above,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import as_given, check_memory, fitting, real_array, whole_number
+from ..core.checks import as_given, check_memory, real_array, whole_number
 from ..lowlevel.fourier import good_length
 from . import sphere_points
 from .chart import Multipliers, NodeChart, Nodes, graded_rule
-from .contract import Space, read_only
+from .contract import Space, orthogonal, read_only
 from .density import Density
 from .latitudes import Latitudes
 from .samples import checked_sample, cross_validated_bandwidth
@@ -55,6 +55,8 @@ class Sphere(Space):
     dimension = 3
     largest_degree = 512
     halfway = True
+    transports = SphereTransport, SphereTransport
+    grids = SphereGridTransforms
     _elsewhere: ClassVar[dict[str, str]] = {
         "dimension": "it is S^2; Zonal(dimension, degree) holds axisymmetric densities on S^(d-1)"
     }
@@ -235,9 +237,7 @@ class Sphere(Space):
     def rotate(self, coefficients: np.ndarray, rotation: Any) -> np.ndarray:
         """Rotation by an orthogonal matrix (3, 3), or a scipy Rotation."""
         matrix = rotation.as_matrix() if hasattr(rotation, "as_matrix") else rotation
-        matrix = real_array("rotation", matrix)
-        orthogonal = matrix.shape == (3, 3) and np.abs(matrix @ matrix.T - np.eye(3)).max() <= 1e-12
-        fitting("rotation", matrix, "an orthogonal matrix (3, 3)", orthogonal)
+        matrix = orthogonal(matrix, 3, "an orthogonal matrix (3, 3)", reflections=True)
         members = coefficients.reshape(-1, self.degrees.size)
         rotated = [sphere_points.rotate(member, self.degree, matrix) for member in members]
         return np.reshape(rotated, coefficients.shape)
@@ -274,15 +274,6 @@ class Sphere(Space):
 
     def minus_divergence(self, field: np.ndarray) -> np.ndarray:
         return self.rings.minus_divergence(field, self.degree)
-
-    def transport(
-        self, attraction: np.ndarray, normaliser: np.ndarray | None, members: int,
-        pairs: bool = False,
-    ) -> SphereTransport:  # fmt: skip
-        return SphereTransport(attraction, normaliser, members, pairs)
-
-    def transforms(self, points: int) -> SphereGridTransforms:
-        return SphereGridTransforms(self.degree, points)
 
 
 class SphereNodeChart(NodeChart):
