@@ -218,7 +218,7 @@ class Space(Kind, family=True):
         "real_modes scalar_moment scalar_moment_change to_coefficients to_values transforms "
         "transport with_modes rings laplacian judged_values empirical dirac mean_direction "
         "next_degree negative_mass synthesis analysis synthesis_at perturbation grids "
-        "transports"
+        "transports mode_dims split"
     )
 
     dimension: int
@@ -547,6 +547,12 @@ class Space(Kind, family=True):
 
     def __hash__(self) -> int:
         return hash((type(self), self.dimension, self.degree))
+
+    mode_dims: ClassVar[tuple[str, ...]] = ("mode",)  # axes of the coefficients in files
+
+    def split(self, flat: np.ndarray) -> np.ndarray:
+        """Coefficients (..., modes), with an axis for each of `mode_dims`."""
+        return flat
 
     @property
     def mode_axes(self) -> dict[str, np.ndarray]:

@@ -130,11 +130,9 @@ class Density(State):
     def _each(self, change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray]) -> "Density":
         changed = super()._each(change)
         degrees = change(self.member_degrees, ())
-        return (
-            changed.with_member_degrees(degrees)
-            if changed.shape
-            else changed.resample(int(degrees))
-        )
+        if changed.shape:
+            return changed.with_member_degrees(degrees)
+        return changed.resample(int(degrees))
 
     @property
     def dimension(self) -> int:
@@ -158,12 +156,14 @@ class Density(State):
         space, dims = self.space, member_dims(self.shape)
         grid: Arrays = {name: ((name,), axis) for name, axis in space.axes.items()}
         sizes = [axis.size for axis in space.axes.values()]
+        series = space.split(self.coefficients)
+        modes = (*dims, *space.mode_dims)
         return {
             **grid,
             **{name: (("mode",), labels) for name, labels in space.mode_axes.items()},
             "density": ((*dims, *grid), self.values.reshape(*self.shape, *sizes)),
-            "coefficient_re": ((*dims, "mode"), self.coefficients.real),
-            "coefficient_im": ((*dims, "mode"), self.coefficients.imag),
+            "coefficient_re": (modes, series.real),
+            "coefficient_im": (modes, series.imag),
         }
 
     def identity(self) -> Any:
@@ -206,13 +206,10 @@ class Density(State):
 
     def at(self, points: Any) -> np.ndarray:
         """Values at any unit vectors (..., d); shape (*ensemble, ...)."""
-        points = real_array("points", points)
-        d = self.space.dimension
-        if points.shape[-1:] != (d,):
-            raise ValueError(
-                f"points must be unit vectors of shape (..., {d}); got shape {points.shape}. "
-                "Angles on the circle: at(circle.embed(theta))."
-            )
+        points, d = real_array("points", points), self.space.dimension
+        advice = "Angles on the circle: at(circle.embed(theta))."
+        wanted, fits = f"(..., {d}), of unit vectors", points.shape[-1:] == (d,)
+        fitting("points.shape", points.shape, wanted, fits, advice=advice)
         check_unit("at(points)", points)
         return self.space.at(self.coefficients, points)
 
@@ -323,10 +320,8 @@ class Density(State):
     def stack(cls, densities: Sequence["Density"]) -> "Density":
         """An ensemble of densities, on the space of the highest degree among them."""
         densities = DENSITIES.check("densities", densities)
-        if not densities:
-            raise ValueError("densities: stack expects at least one density; got none.")
         shapes = {density.shape for density in densities}
-        wanted = "of one ensemble shape"
+        wanted = "at least one density, all of one ensemble shape"
         fitting("densities", sorted(shapes), wanted, len(shapes) == 1)
         fine = _on_one_space(densities)
         kind = type(fine[0])
