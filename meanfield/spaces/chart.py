@@ -70,19 +70,13 @@ class NodeChart(ABC):
         """
         given: Any = (coordinates, masses, attraction, normaliser)
         if not isinstance(coordinates, Dual):
-            return self.velocity_of_nodes(*given)
+            none = np.empty((0, *coordinates.shape))
+            return self.velocity_tangents(coordinates, masses, none, none, given[2:], [])[0]
         x, m, *tables = (value_of(each) for each in given)
         moved, dm, by, level = (changes_of(each, len(coordinates.changes)) for each in given)
         pairs = list(zip(by, [None] * len(by) if normaliser is None else level, strict=True))
         moved = np.ascontiguousarray(moved)
         return Dual(*self.velocity_tangents(x, m, moved, dm, tuple(tables), pairs))
-
-    @abstractmethod
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
-        """`velocity` of arrays without tangents."""
 
     @abstractmethod
     def velocity_tangents(
@@ -177,37 +171,29 @@ class LineChart(NodeChart):
         x = self.variable(coordinates)
         return self.turns(degree) * self.projections(x, masses, None, degree)
 
-    def velocity_of_nodes(
-        self, coordinates: np.ndarray, masses: np.ndarray, attraction: np.ndarray,
-        normaliser: np.ndarray | None,
-    ) -> np.ndarray:  # fmt: skip
-        x = self.variable(coordinates)
-        moments = self.projections(x, masses, None, attraction.size - 1)
-        if normaliser is None:
-            return self.sign * self.sums(x, (attraction * moments)[None], [1])[0]
-        series = np.stack([attraction * moments, normaliser * moments])
-        slope, level = self.sums(x, series, [1, 0])
-        return self.sign * slope / level
-
     def velocity_tangents(
         self, coordinates: np.ndarray, masses: np.ndarray, changes: np.ndarray,
         by_masses: np.ndarray, multipliers: Multipliers, by_multipliers: Sequence[Multipliers],
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         x, degree = self.variable(coordinates), multipliers[0].size - 1
-        changes = self.by_coordinate(coordinates) * changes
         moments = self.projections(x, masses, None, degree)
+        if len(changes):
+            changes = self.by_coordinate(coordinates) * changes
         moved = [
             self.projections(x, dm, masses * by, degree)
             for by, dm in zip(changes, by_masses, strict=True)
         ]
         rows = self.sums(x, *velocity_series(multipliers, by_multipliers, moments, moved))
-        (f, slope), by_f = rows[:2], rows[2 : 2 + len(changes)]
-        v, by_v = self.sign * f, self.sign * (by_f + slope * changes)
-        if multipliers[1] is None:
-            return v, by_v
-        level, tilt, *by_level = rows[2 + len(changes) :]
-        by_level = np.reshape(by_level, changes.shape) + tilt * changes
-        return v / level, (by_v - v / level * by_level) / level
+        half = len(rows) if multipliers[1] is None else len(rows) // 2
+        v, by_v = self.sign * rows[0], changes
+        if len(changes):
+            by_v = self.sign * (rows[2:half] + rows[1] * changes)
+        if multipliers[1] is not None:
+            level = rows[half]
+            v = v / level
+            if len(changes):
+                by_v = (by_v - v * (rows[half + 2 :] + rows[half + 1] * changes)) / level
+        return v, by_v
 
 
 def velocity_series(
@@ -217,7 +203,8 @@ def velocity_series(
     """Series (rows, modes) from which v = (W * mu)' / (Z * mu) and its tangents follow.
 
     The second result is the order of the derivative by x of each row. The rows are those of the
-    numerator, of its derivative, and of its p tangents; then, unless Z = 1, of the denominator.
+    numerator, of its derivative and of its p tangents if p > 0; then, unless Z = 1, the same of the
+    denominator.
 
     Parameters
     ----------
@@ -234,9 +221,9 @@ def velocity_series(
     for i, order in ((0, 1), (1, 0)):
         table = multipliers[i]
         if table is not None:
-            rows += [table * moments] * 2
+            rows += [table * moments] * (2 if moved else 1)
             rows += [table * by + dt[i] * moments for by, dt in zip(moved, changes, strict=True)]
-            orders += [order, order + 1, *[order] * len(moved)]
+            orders += [order, order + 1, *[order] * len(moved)] if moved else [order]
     return np.array(rows), orders
 
 

@@ -344,11 +344,9 @@ class Space(Kind, family=True):
         arguments = [argument.copy() for argument in self.arguments.values()]
         returned = called(f, f"a function {what}", *arguments)
         values = real_array(f"The values {what}", returned)
-        if values.shape != self.weights.shape:
-            raise ValueError(
-                f"{what} must have the shape of its arguments, {self.weights.shape}; got "
-                f"{values.shape}. Write it with numpy functions of arrays."
-            )
+        wanted, fits = f"{self.weights.shape}", values.shape == self.weights.shape
+        advice = "Write it with numpy functions of arrays."
+        fitting(f"The shape of {what}", values.shape, wanted, fits, advice=advice)
         coefficients, missed = expanded(self, f, values, what)
         return Density(self, coefficients).warn_if_unresolved(missed=missed)
 
@@ -420,11 +418,11 @@ class Space(Kind, family=True):
         `letter` names them in the message.
         """
         coefficients = np.atleast_1d(coefficients)
-        if coefficients.shape[-1] > self.degree + 1:
-            raise ValueError(
-                f"{self!r} holds {letter}_0, ..., {letter}_{self.degree}; got coefficients of "
-                f"shape {coefficients.shape}. Use a degree of {coefficients.shape[-1] - 1} or more."
-            )
+        count, shape = coefficients.shape[-1], coefficients.shape
+        wanted = f"that of {letter}_0, ..., {letter}_{self.degree} at most, on {self!r}"
+        advice = f"Use a degree of {count - 1} or more."
+        fits = count <= self.degree + 1
+        fitting("The shape of the coefficients", shape, wanted, fits, advice=advice)
         result = np.zeros((*coefficients.shape[:-1], self.degree + 1), dtype=coefficients.dtype)
         result[..., : coefficients.shape[-1]] = coefficients
         return result
@@ -434,8 +432,8 @@ class Space(Kind, family=True):
         wanted = f"concentration{' >= 0' if least == 0 else ''}"
         number = one_number("concentration", concentration, wanted, least)
         multipliers = exponential_multipliers(number, self.degree, self.dimension)
-        if not np.isfinite(multipliers / multipliers[0]).all():
-            raise ValueError(f"concentration = {number:g} is too large: its law is one point.")
+        fits = np.isfinite(multipliers / multipliers[0]).all()
+        fitting("concentration", number, "smaller: its law is one point", fits)
         return multipliers / multipliers[0]
 
     def _smoothed(self, modes: np.ndarray, bandwidth: float) -> Density:

@@ -12,6 +12,7 @@ from ..core.checks import (
     complex_array,
     fitting,
     generator,
+    real,
     real_array,
     whole_number,
 )
@@ -20,15 +21,7 @@ from ..core.forms import Instance, Many
 from ..states.contract import Arrays, State, StatePart, member_dims
 from ..states.points import check_unit
 from ..states.tokens import Tokens
-from .validity import (
-    DENSITY_TAIL,
-    NEGATIVE_SHARE,
-    UNIT_MASS,
-    check_coefficients,
-    check_positive,
-    tail_of,
-    warn_if_unresolved,
-)
+from .validity import DENSITY_TAIL, NEGATIVE_SHARE, REAL_ENOUGH, UNIT_MASS, tail_start
 
 if TYPE_CHECKING:
     from . import Space
@@ -83,7 +76,17 @@ class Density(State):
         modes = space.degrees.size
         shape, wanted = coefficients.shape, f"(..., {modes}) on {space!r}"
         fitting("coefficients.shape", shape, wanted, shape[-1:] == (modes,) and coefficients.size)
-        check_coefficients(space, coefficients)
+        bad = np.count_nonzero(~np.isfinite(coefficients))
+        fitting("coefficients", coefficients, f"finite, but {bad} are not", bad == 0)
+        error = np.abs(coefficients[..., space.degrees == 0] - 1).max(initial=0)
+        if error > UNIT_MASS:
+            raise ValueError(
+                f"A density has mass 1, its first coefficient; got a mass off by {error:.3g}. "
+                "Divide by the mass, or let the weights of a mixture sum to 1."
+            )
+        imaginary = np.abs(coefficients[..., space.real_modes].imag).max(initial=0)
+        wanted = "real in the coefficients of order 0"
+        fitting("The imaginary part", imaginary, wanted, imaginary <= REAL_ENOUGH)
         self._set(space=space, coefficients=coefficients)
 
     @classmethod
@@ -275,7 +278,8 @@ class Density(State):
 
         The truncation error is of this size: 1e-10 means ten digits are resolved.
         """
-        return np.abs(self.coefficients[..., tail_of(self.space)]).max(axis=-1)
+        tail = self.space.degrees > tail_start(self.space.degree)
+        return np.abs(self.coefficients[..., tail]).max(axis=-1)
 
     # Making others -------------------------------------------------------------------------
 
@@ -377,7 +381,15 @@ class Density(State):
 
         Values down to -`tolerance` times the maximum are accepted as rounding or solver errors.
         """
-        check_positive(self, tolerance)
+        real("tolerance", tolerance, "a number >= 0", lambda number: 0 <= number < np.inf)
+        allowed = tolerance * float(self.values[..., self.space.judged].max())
+        worst = float(self.minimum.min())
+        if worst < -allowed:
+            raise ValueError(
+                f"A density must not be negative; its minimum is {worst:.3g}, of which errors of "
+                f"computation explain {allowed:.1g}. Use smaller coefficients or, where the "
+                "series is cut off, a higher degree."
+            )
         return self
 
     def warn_if_unresolved(self, tolerance: float = DENSITY_TAIL, *, missed: float = 0.0) -> Self:
@@ -386,7 +398,18 @@ class Density(State):
         `missed` is the root mean square difference between a function and its series; above ten
         times the tolerance there is a warning too.
         """
-        warn_if_unresolved(self, tolerance, missed)
+        real("tolerance", tolerance, "a number >= 0", lambda number: number >= 0)
+        tail, why = float(self.spectral_tail.max()), ""
+        if tail > tolerance:
+            why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
+        elif missed > 10 * tolerance:
+            why = (
+                "between the points of the grid it differs from the function by "
+                f"{missed:.1e} in root mean square"
+            )
+        if why:
+            why = f"The density is not resolved: {why}. Use a degree above {self.space.degree}."
+            warnings.warn(why, UnresolvedWarning, stacklevel=3)
         return self
 
 

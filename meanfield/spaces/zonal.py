@@ -81,10 +81,8 @@ class Zonal(Space):
         self.degree = whole_number("degree", degree)
         l, d = self.degree, self.dimension
         check_memory(f"degree = {l}: a density and its values", (16, l + 1), "degree")
-        if _overflows(d, l):
-            raise ValueError(
-                f"Zonal(dimension={d}, degree={l}): the harmonics overflow. Use a lower degree."
-            )
+        fits = not _overflows(d, l)
+        fitting("degree", l, f"lower for dimension = {d}, as the harmonics overflow", fits)
         fine = (k for k in (4096, 2048, 1024, 512, 256, 128) if not _overflows(d, k))
         self.largest_degree = next(fine, l)
         self._set(degrees=np.arange(l + 1), parseval=np.ones(l + 1))
@@ -175,11 +173,8 @@ class Zonal(Space):
         turned = points[:, [1, 0, *range(2, self.dimension)]] if self.dimension > 2 else mirrored
         for other in (mirrored, turned):
             change = np.abs(f(other.copy()) - 1.0 * values).max(initial=0)
-            if not change <= 1e-9 * np.abs(values).max(initial=0):
-                raise ValueError(
-                    "f must be symmetric about the axis e_d, a function of the last coordinate: "
-                    f"it changes by {change:.2g} under a rotation about it."
-                )
+            wanted = f"symmetric about the axis e_d: a rotation about it changes f by {change:.2g}"
+            fitting("f", f, wanted, change <= 1e-9 * np.abs(values).max(initial=0))
         return values
 
     def dirac(self, degree: int) -> float:
@@ -201,8 +196,7 @@ class Zonal(Space):
 
     def moment(self, coefficients: np.ndarray, k: int) -> np.ndarray:
         """int P_k(x) dmu with Legendre's polynomial, P_k(1) = 1; 0 beyond the degree."""
-        if k < 0:
-            raise ValueError(f"A moment has a degree k >= 0; got k = {k}.")
+        fitting("k", k, "the degree of a moment, >= 0", k >= 0)
         if k > self.degree:
             return np.zeros(coefficients.shape[:-1])
         return coefficients[..., k] / self._sizes[k]
@@ -226,9 +220,8 @@ class Zonal(Space):
 
     def checked_point(self, point: Any, name: str = "point") -> np.ndarray:
         point = super().checked_point(point, name)
-        if abs(point[-1]) < 1:
-            raise ValueError(f"{name} of axisymmetric densities is e_d or -e_d; got {point}.")
-        return point
+        wanted = "e_d or -e_d, the axis of the densities"
+        return fitting(name, point, wanted, abs(point[-1]) == 1)
 
     def mean_direction(self, density: Density) -> np.ndarray:
         last = np.eye(self.dimension)[-1]
