@@ -6,13 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.cached import cached_property
-from ..core.checks import (
-    check_memory,
-    complex_array,
-    finite_array,
-    plain_array,
-    whole_number,
-)
+from ..core.checks import check_memory, complex_array, finite_array, plain_array, whole_number
 from ..lowlevel.compilation import njit
 from ..lowlevel.fourier import good_length, to_coefficients, to_values
 from .chart import LineChart, Nodes, graded_rule

@@ -11,13 +11,7 @@ import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, complex_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.fourier import (
-    TRANSFORM,
-    RealTransform,
-    fill_spectrum,
-    fill_values,
-    good_length,
-)
+from ..lowlevel.fourier import TRANSFORM, RealTransform, fill_spectrum, fill_values, good_length
 from ..lowlevel.records import Layout, complexes, floats
 from ..lowlevel.simd import as_bits, from_bits
 from .contract import Transport

@@ -13,14 +13,7 @@ import numpy as np
 
 from ..lowlevel.callbacks import CompiledFunction, float_array
 from ..lowlevel.compilation import INNER, njit
-from ..lowlevel.legendre import (
-    analyse,
-    fold,
-    recurrence,
-    synthesise,
-    unfold,
-    values_at_the_pole,
-)
+from ..lowlevel.legendre import analyse, fold, recurrence, synthesise, unfold, values_at_the_pole
 from ..lowlevel.records import Field, InCode, Layout, floats
 from ..lowlevel.simd import LANES, aligned
 from .circle_transport import NO_MASS

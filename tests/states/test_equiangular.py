@@ -95,7 +95,7 @@ def test_what_has_no_tokens_is_refused():
         mf.Equiangular(2.5, 0.0).to_tokens()
     with pytest.raises(ValueError, match=r"n = 4, .*got d = 3"):
         mf.Equiangular(4, 0.0).to_tokens(3)
-    with pytest.raises(ValueError, match=re.escape("one n; got [4, 5]")):
+    with pytest.raises(ValueError, match=re.escape("got n = [4, 5]")):
         mf.Equiangular([4, 5], 0.0).to_tokens()
     with pytest.raises(ValueError, match=r"2.4e\+16 GB"):
         mf.Equiangular(1e12, 0.0).to_tokens()
