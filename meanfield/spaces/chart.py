@@ -248,23 +248,16 @@ def graded_rule(nodes: int, dimension: int, peak: float = 1.0) -> tuple[np.ndarr
     """
     power = dimension - 1
     constant = lgamma(dimension / 2) - lgamma(power / 2) - log(pi) / 2
-    near, far = (
-        _beyond((amount + log(peak) + constant) / power) for amount in (NEAR_MASS, FAR_MASS)
-    )
+    ends = ((amount + log(peak) + constant) / power for amount in (NEAR_MASS, FAR_MASS))
+    near, far = (y + np.log1p(np.sqrt(-np.expm1(-2 * y))) for y in ends)  # arccosh(e^y)
     bulk, extra = 3 / sqrt(power), (near + far) / 2
-    ends = [s + extra * np.tanh(s / bulk) for s in (-near, far)]
-    spacing = (ends[1] - ends[0]) / nodes
-    s = _solved(ends[0] + spacing * (np.arange(nodes) + 0.5), bulk, extra)
+    first, last = (s + extra * np.tanh(s / bulk) for s in (-near, far))
+    s = _solved(first + (last - first) / nodes * (np.arange(nodes) + 0.5), bulk, extra)
     slope = 1 / (1 + extra / bulk / np.cosh(s / bulk) ** 2)
     size = np.abs(s)
     log_cosh = size + np.log1p(np.exp(-2 * size)) - log(2)
     weights = slope * np.exp(-power * log_cosh)
     return s, weights / weights.sum()
-
-
-def _beyond(y: float) -> float:
-    """arccosh(e^y)."""
-    return float(y + np.log1p(np.sqrt(-np.expm1(-2 * y))))
 
 
 def _solved(u: np.ndarray, bulk: float, extra: float) -> np.ndarray:

@@ -209,10 +209,8 @@ def evaluate(coefficients: np.ndarray, angles: np.ndarray) -> np.ndarray:
 def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
     values = np.empty((len(series), angles.size))
     for begin in range(0, angles.size, ANGLES_AT_ONCE):
-        block, values_here = (
-            angles[begin : begin + ANGLES_AT_ONCE],
-            values[:, begin : begin + ANGLES_AT_ONCE],
-        )
+        block = angles[begin : begin + ANGLES_AT_ONCE]
+        values_here = values[:, begin : begin + ANGLES_AT_ONCE]
         cosine, sine = np.empty(block.size), np.empty(block.size)
         re, im = np.ones(block.size), np.zeros(block.size)
         for i in range(block.size):
@@ -221,15 +219,12 @@ def _series_values(series: np.ndarray, angles: np.ndarray) -> np.ndarray:
                 values_here[member, i] = series[member, 0].real
         for k in range(1, series.shape[1]):
             for i in range(block.size):
-                re[i], im[i] = (
-                    re[i] * cosine[i] - im[i] * sine[i],
-                    re[i] * sine[i] + im[i] * cosine[i],
-                )
+                real = re[i] * cosine[i] - im[i] * sine[i]
+                re[i], im[i] = real, re[i] * sine[i] + im[i] * cosine[i]
             for member in range(len(series)):
-                real, imaginary = 2 * series[member, k].real, 2 * series[member, k].imag
-                row = values_here[member]
+                c, row = 2 * series[member, k], values_here[member]
                 for i in range(block.size):
-                    row[i] += real * re[i] - imaginary * im[i]
+                    row[i] += c.real * re[i] - c.imag * im[i]
     return values
 
 
@@ -253,10 +248,8 @@ def _moments(angles: np.ndarray, masses: np.ndarray, degree: int) -> np.ndarray:
             for i in range(block.size):
                 real += re[i]
                 imaginary -= im[i]
-                re[i], im[i] = (
-                    re[i] * cosine[i] - im[i] * sine[i],
-                    (re[i] * sine[i] + im[i] * cosine[i]),
-                )
+                turned = re[i] * cosine[i] - im[i] * sine[i]
+                re[i], im[i] = turned, re[i] * sine[i] + im[i] * cosine[i]
             total[k] += complex(real, imaginary)
     return total
 

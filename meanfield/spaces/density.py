@@ -403,10 +403,7 @@ class Density(State):
         if tail > tolerance:
             why = f"its highest coefficients are {tail:.1e}, expected <= {tolerance:.0e}"
         elif missed > 10 * tolerance:
-            why = (
-                "between the points of the grid it differs from the function by "
-                f"{missed:.1e} in root mean square"
-            )
+            why = f"between points of the grid its root mean square error is {missed:.1e}"
         if why:
             why = f"The density is not resolved: {why}. Use a degree above {self.space.degree}."
             warnings.warn(why, UnresolvedWarning, stacklevel=3)

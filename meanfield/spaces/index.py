@@ -286,9 +286,8 @@ class Positions(Index):
         """C_ij = int_0^(s_i) w(s_i - tau) l_j(tau) dtau for each node, with l_j of its piece."""
         influence = self._seen(causal, self.order)
         if causal.decay is not None:  # compare two quadrature rules
-            influence, coarse = (
-                self._seen(causal, self.order + more) for more in (2 * DECAY_NODES, DECAY_NODES)
-            )
+            influence = self._seen(causal, self.order + 2 * DECAY_NODES)
+            coarse = self._seen(causal, self.order + DECAY_NODES)
             error = np.abs(influence - coarse).max() / (np.abs(influence).max() or 1.0)
             wanted = f"smooth, but two rules for its integrals differ by {error:.1g}"
             smooth, advice = error <= DECAY_TOLERANCE, "A jump is a window."

@@ -74,9 +74,8 @@ _polynomial_at = POLYNOMIAL.at
 @CompiledFunction
 def _polynomial(context: int, member: int, source: int, target: int) -> None:
     record = _polynomial_at(context)
-    modes, band, d, size, count = (
-        record.modes, record.band, record.dimension, record.size, record.count
-    )  # fmt: skip
+    modes, band, d = record.modes, record.band, record.dimension
+    size, count = record.size, record.count
     density, result = float_array(source, (modes,)), float_array(target, (modes,))
     moving = float_array(source + record.apart, (modes,))
     rates = record.rates[member if record.tables > 1 else 0]

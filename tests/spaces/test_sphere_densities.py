@@ -232,15 +232,15 @@ def test_a_sample_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("sample", "options", "error", "message"),
     [
-        (np.eye(3)[:1], {}, ValueError, r"at least 2 unit vectors \(n, 3\); got shape \(1, 3\)"),
-        (np.eye(2), {}, ValueError, r"got shape \(2, 2\)"),
-        (np.zeros(9), {}, ValueError, r"got shape \(9,\)"),
+        (np.eye(3)[:1], {}, ValueError, r"at least 2 unit vectors \(n, 3\); got \(1, 3\)"),
+        (np.eye(2), {}, ValueError, r"got \(2, 2\)"),
+        (np.zeros(9), {}, ValueError, r"got \(9,\)"),
         (np.full((3, 3), np.nan), {}, ValueError, "must be finite; got 9 nan"),
         (2 * np.eye(3), {}, ValueError, "worst length is off by 1"),
         (np.eye(3) * 1j, {}, TypeError, "must be real numbers"),
         (np.eye(3), {"bandwidth": 0.0}, ValueError, "bandwidth must be a finite number > 0"),
         (np.eye(3), {"bandwidth": np.nan}, ValueError, "bandwidth must be a finite number > 0"),
-        (Tokens(np.eye(3), [0.5, 0.3, 0.2]), {}, ValueError, "tokens of equal masses"),
+        (Tokens(np.eye(3), [0.5, 0.3, 0.2]), {}, ValueError, "masses of a sample must be equal"),
     ],
 )
 def test_what_is_no_sample_is_refused(sample, options, error, message):
