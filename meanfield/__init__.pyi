@@ -10,6 +10,7 @@ from .app.configuration import read_config as read_config
 from .app.configuration import run_config as run_config
 from .app.doctor import doctor as doctor
 from .app.tasks import Configuration as Configuration
+from .bifurcation import Basins as Basins
 from .bifurcation import Cusp as Cusp
 from .bifurcation import Diagram as Diagram
 from .bifurcation import NoisePhaseDiagram as NoisePhaseDiagram
@@ -17,8 +18,10 @@ from .bifurcation import PhaseDiagram as PhaseDiagram
 from .bifurcation import SpecialPoint as SpecialPoint
 from .bifurcation import Stability as Stability
 from .bifurcation import StationaryState as StationaryState
+from .bifurcation import StationaryStates as StationaryStates
 from .bifurcation import Transition as Transition
 from .bifurcation import Tricritical as Tricritical
+from .bifurcation import basins as basins
 from .bifurcation import branches as branches
 from .bifurcation import follow as follow
 from .bifurcation import phase_diagram as phase_diagram

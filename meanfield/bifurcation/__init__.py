@@ -1,14 +1,17 @@
 """Stationary states of the noisy equation, their stability, branches and phase diagrams."""
 
+from .basins import Basins, basins
 from .branches import branches, follow
 from .diagram import Diagram, SpecialPoint, Transition
-from .noise_lines import Cusp
-from .noise_phases import NoisePhaseDiagram
-from .phase_diagram import PhaseDiagram, Tricritical, phase_diagram
+from .multistability import StationaryStates, stationary_states
+from .phase_diagram import phase_diagram
+from .phases import NoisePhaseDiagram, PhaseDiagram
+from .special_curves import Cusp, Tricritical
 from .stability import Stability
-from .stationary import StationaryState, stability, stationary, stationary_states, symmetrised
+from .stationary import StationaryState, stability, stationary, symmetrised
 
 __all__ = [
+    "Basins",
     "Cusp",
     "Diagram",
     "NoisePhaseDiagram",
@@ -16,8 +19,10 @@ __all__ = [
     "SpecialPoint",
     "Stability",
     "StationaryState",
+    "StationaryStates",
     "Transition",
     "Tricritical",
+    "basins",
     "branches",
     "follow",
     "phase_diagram",

@@ -71,8 +71,9 @@ class Basis(ReadOnlyArrays, ABC):
     symmetric : bool
         Whether the basis is for rotation-invariant models, whose uniform density is stationary.
     noise : Noise
-    kept : tuple of int
-        Reflections under which states are invariant, for other models: see `reflections`.
+    kept, symmetries
+        Reflections under which states are invariant, and `Symmetries` of the model, for other
+        models: see `reflections`.
     axis
         Default axis of a state.
     dimension, order, degree : int
@@ -106,6 +107,7 @@ class Basis(ReadOnlyArrays, ABC):
     dense: bool = True
     noise: Noise = ISOTROPIC
     kept: tuple[int, ...] = ()
+    symmetries: Any = None
     axis: Any = None
     dimension: int
     order: int
@@ -172,6 +174,11 @@ class Basis(ReadOnlyArrays, ABC):
     def even(self) -> Any:
         """The functions of order 0: this basis."""
         return self
+
+    @property
+    def orders_of_functions(self) -> np.ndarray:
+        """The order of each function in the moments of a state, (N,)."""
+        return np.zeros(len(self.degrees), dtype=int)
 
     @property
     def members(self) -> np.ndarray:
@@ -257,10 +264,14 @@ class Basis(ReadOnlyArrays, ABC):
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
         """Moments of exp(p_i)/const and exp(-p_i)/const for the first `count` functions."""
-        for function in self.values[:count]:
-            for exponent in (function, -function):
-                law = self.weights * np.exp(exponent - exponent.max())
-                yield self.legendre @ law / law.sum()
+        for unit in np.eye(min(count, len(self.degrees))):
+            yield from (self.tilted(unit), self.tilted(-unit))
+
+    def tilted(self, c: np.ndarray) -> np.ndarray:
+        """Moments of exp(sum_i c_i p_i)/const, times the density of the noise without drift."""
+        exponent = c @ self.values[: len(c)]
+        law = self.weights * np.exp(exponent - exponent.max())
+        return self.legendre @ law / law.sum()
 
     @classmethod
     def takes(cls, symmetry: Any) -> bool:

@@ -82,10 +82,9 @@ class StationaryDerivative:
             return float("nan")
         mean = equation.mean(state.legendre_moments, state.kappa)
         if self.parameter == "kappa":
-            entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
-            return float(-entropy / mean.kappa**2)
+            return equation.free_energy_by_log_kappa(mean) / state.kappa
         changes = family_of(state, self.parameter).at(_value(state, self.parameter))
-        return float(-0.5 * changes.strength_changes @ mean.moments**2)
+        return changes.free_energy_by_parameter(mean)
 
     def eigenvalues(self, count: int = 6) -> np.ndarray:
         """Derivatives of the eigenvalues of `state.stability(count)`, (count,).

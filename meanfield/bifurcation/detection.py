@@ -113,8 +113,9 @@ def _ahead(curve: StationaryCurve, first: CurvePoint, step: float) -> CurvePoint
     point = curve.ahead(first, step)
     if point is None:
         return None
-    m = curve.basis.symmetric_part(first.m, point.m)
-    return point._replace(z=np.append(m, point.p))
+    size = len(curve.basis.degrees)
+    m = curve.basis.symmetric_part(first.z[:size], point.z[:size])
+    return point._replace(z=np.concatenate([m, point.z[size:]]))
 
 
 def _on(point: CurvePoint, first: CurvePoint, last: CurvePoint) -> CurvePoint:

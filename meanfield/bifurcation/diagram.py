@@ -18,12 +18,14 @@ from ..models import ZonalDrift
 from ..models.noise import Noise
 from ..results.files import GROUP, Contents, Result, contents_of, dataset_of
 from ..spaces import Space
+from ..spaces.index import Index
+from ..spaces.indexed import IndexedSpace
 from .bases import ISOTROPIC, Basis
 from .branch_switching import NEAR_UNIFORM
 from .clustered_states import LOWER_ENERGY
 from .continuation import StationaryCurve, curve_of
 from .derivatives import point_derivative
-from .families import basis_along, drift_of
+from .families import equation_of, saved_basis, source_of
 from .normal_forms import VANISHES, NormalForm, all_rays, normal_form, weak_transition
 from .stability import GROWING_RATE
 from .stationary import StationaryState, state_at
@@ -41,6 +43,8 @@ UNIFORM_PART = 0.5  # of the guess: smaller solutions are on the parent branch
 PRESENT_MOMENT = 1e-10  # smaller moments count as zero
 END_SENTENCES = {  # sentences for ends of branches and curves that were cut short
     "not continued": "was not continued beyond {place}: take a smaller max_step",
+    "stopped": "was stopped by until at {place}; what lies beyond it is left out",
+    "negative": "ends at {place}, beyond which its solutions have negative values",
     "max_points": "ends at {place}, after its largest number of points: raise max_points",
     "unresolved": "needs too many moments beyond {place}: take a smaller range",
     "interrupted": "was interrupted at {place}; what would have come after it is missing",
@@ -177,7 +181,8 @@ class Diagram(Result):
     special_points : list of SpecialPoint
     ends : list of str
         Why each branch ends: "range", "uniform", "bifurcation" (on a branch of more symmetry),
-        "closed", "max_points", "unresolved", "not continued", "interrupted".
+        "closed", "stopped" (by `until`), "negative" (beyond it solutions are no probability
+        densities), "max_points", "unresolved", "not continued", "interrupted".
     saved : list of (int, StationaryState)
         Branch and state, at the values `save_at`.
     drift : ZonalDrift, or type
@@ -190,6 +195,9 @@ class Diagram(Result):
     noise : Noise
         Under non-isotropic noise, branch 0 is the disordered state, which is not uniform, and the
         moments are those of all harmonics: see `reflections`.
+    symmetries : Symmetries or None
+        Reflections and rotations under which the model is invariant; None for rotation-invariant
+        models.
     """
 
     made_by = "branches"
@@ -204,6 +212,7 @@ class Diagram(Result):
     parameter: str
     kappa: float | None
     noise: Noise = ISOTROPIC
+    symmetries: Any = None
 
     @property
     def span(self) -> tuple[float, float]:
@@ -256,6 +265,12 @@ class Diagram(Result):
         low, high = self.span
         wanted = f"from {low:g} to {high:g}, where this diagram has {self.parameter}"
         value = real("value", value, wanted, lambda number: low <= number <= high)
+        if self.symmetries is not None and self._lost:
+            raise MeanfieldError(
+                "The model of this diagram has a function that its file does not hold, so no state "
+                f"can be computed at {self.parameter} = {value:g}: see `saved` and "
+                "`special_points`, or build the diagram again."
+            )
         return states_on(self, value, self.curve)
 
     def ground_state(self, value: float) -> StationaryState:
@@ -422,14 +437,9 @@ class Diagram(Result):
             return detours[min(detours)]
         return float((values[one] + values[other]) / 2)
 
-    @property
-    def _source(self) -> tuple[Any, str, tuple[float, float]]:
-        """First arguments of `basis_along`."""
-        return self.drift, self.parameter, self.span
-
     def curve(self, degree: int | None = None) -> StationaryCurve:
         """The curve of states, truncated at `degree` or at that with which branches begin."""
-        basis = basis_along(*self._source, self.noise, self.space, self.symmetry)
+        basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
         if degree is not None:
             degree = whole_number("degree", degree)
             check_memory(f"degree = {degree}: a square matrix", (2, degree, degree), "degree")
@@ -441,6 +451,7 @@ class Diagram(Result):
         described = {
             "drift": describe(self.drift),
             "noise": describe(self.noise),
+            "space": described_space(self.space),
             "special_points": [
                 vars(s) | {"state": self._described(s.state)} for s in self.special_points
             ],
@@ -454,9 +465,9 @@ class Diagram(Result):
         """The diagram from the contents of a file."""
         data, header = dataset_of(contents)
         specials, saved = header.pop("special_points"), header.pop("saved")
-        header["drift"] = drift_of(header["drift"])
+        header["drift"] = source_of(header["drift"])
         header["noise"] = noise_of(header.get("noise", {"kind": "Isotropic"}))
-        header["space"] = build(Space, header["space"])
+        header["space"] = space_of(header["space"])
         diagram = cls(data, [], saved=[], **header)
         for row in specials:
             pairs = {name: tuple(map(float, row[name])) for name in ("interval", "coefficients")}
@@ -465,15 +476,29 @@ class Diagram(Result):
         diagram.saved.extend((number, diagram._state(*state)) for number, state in saved)
         return diagram
 
-    def _described(self, state: StationaryState) -> tuple[float, int, list[float]]:
-        """Parameter value, degree of truncation and moments of a state, for a file."""
-        drift: Any = state.model.drift
-        own = drift.described if drift.is_absent else drift.parameters
-        value = state.kappa if self.kappa is None else own[self.parameter]
-        return float(value), state.equation.degree, state.legendre_moments.tolist()
+    @property
+    def _lost(self) -> bool:
+        """Whether the model has a function that the file of the diagram does not hold."""
+        return bool(getattr(getattr(self.drift, "drift", self.drift), "is_absent", False))
 
-    def _state(self, value: float, degree: int, moments: list[float]) -> StationaryState:
+    def _described(self, state: StationaryState) -> tuple[float, int, list[float], float]:
+        """Parameter value, degree of truncation, moments and kappa of a state, for a file."""
+        moments = state.legendre_moments.tolist()
+        return state.value, state.equation.degree, moments, state.kappa
+
+    def _state(
+        self, value: float, degree: int, moments: list[float], kappa: float
+    ) -> StationaryState:
         """The state from what `_described` returned."""
+        if self._lost:
+            basis = saved_basis(self.space, self.noise, self.symmetries, self.symmetry)
+            basis = basis.finer(degree)
+            basis, m = basis.fitted(basis.padded(np.array(moments)))
+            equation, text = equation_of(self.drift, basis), "A point of a branch."
+            model = equation.model_at(kappa)
+            return StationaryState(
+                model, "converged", text, [np.nan], m, equation, basis.axis, value
+            )
         curve = self.curve(degree)
         basis, m = curve.basis.fitted(curve.basis.padded(np.array(moments)))
         return state_at(curve.among(basis), np.append(m, curve.coordinate(value)))
@@ -487,6 +512,17 @@ class Diagram(Result):
                  f"{self.data.sizes['point']} points"]  # fmt: skip
         lines += [f"  {special!r}" for special in self.special_points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
+
+
+def described_space(space: Space) -> dict[str, Any]:
+    """The space, and the index of indexed densities, for the header of a file."""
+    return {name: describe(part) for name, part in space.uniform().header().items()}
+
+
+def space_of(described: dict[str, Any]) -> Any:
+    """The space from what `described_space` returned."""
+    space = build(Space, described["space"])
+    return IndexedSpace(space, build(Index, described["index"])) if "index" in described else space
 
 
 def noise_of(described: Any) -> Any:
@@ -564,7 +600,7 @@ def _nodes(diagram: "Diagram", number: int, basis: Basis) -> list[_Node]:
         detours = there[:-1] + there[1:] - np.linalg.norm(np.diff(ways, axis=0), axis=1)
         if detours.size:
             nodes.insert(int(detours.argmin()) + 1, _Node(fold.value, m, 0.5))
-    if diagram.ends[number - 1] == "bifurcation":
+    if number and diagram.ends[number - 1] == "bifurcation":
         nodes[-1] = nodes[-1]._replace(power=0.5)
     first = np.abs(nodes[0].m) * basis.sizes
     degree = basis.degrees[first.argmax()]

@@ -225,6 +225,14 @@ class StationaryEquation(ABC):
         return self.jacobian(mean)
 
     @abstractmethod
+    def block(self, mean: Any, part: Any) -> Array:
+        """Block (n, n) of the Jacobian for the functions of one order; order 0 is dR/dm."""
+
+    @abstractmethod
+    def block_change(self, mean: Any, m: Array, part: Any, left: Array, right: Array) -> Array:
+        """Gradient (N + 2,) of left . block right by the moments, log kappa and the parameter."""
+
+    @abstractmethod
     def linearised(
         self, m: Array, kappa: float, basis: Any, directions: Array | None = None
     ) -> Array:
@@ -252,6 +260,10 @@ class StationaryEquation(ABC):
     def free_energy(self, mean: Any) -> float:
         """F(mu) - F(uniform) of an evaluated density; nan if there is no free energy."""
         return float("nan")
+
+    def negativity(self, mean: Any) -> float:
+        """Minus the least value of a density, relative to the largest; 0 if none is negative."""
+        return 0.0
 
 
 class MomentEquation(StationaryEquation):
@@ -430,6 +442,38 @@ class MomentEquation(StationaryEquation):
             return float("nan")
         entropy = mean.weights @ (mean.kappa * mean.potential) - mean.log_mass
         return float(entropy / mean.kappa - 0.5 * self.strengths @ mean.moments**2)
+
+    def free_energy_by_log_kappa(self, mean: Mean) -> float:
+        """dF/dlog kappa of a stationary state."""
+        return -float(mean.weights @ (mean.kappa * mean.potential) - mean.log_mass) / mean.kappa
+
+    def free_energy_by_parameter(self, mean: Mean) -> float:
+        """dF/dp of a stationary state."""
+        return float(-0.5 * self.strength_changes @ mean.moments**2)
+
+    def block(self, mean: Mean, part: Any) -> Array:
+        return self.jacobian(mean)
+
+    def block_change(self, mean: Mean, m: Array, part: Any, left: Array, right: Array) -> Array:
+        """Gradient (N + 2,) of left . (dR/dm) right = left . right - kappa Cov(f, h).
+
+        f = sum left_l P_l and h = g' sum W_l right_l P_l. The density is proportional to
+        exp(kappa g), so that dE X = kappa Cov(X, dg) + E dX.
+        """
+        kappa, p, w, mass = mean.kappa, self.functions, self.strengths, mean.weights
+        f, s = left @ p, (w * right) @ p
+        h = mean.gain * s
+        f = f - mass @ f
+        pairs = mass * f * (h - mass @ h)
+        covariance = pairs.sum()
+        bent = -self.ratio * mean.gain**2 * s  # derivative of h by the sum on which g' depends
+        by_moments = kappa * (p @ (pairs * mean.gain) - covariance * (p @ (mass * mean.gain)))
+        by_moments = w * (by_moments + p @ (mass * f * bent))
+        potential, change = mean.potential, self.potential_change(m, mean)
+        by_kappa = covariance + kappa * (pairs @ potential - covariance * (mass @ potential))
+        moved = mean.gain * ((self.strength_changes * right) @ p) + s * self.gain_change(m, mean)
+        by_parameter = kappa * (pairs @ change - covariance * (mass @ change)) + (mass * f) @ moved
+        return -kappa * np.concatenate([by_moments, [by_kappa, by_parameter]])
 
     def series(self, m: Array, kappa: Array) -> Array:
         orders = len(m)

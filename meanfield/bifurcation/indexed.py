@@ -106,17 +106,23 @@ class IndexedBasis(Reflected, space=IndexedSpace):
         functions = self.all.functions
         return np.tile(self.space.index.weights @ functions**2, len(self.all.slices.degrees))
 
-    @property
+    @cached_property
     def without_drift(self) -> np.ndarray:
         return np.zeros(len(self.degrees))
 
     def guesses(self, count: int) -> Iterator[np.ndarray]:
         """Moments of the guesses for a density, in all slices."""
+        alike = self.all.functions.sum(axis=0)
+        for unit in np.eye(count):
+            yield from (self.tilted(np.outer(sign * unit, alike).ravel()) for sign in (1, -1))
+
+    def tilted(self, c: np.ndarray) -> np.ndarray:
         space = self.space.slice_space
-        alone = Reflected(space, self.noise, Symmetries((0,)))
-        ones = np.ones(len(self.space.index))
-        for m in alone.guesses(count):
-            yield self.all.by_function(np.outer(m, ones))
+        padded = np.pad(c, (0, len(self.degrees) - len(c)))
+        exponent = self.space.split(self.space.to_values(self.all.series(padded, 0.0)))
+        law = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+        law /= (law @ space.weights)[:, None]
+        return self.all.moments(self.space.joined(space.to_coefficients(law))) / self.sizes
 
     def density(self, m: np.ndarray, axis: Any = None) -> Density:
         return Indexed(self.space, self.all.series(self.sizes * m))

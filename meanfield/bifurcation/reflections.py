@@ -12,7 +12,6 @@ functions. Generators change one sign if possible: for a diagonal Sigma, bit k o
 whether a perturbation is odd in x_k.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -419,20 +418,19 @@ class Reflected(Basis):
         )
         return self.keeping(tuple(sorted({*self.kept, *(reflection ^ r for r in self.kept)})))
 
-    @property
+    @cached_property
     def without_drift(self) -> np.ndarray:
         """Moments of the stationary density of the noise without drift, (N,)."""
         matrix, uniform = self.diffusion
         return np.linalg.solve(matrix, -uniform) / self.sizes
 
-    def guesses(self, count: int) -> Iterator[np.ndarray]:
-        """Moments of stationary density of the noise times exp(p_i) and exp(-p_i), i < `count`."""
+    def tilted(self, c: np.ndarray) -> np.ndarray:
         density = self.space.to_values(self.all.series(self.sizes * self.without_drift))
-        for function in self.space.to_values(self.all.series(np.eye(len(self.degrees))[:count], 0)):
-            for exponent in (function, -function):
-                law = density * np.exp(exponent - exponent.max())
-                series = self.space.to_coefficients(law / (self.space.weights @ law))
-                yield self.all.moments(series) / self.sizes
+        padded = np.pad(c, (0, len(self.degrees) - len(c)))
+        exponent = self.space.to_values(self.all.series(padded, 0.0))
+        law = density * np.exp(exponent - exponent.max())
+        series = self.space.to_coefficients(law / (self.space.weights @ law))
+        return self.all.moments(series) / self.sizes
 
     def symmetric_part(self, like: np.ndarray, m: np.ndarray) -> np.ndarray:
         """m unchanged: moments that the reflections in `kept` exclude are 0 already."""

@@ -1,16 +1,16 @@
 """Stationary states by Newton's method and deflation, and their stability."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
 from ..core.cached import cached_property
 from ..core.calls import checked_call
 from ..core.checks import fitting, real, whole_number
-from ..core.errors import MeanfieldError
-from ..core.forms import Natural
+from ..core.errors import MeanfieldError, UnresolvedWarning
 from ..core.provided import Rows, Shown
 from ..derivatives.densities import check_differentiable
 from ..dynamics.motion import MOTIONS
@@ -18,6 +18,7 @@ from ..lowlevel.blas import one_blas_thread
 from ..models.transformer import Transformer
 from ..spaces import Space
 from ..spaces.density import Density
+from ..spaces.validity import NEGATIVE_SHARE
 from .bases import AXISYMMETRIC, UNIFORM_MOMENT, Basis, basis_on
 from .continuation import StationaryCurve
 from .derivatives import StationaryDerivative, state_derivative
@@ -27,11 +28,12 @@ from .point_groups import NO_SYMMETRY
 from .stability import Stability, is_stable, stability_of
 
 RESOLVED_TAIL = 1e-13  # largest last moment of a resolved state
+STATE_TOLERANCE = 1e-12  # default, on the largest residual
 FINEST, COARSEST = 1e-15, 1e-3  # range of the tolerance
 STATIONARY = 1e-8  # largest residual of a density for `stability`
 ASYMMETRIC = 1e-5  # relative part of a density, in L^2, that may lack the symmetry
+CLEARLY_NEGATIVE = 0.1  # relative to the largest value: not for want of resolution
 SAME_STATE = 1e-5  # in L^2: states at a smaller distance are equal
-GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
 SETTLING_STEPS = 30  # fixed-point steps from a guess
 GUESS_TAIL = 1e-4  # largest last moment of a resolved guess
 FAILED = (
@@ -42,6 +44,8 @@ MESSAGES = {
     "converged": "Newton's method converged in {steps} steps.",
     "known": "Newton's method came back to a state of apart_from: start elsewhere.",
     "unresolved": "Degree {degree} does not resolve the state; raise max_degree.",
+    "negative": "The solution is no probability density: its least value is -{negativity:.2g} "
+    "times the largest.",
 }
 
 
@@ -55,7 +59,8 @@ class StationaryState(Shown):
     density : Density
     status : str
         "converged", or why Newton's method ended: "stalled", "singular", "max_iterations",
-        "unresolved", "known" (equal to a state of `apart_from`).
+        "unresolved", "negative" (no probability density), "known" (equal to a state of
+        `apart_from`).
     message : str
     residual : float
         max_l |m_l - E P_l| of the Legendre moments, E the mean with respect to exp(kappa g).
@@ -66,6 +71,8 @@ class StationaryState(Shown):
         moments of the invariants over sqrt(2 l + 1).
     free_energy : float
         F(mu) - F(uniform); nan where there is none, as for SA.
+    value : float
+        On a branch, the value of the parameter; else nan.
     """
 
     model: Transformer
@@ -75,6 +82,7 @@ class StationaryState(Shown):
     legendre_moments: np.ndarray
     equation: Any
     axis: Any
+    value: float = float("nan")
 
     @cached_property
     def density(self) -> Density:
@@ -166,7 +174,8 @@ def state_at(curve: StationaryCurve, z: np.ndarray, axis: Any = None) -> Station
     axis = equation.basis.axis if axis is None else axis
     residual = np.nan if equation.absent else equation.residual(m, kappa)
     text, model = "A point of a branch.", equation.model_at(kappa)
-    return StationaryState(model, "converged", text, [residual], m, equation, axis)
+    value = curve.value(z[-1])
+    return StationaryState(model, "converged", text, [residual], m, equation, axis, value)
 
 
 @checked_call()
@@ -176,7 +185,7 @@ def stationary(
     *,
     symmetry: str | np.ndarray = AXISYMMETRIC,
     apart_from: Sequence[StationaryState] = (),
-    tolerance: float = 1e-12,
+    tolerance: float = STATE_TOLERANCE,
     max_degree: int | None = None,
 ) -> StationaryState:
     """The stationary state near a guess, by Newton's method on mu = exp(kappa g[mu]) / const.
@@ -235,6 +244,19 @@ def stationary(
     equation; Geshkovski et al., arXiv:2312.10794, for the drifts; Farrell, Birkisson and Funke,
     SIAM J. Sci. Comput. 37 (2015), for deflation.
     """
+    state = state_near(
+        model, guess, symmetry, apart_from, tolerance=tolerance, max_degree=max_degree
+    )
+    if state.status == "unresolved":
+        warn(state.message, UnresolvedWarning, stacklevel=3)
+    return state
+
+
+def state_near(
+    model: Transformer, guess: Density, symmetry: Any, apart_from: Sequence[StationaryState] = (),
+    tolerance: float = STATE_TOLERANCE, max_degree: int | None = None,
+) -> StationaryState:  # fmt: skip
+    """The state near a guess, as `stationary`, without warnings."""
     check_model(model, guess.space, guess.shape)
     basis, kappa = basis_of([model], guess.space, symmetry), float(model.kappa)
     most = _checked_accuracy(tolerance, max_degree, basis)
@@ -245,6 +267,8 @@ def stationary(
     with one_blas_thread():
         iteration = _solved(equation, kappa, m, tolerance, _places(known, basis))
         while iteration.converged and not equation.resolves(iteration.x, kappa, RESOLVED_TAIL):
+            if equation.negativity(equation.mean(iteration.x, kappa)) > CLEARLY_NEGATIVE:
+                break
             if basis.next_degree > most:
                 iteration = iteration._replace(status="unresolved")
                 break
@@ -254,59 +278,14 @@ def stationary(
     m, status, residuals, basis = iteration.x, iteration.status, iteration.residuals, equation.basis
     if any(_same(basis, place, m) for place in _places(known, basis)):
         status = "known"
+    negativity = equation.negativity(equation.mean(m, kappa)) if status == "converged" else 0.0
+    if negativity > NEGATIVE_SHARE:
+        status = "negative"
     text = MESSAGES.get(status, FAILED).format(
-        steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status
-    )
+        steps=len(residuals) - 1, degree=basis.degree, residual=residuals[-1], status=status,
+        negativity=negativity,
+    )  # fmt: skip
     return StationaryState(model, status, text, residuals, m, equation, axis)
-
-
-@checked_call()
-def stationary_states(
-    model: Transformer,
-    space: Space,
-    *,
-    symmetry: str | np.ndarray = AXISYMMETRIC,
-    most: Natural = 20,
-) -> list[StationaryState]:
-    """Compute several stationary states of a model, by deflation from a few guesses.
-
-    The guesses are exp(p_l) and exp(-p_l), normalised, for the first six functions p_l of the
-    symmetry, and the results of 30 steps mu <- exp(kappa g[mu])/const from them, which lower the
-    free energy if W is positive. From each guess, Newton's method with deflation is repeated until
-    it fails to converge.
-
-    Parameters
-    ----------
-    model : Transformer
-        As for `stationary`.
-    space : Circle, Sphere or Zonal
-    symmetry : str
-        As for `stationary`.
-    most : int
-        Largest number of states.
-
-    Returns
-    -------
-    list of StationaryState
-        Converged states, the uniform one included, in increasing order of the free energy or, if
-        there is none as for SA, in decreasing order of the order parameter. Others may exist.
-
-    Raises
-    ------
-    TypeError, ValueError, MeanfieldError
-        As `stationary`.
-    """
-    uniform = space.uniform()
-    states = [stationary(model, uniform, symmetry=symmetry)]
-    with one_blas_thread():
-        for guess in _guesses(model, basis_of([model], space, symmetry)):
-            while len(states) < most:
-                new = stationary(model, guess, symmetry=symmetry, apart_from=states)
-                if not new.converged:
-                    break
-                states.append(new)
-    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
-    return [states[i] for i in np.argsort(energies, kind="stable")]
 
 
 @checked_call()
@@ -501,17 +480,6 @@ def _solved(
         return iteration
     last = newton(system, iteration.x, tolerance)
     return last._replace(residuals=[*iteration.residuals, *last.residuals[1:]])
-
-
-def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
-    """Guesses of the basis, each followed by the result of `settled` from it."""
-    equation = equation_of(model, basis)
-    for m in basis.guesses(GUESSED_FUNCTIONS):
-        yield basis.density(m, basis.axis)
-        if equation.real_spectrum:  # otherwise the iteration may not converge
-            end, finer = settled(equation, m, float(model.kappa))
-            if np.isfinite(end).all():
-                yield finer.basis.density(end, basis.axis)
 
 
 def settled(equation: Any, m: np.ndarray, kappa: float) -> tuple[np.ndarray, Any]:

@@ -31,15 +31,8 @@ def branches_of(scene: Scene) -> dict[str, Any]:
     onset = scene.onset
     span = (LOWEST_KAPPA * onset, HIGHEST_KAPPA * onset)
     space = PAGE_SPACES[scene.space](DIAGRAM_DEGREES[scene.space])
-    diagram = branches(
-        scene.zonal,
-        space,
-        kappa=span,
-        degrees=(1,),
-        secondary=False,
-        max_step=BRANCH_STEP,
-        progress=False,
-    )
+    diagram = branches(scene.zonal, space, kappa=span, degrees=(1,), secondary=False,
+                       max_step=BRANCH_STEP, progress=False)  # fmt: skip
     data, stretches = diagram.data, []
     for number in range(len(diagram.ends) + 1):
         here = data.branch.values == number
@@ -53,12 +46,8 @@ def branches_of(scene: Scene) -> dict[str, Any]:
                 "order": order[until].tolist(),
                 "stable": bool(stable[first]),
             })  # fmt: skip
-    return {
-        "onset": onset,
-        "span": list(span),
-        "stretches": stretches,
-        "warnings": diagram.warnings,
-    }
+    plain = {"onset": onset, "span": list(span), "stretches": stretches}
+    return plain | {"warnings": diagram.warnings}
 
 
 def plane_of(scene: Scene) -> dict[str, Any]:
@@ -69,26 +58,16 @@ def plane_of(scene: Scene) -> dict[str, Any]:
     dict
         beta : the range of beta
         curves : dict by name (critical, fold, transition), each with lists beta and kappa
-        corner : beta and kappa of the tricritical point, or None
+        tricritical : beta and kappa of the tricritical point, or None
         warnings : sentences on the diagram
     """
+    betas = {"beta": list(PLANE_BETAS)}
     if scene.drift not in PLANE_DRIFTS:  # no beta: the onset is everywhere the same
-        line = {"beta": list(PLANE_BETAS), "kappa": [scene.onset] * 2}
-        return {
-            "beta": list(PLANE_BETAS),
-            "curves": {"critical": line},
-            "corner": None,
-            "warnings": [],
-        }
+        line = betas | {"kappa": [scene.onset] * 2}
+        return betas | {"curves": {"critical": line}, "tricritical": None, "warnings": []}
     space = PAGE_SPACES[scene.space](DIAGRAM_DEGREES[scene.space])
-    diagram = phase_diagram(
-        PLANE_DRIFTS[scene.drift],
-        space,
-        PLANE_BETAS,
-        degrees=(1,),
-        max_step=CURVE_STEP,
-        progress=False,
-    )
+    diagram = phase_diagram(PLANE_DRIFTS[scene.drift], space, PLANE_BETAS, degrees=(1,),
+                            max_step=CURVE_STEP, progress=False)  # fmt: skip
     data, curves = diagram.data, {}
     for name in np.unique(data.curve.values):
         here = data.curve.values == name
@@ -97,10 +76,5 @@ def plane_of(scene: Scene) -> dict[str, Any]:
             "beta": data.beta.values[here][order].tolist(),
             "kappa": data.kappa.values[here][order].tolist(),
         }
-    corner = next(((c.beta, c.kappa) for c in diagram.tricritical if c.degree == 1), None)
-    return {
-        "beta": list(PLANE_BETAS),
-        "curves": curves,
-        "corner": corner,
-        "warnings": diagram.warnings,
-    }
+    point = next(((c.beta, c.kappa) for c in diagram.tricritical if c.degree == 1), None)
+    return betas | {"curves": curves, "tricritical": point, "warnings": diagram.warnings}

@@ -1,8 +1,11 @@
 """Export of a scene: configurations in TOML, an equivalent Python script, and figures."""
 
+import asyncio
 import json
 import math
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pprint import pformat
 from typing import Any
@@ -10,10 +13,12 @@ from typing import Any
 from meanfield import MeanfieldError, Tokens
 from meanfield.extending import fitting
 
+from .frames import LONGEST_COMPUTING
 from .scene import Scene, UserFile
 
-TABLES_OF_FILES = {"density.toml": "density", "tokens.toml": "tokens"}
-FIGURE_LAYERS = {"density": "density", "tokens": "tokens"}
+MOST_DRAWINGS = 3  # figures that are drawn at the same time
+FAIR_SECONDS = 10.0  # seconds after which a figure gives way to another one
+STOPPING_SECONDS = 2.0  # longest wait for the end of a figure that was told to stop
 FIGURE_TYPES = {"png": "image/png", "svg": "image/svg+xml"}
 SCRIPT_TEXT = '''"""A scene of `meanfield explore`; its link was {link}."""
 
@@ -52,11 +57,8 @@ def exported(
         For another name, a layer that the scene lacks, and a run that was stopped.
     """
     stem, _, ending = name.partition(".")
-    names = (
-        *TABLES_OF_FILES,
-        "explored.py",
-        *(f"{f}.{e}" for f in FIGURE_LAYERS for e in FIGURE_TYPES),
-    )
+    names = [f"{layer}.{e}" for e in ("toml", *FIGURE_TYPES) for layer in ("density", "tokens")]
+    names.append("explored.py")
     fitting("name", name, f"one of {', '.join(names)}", name in names, MeanfieldError)
     if name == "explored.py":
         return "text/x-python", script(scene, file).encode()
@@ -65,26 +67,71 @@ def exported(
         raise MeanfieldError(f"{name}: this scene has no {stem}; it has {' and '.join(tables)}.")
     if ending == "toml":
         return "application/toml", toml_text(tables[stem]).encode()
-    return FIGURE_TYPES[ending], figure(scene, stem, ending, file, stopped)
-
-
-def figure(
-    scene: Scene, layer: str, ending: str, file: UserFile | None, stopped: Callable[[], bool]
-) -> bytes:
-    """The content of a figure of `Solution.plot` of the run of a layer, of the type `ending`."""
-
-    def look(*_: Any) -> bool:
-        return stopped()
-
-    run = scene.configurations(file)[layer].run(out=None, progress=False, callback=look)
+    run = scene.configurations(file)[stem].run(
+        out=None, progress=False, callback=lambda *_: stopped()
+    )
     if stopped():
         raise MeanfieldError(
-            f"{layer}.{ending} was stopped at t = {run.t[-1]:g}: `meanfield solve {layer}.toml`, "
+            f"{name} was stopped at t = {run.t[-1]:g}: `meanfield solve {stem}.toml`, "
             "with the configuration that is exported, takes as long as it needs."
         )
     buffer = BytesIO()
     run.plot().savefig(buffer, format=ending, dpi=200)
-    return buffer.getvalue()
+    return FIGURE_TYPES[ending], buffer.getvalue()
+
+
+# Threads -----------------------------------------------------------------------------------------
+
+
+class Drawing:
+    """One figure that is being drawn.
+
+    Parameters
+    ----------
+    pool : ThreadPoolExecutor
+    draw : callable
+        Draws the figure and returns its type and content, as `exported`. Its argument is a
+        function that returns True if the drawing must stop.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, draw: Callable[[Callable[[], bool]], Any]):
+        self.began, self.given_up = time.monotonic(), False
+        self.future = asyncio.get_running_loop().run_in_executor(pool, draw, self.stopped)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the drawing began."""
+        return time.monotonic() - self.began
+
+    def stopped(self) -> bool:
+        """Return True if the figure is no longer wanted, or takes too long."""
+        return self.given_up or self.seconds > LONGEST_COMPUTING
+
+
+class Drawings(ThreadPoolExecutor):
+    """The threads that draw figures; one that takes long is stopped when others wait."""
+
+    def __init__(self) -> None:
+        super().__init__(MOST_DRAWINGS, "figure")
+        self.open: list[Drawing] = []
+
+    async def begin(self, draw: Callable[[Callable[[], bool]], Any]) -> Drawing | None:
+        """Begin to draw a figure; None while all threads are busy."""
+        if len(self.open) >= MOST_DRAWINGS and (oldest := self.open[0]).seconds > FAIR_SECONDS:
+            oldest.given_up = True
+            await asyncio.wait([oldest.future], timeout=STOPPING_SECONDS)
+        if len(self.open) >= MOST_DRAWINGS:
+            return None
+        drawing = Drawing(self, draw)
+        self.open.append(drawing)
+        drawing.future.add_done_callback(lambda _: self.open.remove(drawing))
+        return drawing
+
+    def end(self) -> None:
+        """Stop all drawings."""
+        for drawing in self.open:
+            drawing.given_up = True
+        self.shutdown(wait=False, cancel_futures=True)
 
 
 # TOML --------------------------------------------------------------------------------------------
@@ -119,7 +166,8 @@ def script(scene: Scene, file: UserFile | None = None) -> str:
     The run of the density is its variable ``density_run``, that of the tokens ``token_run``.
     """
     tables = scene.tables(file)
-    model = f"mf.Transformer(drift, kappa={_number(scene.kappa)}"
+    kappa = "np.inf" if math.isinf(scene.kappa) else repr(scene.kappa)
+    model = f"mf.Transformer(drift, kappa={kappa}"
     body = [
         f"drift = mf.{scene.drift}({'' if scene.drift == 'Kuramoto' else f'beta={scene.beta!r}'})",
         *_start(scene, scene.law(file)),
@@ -180,7 +228,3 @@ def _start(scene: Scene, law: dict[str, Any]) -> list[str]:
 def _peak(law: dict[str, Any]) -> str:
     method = "von_mises" if law["kind"] == "VonMises" else "von_mises_fisher"
     return f"space.{method}({law['mean']!r}, {law['concentration']!r})"
-
-
-def _number(value: float) -> str:
-    return "np.inf" if math.isinf(value) else repr(value)

@@ -22,31 +22,23 @@ MOST_STEPS = 100_000  # largest number of steps of a density: 30 times that of a
 LONGEST_TEXT = 200  # largest number of characters of a parameter
 
 
-def within(low: float, high: float, beyond: str = "") -> Leaf:
-    """A parameter that is a number from `low` to `high`.
+def within(low: float, high: float, *, whole: bool = False, beyond: str = "") -> Leaf:
+    """A parameter that is a number, or a whole number, from `low` to `high`.
 
     If `beyond` is not empty, inf is accepted too; the text is appended to the expected range.
     """
-    expected = f"a number from {low:g} to {high:g}{beyond}"
+    expected = f"a {'whole ' if whole else ''}number from {low:g} to {high:g}{beyond}"
+
+    def fits(number: float) -> bool:
+        inside = low <= number <= high and (not whole or number == int(number))
+        return inside or (bool(beyond) and number == math.inf)
 
     def accept(name: str, value: Any) -> float:
-        def fits(number: float) -> bool:
-            return low <= number <= high or (bool(beyond) and number == math.inf)
+        number = real(name, value, expected, fits)
+        return int(number) if whole else number
 
-        return real(name, value, expected, fits)
-
-    return Leaf(expected, accept, {"type": "number", "minimum": low, "maximum": high})
-
-
-def whole(low: int, high: int) -> Leaf:
-    """A parameter that is a whole number from `low` to `high`."""
-    expected = f"a whole number from {low} to {high}"
-
-    def accept(name: str, value: Any) -> int:
-        number = real(name, value, expected, lambda x: low <= x <= high and x == int(x))
-        return int(number)
-
-    return Leaf(expected, accept, {"type": "integer", "minimum": low, "maximum": high})
+    kind = "integer" if whole else "number"
+    return Leaf(expected, accept, {"type": kind, "minimum": low, "maximum": high})
 
 
 class Scene(Kind, family=True):
@@ -92,16 +84,16 @@ class Scene(Kind, family=True):
     space: Literal["Circle", "Sphere"] = "Circle"
     drift: Literal["USA", "SA", "Kuramoto"] = "USA"
     beta: Annotated[float, within(0.25, 6.0)] = 4.0
-    kappa: Annotated[float, within(0.01, 1000.0, ", or inf")] = 0.6
+    kappa: Annotated[float, within(0.01, 1000.0, beyond=", or inf")] = 0.6
     normalisation: Literal["PostLN", "PreLN", "PeriLN", "NGPT", "SqrtScaling"] = "PostLN"
     start: Literal["mixture", "mode", "file"] = "mixture"
-    peaks: Annotated[int, whole(1, 6)] = 2
+    peaks: Annotated[int, within(1, 6, whole=True)] = 2
     separation: Annotated[float, within(0.0, 3.1416)] = 2.0
     concentration: Annotated[float, within(0.0, 50.0)] = 8.0
     share: Annotated[float, within(0.05, 0.95)] = 0.6
-    mode: Annotated[int, whole(1, 8)] = 1
+    mode: Annotated[int, within(1, 8, whole=True)] = 1
     amplitude: Annotated[float, within(0.001, 0.9)] = 0.05
-    tokens: Annotated[int, whole(0, MOST_TOKENS)] = 200
+    tokens: Annotated[int, within(0, MOST_TOKENS, whole=True)] = 200
     duration: Annotated[float, within(1.0, 60.0)] = 20.0
     rng: Index = 1
 
@@ -170,7 +162,14 @@ class Scene(Kind, family=True):
             If the law is that of a file, but there is no file, or its space is another one.
         """
         if self.start == "file":
-            return _owned(file, self.space).law
+            if file is None:
+                raise mf.MeanfieldError(
+                    "start: there is no file: start with `meanfield explore FILE`."
+                )
+            fitting(
+                "space", self.space, f"{file.space}, that of {file.name}", self.space == file.space
+            )
+            return file.law
         if self.start == "mode" and self.space == "Circle":
             return {"kind": "Fourier", "cos": [0.0] * (self.mode - 1) + [self.amplitude]}
         if self.start == "mode":
@@ -207,26 +206,19 @@ class Scene(Kind, family=True):
         nodes = not noisy and self.space == "Circle"
         tables: dict[str, dict[str, Any]] = {}
         if not law_of_tokens:
-            tables["density"] = {
-                "model": model,
-                "space": space,
-                "initial": {"kind": "AlongCharacteristics", "law": law} if nodes else law,
-                "solve": solve
-                | {"rtol": PAGE_RTOL, "max_steps": MOST_STEPS}
-                | ({} if nodes else {"max_degree": MOST_DEGREE[self.space]}),
-            }
+            initial = {"kind": "AlongCharacteristics", "law": law} if nodes else law
+            modes = {} if nodes else {"max_degree": MOST_DEGREE[self.space]}
+            steps = {"rtol": PAGE_RTOL, "max_steps": MOST_STEPS, **modes}
+            tables["density"] = {"model": model, "space": space, "initial": initial}
+            tables["density"]["solve"] = solve | steps
         if self.tokens or law_of_tokens:
             drawn = {"kind": "SampledTokens", "law": law, "n": self.tokens, "rng": self.rng}
-            steps = (
-                {"dt": self.onset / NOISE_STEPS, "rng": self.rng + 1}
-                if noisy
-                else {"rtol": PAGE_RTOL}
-            )
+            noise = {"dt": self.onset / NOISE_STEPS, "rng": self.rng + 1}
             tables["tokens"] = {
                 "model": model | {"normalisation": self.normalisation},
                 **({} if law_of_tokens else {"space": space}),
                 "initial": law if law_of_tokens else drawn,
-                "solve": solve | steps,
+                "solve": solve | (noise if noisy else {"rtol": PAGE_RTOL}),
             }
         return tables
 
@@ -279,40 +271,24 @@ class UserFile:
         """
         path = path_of("the file", path).absolute()
         if path.suffix == ".nc":
-            return cls._of_result(path)
-        if path.suffix == ".toml":
-            return cls._of_configuration(path)
-        raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
-
-    @classmethod
-    def _of_result(cls, path: Path) -> "UserFile":
-        run = mf.load(path)
-        if not isinstance(run, mf.Solution) or not _fits(run.final):
-            raise mf.MeanfieldError(
-                f"{path}: expected the run of a density on Circle or Sphere, or of at most "
-                f"{MOST_TOKENS} tokens there; got {run!r}."
-            )
-        state, table = run.final, {"kind": "LastState", "file": str(path)}
-        table = mf.describe(state) if isinstance(state, mf.Tokens) else table
-        return cls._with_model(path, table, state, run.model)
-
-    @classmethod
-    def _of_configuration(cls, path: Path) -> "UserFile":
-        config = mf.read_config(path)
-        if config.work != "solve":
-            raise mf.MeanfieldError(f"{path}: expected the configuration of a run, with [solve].")
-        state = config.begin()
-        if not _fits(state):
-            raise mf.MeanfieldError(
-                f"{path}: initial: expected a law of a density on Circle or Sphere, or at most "
-                f"{MOST_TOKENS} tokens there; got {state!r}."
-            )
-        table = mf.describe(state if isinstance(state, mf.Tokens) else config.tables["initial"])
-        return cls._with_model(path, table, state, config.tables["model"])
-
-    @classmethod
-    def _with_model(cls, path: Path, law: dict[str, Any], state: Any, model: Any) -> "UserFile":
-        """A file whose scene has drift, beta and kappa of a model, if the page can show them."""
+            run = mf.load(path)
+            state = run.final if isinstance(run, mf.Solution) else run
+            model: Any = getattr(run, "model", None)
+            initial: Any = {"kind": "LastState", "file": str(path)}
+        elif path.suffix == ".toml":
+            config = mf.read_config(path)
+            if config.work != "solve":
+                raise mf.MeanfieldError(
+                    f"{path}: expected the configuration of a run, with [solve]."
+                )
+            state, model = config.begin(), config.tables["model"]
+            initial = mf.describe(config.tables["initial"])
+        else:
+            raise mf.MeanfieldError(f"{path}: expected a configuration *.toml or a result *.nc.")
+        wanted = "an initial law or a run of a density on Circle or Sphere, or of at most "
+        fitting(f"{path}: it", state, f"{wanted}{MOST_TOKENS} tokens there", _fits(state),
+                mf.MeanfieldError)  # fmt: skip
+        law = mf.describe(state) if isinstance(state, mf.Tokens) else initial
         space = "Circle" if state.dimension == 2 else "Sphere"
         values = {"drift": mf.describe(model.drift)["kind"]} | {
             name: float(value) for name, value in model.parameters.items() if value.ndim == 0
@@ -332,11 +308,3 @@ def _fits(state: Any) -> bool:
     else:
         fits = isinstance(state, mf.Density) and type(state.space) in PAGE_SPACES.values()
     return fits and not state.shape and state.dimension in (2, 3)
-
-
-def _owned(file: UserFile | None, space: str) -> UserFile:
-    """Return the user's file after checking that there is one, and that its space is `space`."""
-    if file is None:
-        raise mf.MeanfieldError("start: there is no file: start with `meanfield explore FILE`.")
-    fitting("space", space, f"{file.space}, that of {file.name}", space == file.space)
-    return file

@@ -1,10 +1,11 @@
 """The web server of the page: its files, a socket for every open page, and exports.
 
-It needs tornado, which the extra ``[explore]`` brings.
+Connections are bounded in number by kind. It needs tornado, which the extra ``[explore]`` brings.
 """
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import os
@@ -19,20 +20,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tornado.httpserver
 import tornado.web
-import tornado.websocket
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.iostream import IOStream
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from meanfield import MeanfieldError, UnresolvedWarning, describe
 from meanfield.extending import REFUSED, parameters_of
 
-from .connections import Doors, Listening, Sparing
-from .drawings import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings
-from .export import exported, is_figure
+from .export import FAIR_SECONDS, MOST_DRAWINGS, Drawing, Drawings, exported, is_figure
 from .frames import DRAWN_DEGREES
-from .outbox import Outbox
 from .scene import LONGEST_TEXT, PAGE_SPACES, Scene, UserFile
-from .sessions import NO_SCENE, Session, Studio
+from .sessions import NO_SCENE, Outbox, Session, Studio
 
 PAGE_FOLDER = Path(__file__).parent / "page"
 PAGE_FILES = ("index.html", "explorer.js", "charts.js", "views.js", "style.css")
@@ -42,6 +42,14 @@ SCENES_PER_SECOND, SCENES_AT_ONCE = 50, 500
 IDLE_SECONDS = 30.0  # seconds without data after which a connection is closed
 SEND_BUFFER = 2**18  # bytes of the system's send buffer for a page
 ENDING_SECONDS = 1.0  # seconds for which threads may go on after Ctrl-C
+MOST_SOCKETS = 64  # open pages, and at most half of the free file descriptors
+MOST_OPEN = 64  # other connections, and at most a quarter of the free file descriptors
+UNREAD_BYTES = 65536  # largest number of unread bytes of a connection
+RETRY_SECONDS = 1.0  # seconds without new connections after file descriptors ran out
+MOST_RECORDS = 20  # log records a minute
+CLOSED_FOR_OTHERS = 4001  # a code of ours: the page waits until it is asked to connect again
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+log = logging.getLogger("tornado.general")
 LOCAL_NAMES = ("127.0.0.1", "localhost", "::1")
 PAGE_HEADERS = {
     "Content-Security-Policy": (
@@ -59,19 +67,14 @@ def hello(file: UserFile | None) -> dict[str, Any]:
 
     from meanfield.plotting.theme import DENSITY_MAP, PALETTE
 
-    parameters = parameters_of(Scene)
     first = Scene() if file is None else file.scene
     table = matplotlib.colormaps[DENSITY_MAP](range(256), bytes=True)
     sphere: Any = PAGE_SPACES["Sphere"](DRAWN_DEGREES[3][1])
     return {
         "type": "hello",
         "parameters": {
-            name: {
-                "words": parameter.words,
-                "default": str(describe(parameter.default)),
-                "form": parameter.form.json({}),
-            }
-            for name, parameter in parameters.items()
+            name: {"words": p.words, "default": str(describe(p.default)), "form": p.form.json({})}
+            for name, p in parameters_of(Scene).items()
         },
         "first": first.link,
         "file": None if file is None else file.name,
@@ -90,13 +93,13 @@ class Page(tornado.web.StaticFileHandler):
             self.set_header(name, value)
 
 
-class Socket(tornado.websocket.WebSocketHandler):
+class Socket(WebSocketHandler):
     """The WebSocket of an open page; tornado refuses those of other origins."""
 
     session: Session | None = None
     outbox: Outbox | None = None
 
-    def initialize(self, studio: Studio, doors: Doors, greeting: str) -> None:
+    def initialize(self, studio: Studio, doors: "Doors", greeting: str) -> None:
         self.studio, self.doors, self.greeting = studio, doors, greeting
         self.left, self.refilled = float(SCENES_AT_ONCE), time.monotonic()
 
@@ -115,33 +118,28 @@ class Socket(tornado.websocket.WebSocketHandler):
         self.session = session = self.studio.open(send, outbox.wait)
 
     async def _write(self, message: str | bytes) -> None:
-        with contextlib.suppress(tornado.websocket.WebSocketClosedError):
+        with contextlib.suppress(WebSocketClosedError):
             await self.write_message(message, binary=isinstance(message, bytes))
 
     def on_message(self, message: str | bytes) -> None:
-        if not self._may_send():
-            self.close(1008, f"more than {SCENES_PER_SECOND} scenes a second")
-            return
+        now = (
+            time.monotonic()
+        )  # each scene uses up one of an allowance, which is refilled with time
+        self.left = min(self.left + SCENES_PER_SECOND * (now - self.refilled), SCENES_AT_ONCE) - 1
+        self.refilled = now
+        if self.left < 0:
+            return self.close(1008, f"more than {SCENES_PER_SECOND} scenes a second")
         try:
             content = json.loads(message)
             version, texts = content["version"], content["scene"]
             fits = type(version) is int and 0 <= version < 2**53 and isinstance(texts, dict)
-            texts_fit = all(isinstance(t, str) and len(t) < LONGEST_TEXT for t in texts.values())
-            fits = fits and texts_fit
+            fits &= all(isinstance(t, str) and len(t) < LONGEST_TEXT for t in texts.values())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             fits = False
         if not fits or self.session is None:
-            self.close(1003, "expected a version and a scene")
-            return
+            return self.close(1003, "expected a version and a scene")
         self.doors.was_used(self)
         self.session.show(version, texts)
-
-    def _may_send(self) -> bool:
-        """Use up one scene of the allowance, which is refilled with time; False if it is empty."""
-        now = time.monotonic()
-        self.left = min(self.left + SCENES_PER_SECOND * (now - self.refilled), SCENES_AT_ONCE) - 1
-        self.refilled = now
-        return self.left >= 0
 
     def on_close(self) -> None:
         self.doors.left(self)
@@ -157,7 +155,7 @@ class Export(tornado.web.RequestHandler):
 
     drawing: Drawing | None = None
 
-    def initialize(self, studio: Studio, doors: Doors, drawings: Drawings) -> None:
+    def initialize(self, studio: Studio, doors: "Doors", drawings: Drawings) -> None:
         self.studio, self.doors, self.drawings = studio, doors, drawings
 
     def set_default_headers(self) -> None:
@@ -166,8 +164,7 @@ class Export(tornado.web.RequestHandler):
 
     async def get(self, name: str) -> None:
         if self.request.headers.get("Sec-Fetch-Site", "same-origin") == "cross-site":
-            self.refuse(403, "Files are exported to this page only.")
-            return
+            return self.refuse(403, "Files are exported to this page only.")
         texts = {key: self.get_query_argument(key) for key in self.request.query_arguments}
         try:
             scene = Scene.of_texts(texts)
@@ -178,14 +175,12 @@ class Export(tornado.web.RequestHandler):
                 drawing = await self.drawings.begin(lambda stop: exported(scene, name, file, stop))
                 if drawing is None:
                     self.set_header("Retry-After", str(int(FAIR_SECONDS)))
-                    self.refuse(503, f"{MOST_DRAWINGS} figures are being drawn: try again.")
-                    return
+                    return self.refuse(503, f"{MOST_DRAWINGS} figures are being drawn: try again.")
                 self.drawing = drawing
                 self.doors.is_waiting(self.request.connection)
                 kind, content = await drawing.future
         except REFUSED as error:
-            self.refuse(400, str(error))
-            return
+            return self.refuse(400, str(error))
         self.set_header("Content-Type", kind)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         self.finish(content)
@@ -206,17 +201,16 @@ def _json(message: dict[str, Any]) -> str:
 
 
 def application(
-    studio: Studio, host: str, doors: Doors, drawings: Drawings
+    studio: Studio, host: str, doors: "Doors", drawings: Drawings
 ) -> tornado.web.Application:
     """The tornado application; bound to the local host, it refuses other host names."""
-    files = "|".join(map(re.escape, PAGE_FILES))
-    shared = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
-    shared_state = {"studio": studio, "doors": doors}
+    files = "|".join(map(re.escape, ("", *PAGE_FILES)))
+    shared = {"studio": studio, "doors": doors}
+    folder = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
     handlers: list[Any] = [
-        ("/socket", Socket, shared_state | {"greeting": _json(hello(studio.file))}),
-        ("/export/([a-z]+[.][a-z]+)", Export, shared_state | {"drawings": drawings}),
-        ("/()", Page, shared),
-        (f"/({files})", Page, shared),
+        ("/socket", Socket, shared | {"greeting": _json(hello(studio.file))}),
+        ("/export/([a-z]+[.][a-z]+)", Export, shared | {"drawings": drawings}),
+        (f"/({files})", Page, folder),
     ]
     names = "|".join(re.escape(name) for name in (*LOCAL_NAMES, "[::1]"))
     pattern = f"(?:{names})$" if host in LOCAL_NAMES else ".*"
@@ -249,7 +243,7 @@ async def serving(
         ) from error
     listening.setblocking(False)
     studio, doors, drawings = Studio(file), Doors(), Drawings()
-    server = tornado.httpserver.HTTPServer(
+    server = HTTPServer(
         application(studio, host, doors, drawings),
         max_body_size=MOST_BYTES,
         max_header_size=MOST_BYTES,
@@ -319,3 +313,129 @@ def _end() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+# Connections -------------------------------------------------------------------------------------
+
+
+def free_descriptors() -> int:
+    """The number of file descriptors that this process can still open."""
+    try:
+        import resource
+    except ImportError:  # on Windows, which has no such limit
+        return 2**15
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    first = os.open(os.devnull, os.O_RDONLY)  # the least number that is free
+    os.close(first)
+    return 2**15 if most == resource.RLIM_INFINITY else max(most - first, 4)
+
+
+class Doors:
+    """The open connections, bounded in number by the file descriptors.
+
+    A new connection is always accepted. At the bound it replaces the oldest connection of its kind,
+    or the least recently used page.
+    """
+
+    def __init__(self) -> None:
+        free = free_descriptors()
+        self._most_pages = min(MOST_SOCKETS, free // 2)
+        self._most_others = min(MOST_OPEN, free // 4)
+        self.pages: dict[WebSocketHandler, None] = {}  # the most recently used at the end
+        self.others: dict[IOStream, None] = {}  # in the order in which they were opened
+
+    def admit(self, stream: IOStream) -> None:
+        """Register a new connection; beyond the bound, close the oldest others."""
+        self.others = {other: None for other in self.others if not other.closed()}
+        self.others[stream] = None
+        if len(self.others) > self._most_others:
+            self.close_first(len(self.others) - self._most_others)
+
+    def close_first(self, count: int) -> None:
+        """Close the `count` connections, other than pages, that were opened first."""
+        for stream in list(self.others)[:count]:
+            del self.others[stream]
+            stream.close()
+
+    def is_waiting(self, connection: Any) -> None:
+        """Exempt a connection that waits for a figure from closing; figures are few."""
+        self.others.pop(connection.stream, None)
+
+    def became_a_page(self, stream: IOStream, page: WebSocketHandler) -> None:
+        """Register a page in place of its connection; close the least recently used pages."""
+        self.others.pop(stream, None)
+        most = self._most_pages
+        while len(self.pages) >= most:
+            first = next(iter(self.pages))
+            del self.pages[first]
+            first.close(CLOSED_FOR_OTHERS, f"{most} pages were opened or used after this one.")
+        self.pages[page] = None
+
+    def was_used(self, page: WebSocketHandler) -> None:
+        """Mark a page as the most recently used one."""
+        self.pages.pop(page, None)
+        self.pages[page] = None
+
+    def left(self, page: WebSocketHandler) -> None:
+        """Forget a page that is closed."""
+        self.pages.pop(page, None)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for page in list(self.pages):
+            page.close(1001, "the server has ended")
+        for stream in list(self.others):
+            stream.close()
+
+
+class Listening:
+    """The listening socket, which accepts connections.
+
+    If file descriptors run out, tornado's own loop tries again at once and logs each failure. Here
+    half of the other connections are closed, and the next try is after `RETRY_SECONDS`.
+    """
+
+    def __init__(self, listening: socket.socket, server: HTTPServer, doors: Doors):
+        self._socket, self._server, self._doors = listening, server, doors
+        self._loop = IOLoop.current()
+        self._timer: object = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._loop.add_handler(self._socket, lambda *_: self._accept(), IOLoop.READ)
+
+    def _accept(self) -> None:
+        try:
+            connection, address = self._socket.accept()
+        except OSError as error:
+            if error.errno in NO_DESCRIPTORS:
+                self._loop.remove_handler(self._socket)
+                self._doors.close_first((len(self._doors.others) + 1) // 2)
+                self._timer = self._loop.call_later(RETRY_SECONDS, self._begin)
+                log.warning("no connection can be taken: %s", error.strerror)
+            return  # other errors: the client closed the connection before it was accepted
+        stream = IOStream(connection, max_buffer_size=UNREAD_BYTES)
+        self._doors.admit(stream)
+        self._server.handle_stream(stream, address)
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._loop.remove_handler(self._socket)
+        if self._timer is not None:
+            self._loop.remove_timeout(self._timer)
+        self._socket.close()
+
+
+class Sparing(logging.Filter):
+    """A log filter that lets at most `MOST_RECORDS` records a minute pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began, self._count = -60.0, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return True if a record is to be written."""
+        if record.created - self._began > 60:
+            self._began, self._count = record.created, 0
+        self._count += 1
+        return self._count <= MOST_RECORDS

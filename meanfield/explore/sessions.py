@@ -2,15 +2,17 @@
 
 A page numbers its scenes. Results are sent with the number of their scene, and dropped when the
 page shows a later one. Pages and threads are bounded in number: while the threads are busy, only
-the last request of a page is kept.
+the last request of a page is kept. Runs are computed faster than a page may read: messages wait in
+a bounded queue, and a run waits while it is full, so that a page that reads slowly costs no memory.
 """
 
+import asyncio
 import json
 import struct
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -34,9 +36,18 @@ SETTLED_SECONDS = 0.3  # seconds for which a scene must be shown before its diag
 CACHED_DIAGRAMS = 64  # largest number of diagrams in the cache
 NO_SCENE = -1  # number for messages without a scene, and of a page that shows none
 PAGE_LAYERS = ("density", "tokens")
+MOST_UNSENT = 2 * 2**20  # bytes; runs wait while more are unsent
+CHECK_SECONDS = 0.2  # seconds between checks of a waiting run whether its scene is still shown
 
+Past = Callable[[], bool]
 Message = dict[str, Any] | bytes
 DiagramKey = tuple[str | float, ...]
+Compute = Callable[[Scene], dict[str, Any]]
+
+
+def message_of(error: Exception) -> str:
+    """The message of an error, with its type if it is a defect, which must not be silent."""
+    return str(error) if isinstance(error, REFUSED) else f"{type(error).__name__}: {error}"
 
 
 class Latest:
@@ -113,11 +124,8 @@ class Session:
         try:
             scene = Scene.of_texts(texts)
             configurations = scene.configurations(self._studio.file)
-        except REFUSED as error:
-            self.tell(version, {"type": "refused", "message": str(error)})
-            return
-        except Exception as error:  # a defect, which must not be silent in a thread
-            self.tell(version, {"type": "refused", "message": f"{type(error).__name__}: {error}"})
+        except Exception as error:
+            self.tell(version, {"type": "refused", "message": message_of(error)})
             return
         accepted = {
             "type": "accepted",
@@ -179,14 +187,13 @@ class Session:
                 flush()
                 sent = time.monotonic()
 
-        ending = {"type": "ended", "layer": layer, "complete": False, "status": "refused"}
+        ending = {"type": "ended", "layer": layer, "complete": False}
         try:
             end = play(config, show, lambda: self.is_past(version))
             ending |= vars(end)
-        except REFUSED as error:
-            ending["message"] = str(error)
-        except Exception as error:  # a defect, which must not be silent in a thread
-            ending |= {"status": "defect", "message": f"{type(error).__name__}: {error}"}
+        except Exception as error:
+            ending["message"] = message_of(error)
+            ending["status"] = "refused" if isinstance(error, REFUSED) else "defect"
         if waiting:
             flush()
         self.tell(version, ending)
@@ -226,13 +233,7 @@ class Session:
 
         self._diagrams.put(work)
 
-    def _compute(
-        self,
-        version: int,
-        scene: Scene,
-        key: DiagramKey,
-        compute: Callable[[Scene], dict[str, Any]],
-    ) -> None:
+    def _compute(self, version: int, scene: Scene, key: DiagramKey, compute: Compute) -> None:
         """Compute a diagram; stop when the page is closed or shows other diagrams."""
 
         def stopped() -> bool:
@@ -243,11 +244,8 @@ class Session:
         try:
             with stopped_when(stopped):
                 diagram = self._studio.cached(key) or compute(scene)
-        except REFUSED as error:
-            self.tell(version, header | {"message": str(error)})
-            return
-        except Exception as error:  # a defect, which must not be silent in a thread
-            self.tell(version, header | {"message": f"{type(error).__name__}: {error}"})
+        except Exception as error:
+            self.tell(version, header | {"message": message_of(error)})
             return
         if not stopped():
             self._studio.cache(key, diagram)
@@ -343,11 +341,84 @@ def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
     }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)  # so that numbers begin at a multiple of 4
-    values = [_coded(frame.values) if coded else frame.values for frame in frames]
+    values = [frame.values for frame in frames]
+    if coded:
+        spans = [float(v.max()) - float(v.min()) or 1.0 for v in values]
+        values = [np.round((v - v.min()) * (255 / span)).astype(np.uint8)
+                  for v, span in zip(values, spans, strict=True)]  # fmt: skip
     return struct.pack("<I", len(text)) + text + b"".join(v.tobytes() for v in values)
 
 
-def _coded(values: np.ndarray) -> np.ndarray:
-    """Values scaled linearly to integers from 0 for the least to 255 for the largest."""
-    low, high = float(values.min()), float(values.max())
-    return np.round((values - low) * (255 / (high - low or 1.0))).astype(np.uint8)
+class Outbox:
+    """A bounded queue of messages to one page.
+
+    Parameters
+    ----------
+    write : callable
+        Sends a message, str or bytes; awaited until the page has taken it.
+    """
+
+    def __init__(self, write: Callable[[str | bytes], Awaitable[None]]):
+        self._write = write
+        self._waiting: deque[tuple[str | bytes, Past]] = deque()
+        self._unsent, self._closed = 0, False
+        self._room = threading.Condition()
+        self._loop = asyncio.get_running_loop()
+        self._mail = asyncio.Event()
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of messages that the page has not taken yet."""
+        with self._room:
+            return self._unsent
+
+    def put(self, message: str | bytes, past: Past) -> None:
+        """Add a message, from any thread; it is dropped if `past()` is true before it is sent."""
+        with self._room:
+            if self._closed:
+                return
+            self._drop()
+            self._waiting.append((message, past))
+            self._unsent += len(message)
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._mail.set)
+
+    def wait(self, past: Past) -> None:
+        """Wait until the queue has room or `past()` is true; not in the thread of the loop."""
+        with self._room:
+            while self._unsent > MOST_UNSENT and not self._closed and not past():
+                self._room.wait(CHECK_SECONDS)
+
+    async def deliver(self) -> None:
+        """Write the messages one after the other, until the outbox is closed."""
+        while not self._closed:
+            await self._mail.wait()
+            self._mail.clear()
+            while True:
+                with self._room:
+                    self._drop()
+                    if not self._waiting:
+                        break
+                    message, _ = self._waiting.popleft()
+                await self._write(message)
+                with self._room:  # the page has taken it: waiting runs go on
+                    self._unsent = max(self._unsent - len(message), 0)
+                    self._room.notify_all()
+
+    def close(self) -> None:
+        """Drop all messages, and all that are added later."""
+        with self._room:
+            self._closed = True
+            self._waiting.clear()
+            self._unsent = 0
+            self._room.notify_all()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._mail.set)
+
+    def _drop(self) -> None:
+        """Drop the messages of earlier scenes."""
+        wanted = [(message, past) for message, past in self._waiting if not past()]
+        if len(wanted) < len(self._waiting):
+            self._unsent -= sum(len(m) for m, _ in self._waiting) - sum(len(m) for m, _ in wanted)
+            self._waiting = deque(wanted)
+            self._room.notify_all()

@@ -11,9 +11,8 @@ from .network import Network
 from .nulls import nulls
 from .probe import probe
 from .quantities import EffectiveRank, Energy, MeanCosine, MeanNorm, Quantity
-from .record import Recording, record
 from .report import Report, report
-from .trace import Trace, read_trace
+from .trace import Recording, Trace, read_trace, record
 
 __all__ = [
     "Advice",

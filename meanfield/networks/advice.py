@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
 import meanfield as mf
 from meanfield.extending import RandomSource, fitting, generator, real, whole_number
@@ -16,7 +17,6 @@ from .contexts import critical_equiangular, critical_gaussian, critical_uniform_
 from .initialisation import NORMAL_RULE, Overlaps, Sizes, layers_of
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.figure import Figure
 
 SEARCHED_DEPTHS = 100  # a collapse is searched up to this multiple of the depth
@@ -121,9 +121,8 @@ def advise(
     kind = isinstance(normalisation, mf.Normalisation)
     fitting("normalisation", normalisation, wanted, kind, TypeError)
     fitting("normalisation", normalisation, wanted, not normalisation.norms)
-    logits = real(
-        "logits", logits, f"between 0 and {LARGEST_LOGITS:g}", lambda x: 0 <= x <= LARGEST_LOGITS
-    )
+    wanted = f"between 0 and {LARGEST_LOGITS:g}"
+    logits = real("logits", logits, wanted, lambda x: 0 <= x <= LARGEST_LOGITS)
     strength = {"values": values, "identity": identity, "feed_forward": feed_forward}
     strength = {name: _length(name, number, or_0=True) for name, number in strength.items()}
     fitting("values and identity", (values, identity), "not both 0", values or identity)
@@ -139,13 +138,9 @@ def advise(
 
 def _length(name: str, value: float, or_0: bool = False) -> float:
     """Return a length after checking that it is between 1e-50 and 1e50, or 0 if `or_0`."""
-    wanted = f"{'0 or ' if or_0 else ''}between {1 / LARGEST_LENGTH:g} and {LARGEST_LENGTH:g}"
-    return real(
-        name,
-        value,
-        wanted,
-        lambda x: 1 / LARGEST_LENGTH <= x <= LARGEST_LENGTH or (or_0 and x == 0),
-    )
+    low, high = 1 / LARGEST_LENGTH, LARGEST_LENGTH
+    wanted = f"{'0 or ' if or_0 else ''}between {low:g} and {high:g}"
+    return real(name, value, wanted, lambda x: low <= x <= high or (or_0 and x == 0))
 
 
 def crossing(gaps: Any, threshold: float) -> float:
@@ -221,10 +216,8 @@ class Advice:
         Interpolated between layers; inf if the threshold is not reached within 100 times the depth.
         """
         searched = SEARCHED_DEPTHS * self.depth + 1
-        return {
-            name: crossing((gap for gap, *_ in islice(self._layers(one), searched)), self.threshold)
-            for name, one in self.placements.items()
-        }
+        gaps = {name: (gap for gap, *_ in self._layers(n)) for name, n in self.placements.items()}
+        return {name: crossing(islice(g, searched), self.threshold) for name, g in gaps.items()}
 
     @property
     def collapse(self) -> float:
@@ -232,18 +225,14 @@ class Advice:
         return self.collapses[self.name]
 
     @cached_property
-    def layers(self) -> "xr.Dataset":
+    def layers(self) -> xr.Dataset:
         """Predictions by (normalisation, layer).
 
         `mean_cosine`; `gap`, 1 - `mean_cosine`; `radius`; and `attended`, the effective number
         1/sum_j w_ij^2 of tokens that a token attends to in the next layer.
         """
-        import xarray as xr
-
-        columns_by_layer = np.array([
-            list(islice(self._layers(one), self.depth + 1)) for one in self.placements.values()
-        ])  # fmt: skip
-        gap, radius, squares = np.moveaxis(columns_by_layer, -1, 0)
+        rows = [[*islice(self._layers(one), self.depth + 1)] for one in self.placements.values()]
+        gap, radius, squares = np.moveaxis(np.array(rows), -1, 0)
         columns = {"mean_cosine": 1 - gap, "gap": gap, "radius": radius, "attended": 1 / squares}
         dims = "normalisation", "layer"
         return xr.Dataset(
@@ -252,7 +241,7 @@ class Advice:
         )
 
     @cached_property
-    def critical(self) -> "xr.Dataset":
+    def critical(self) -> xr.Dataset:
         """Logits at which attention begins to concentrate on few of n tokens, by `arrangement`.
 
         `predicted` is the strength at which E sum_j w_j^2 = 1/4, computed exactly at this n; `law`
@@ -265,19 +254,17 @@ class Advice:
           S^(d/heads - 1); the law is c n^{2/(d/heads - 1)}, with the c at which it is exact for
           2 n keys.
         """
-        import xarray as xr
-
         n, rho, k = self.sizes.n, max(self.rho, 0.0), self.sizes.d // self.sizes.heads
-        keys = critical_uniform_keys(n, k)
-        rows = {
-            "random weights": (critical_gaussian(n, rho), np.sqrt(32 / 9 * np.log(n) / (1 - rho))),
-            "equiangular": (critical_equiangular(n, rho), np.log(n) / (1 - rho)),
-            "uniform keys": (keys, critical_uniform_keys(2 * n, k) / 2 ** (2 / (k - 1))),
-        }
-        values, laws = zip(*rows.values(), strict=True)
+        gaussian, equiangular = critical_gaussian(n, rho), critical_equiangular(n, rho)
+        keys, more_keys = (critical_uniform_keys(count, k) for count in (n, 2 * n))
+        laws = np.sqrt(32 / 9 * np.log(n) / (1 - rho)), np.log(n) / (1 - rho)
+        predicted = [gaussian, equiangular, keys]
         return xr.Dataset(
-            {"predicted": ("arrangement", list(values)), "law": ("arrangement", list(laws))},
-            {"arrangement": list(rows)},
+            {
+                "predicted": ("arrangement", predicted),
+                "law": ("arrangement", [*laws, more_keys / 2 ** (2 / (k - 1))]),
+            },
+            {"arrangement": ["random weights", "equiangular", "uniform keys"]},
         )
 
     # Measured ------------------------------------------------------------------------------
@@ -311,13 +298,11 @@ class Advice:
         forward = None
         if s.feed_forward:
             m, (x, mass) = 4 * s.d, NORMAL_RULE
-            square = (
-                mass * mf.activations.ACTIVATIONS[s.activation](s.inner * x) ** 2
-            ).sum() / mass.sum()
+            phi = mf.activations.ACTIVATIONS[s.activation]
+            square = np.average(phi(s.inner * x) ** 2, weights=mass)
             outer = drawn(s.d, m, size=s.feed_forward / np.sqrt(s.d * m * square))
             inner = drawn(m, s.d, size=s.inner)
-            forward = mf.FeedForward(by_layer(inner), by_layer(outer),
-                                  activation=mf.activations.ACTIVATIONS[s.activation])  # fmt: skip
+            forward = mf.FeedForward(by_layer(inner), by_layer(outer), activation=phi)
         return mf.Transformer(drift, normalisation=self.normalisation, feedforward=forward)
 
     def tokens(self, rng: RandomSource) -> mf.Tokens:
@@ -334,11 +319,10 @@ class Advice:
         x = np.sqrt(1 - self.rho) * mf.Tokens.uniform(s.n, s.d, rng=random).x
         x = x + np.sqrt(self.rho) * mf.Tokens.uniform(1, s.d, rng=random).x
         x /= np.linalg.norm(x, axis=-1, keepdims=True)
-        return mf.Tokens(
-            x, radii=np.full(s.n, self.radius) if self.normalisation.has_radii else None
-        )
+        radii = np.full(s.n, self.radius) if self.normalisation.has_radii else None
+        return mf.Tokens(x, radii=radii)
 
-    def measure(self, networks: int = 1, *, rng: RandomSource = 0) -> "xr.Dataset":
+    def measure(self, networks: int = 1, *, rng: RandomSource = 0) -> xr.Dataset:
         """Draw random networks and run them: `mean_cosine` (network, layer), `collapse` (network).
 
         Parameters
@@ -351,22 +335,18 @@ class Advice:
         -----
         Each network costs depth * n * d * (n + 4 d) operations, and 4 depth d^2 numbers of memory.
         """
-        import xarray as xr
-
         networks, random = whole_number("networks", networks), generator(rng)
         step, rows = self.sizes.step, []
         for _ in range(networks):
             model, start = self.model(random), self.tokens(random)
             times = step * np.arange(self.depth + 1)
-            run = mf.solve(model, start, (0, times[-1]), t_eval=times, dt=step, scheme=Layers,
-                        progress=False)  # fmt: skip
+            options: dict[str, Any] = {"dt": step, "scheme": Layers, "progress": False}
+            run = mf.solve(model, start, (0, times[-1]), t_eval=times, **options)
             rows.append(run.observables["mean_cosine"].values)
         cosines = np.array(rows)
+        collapse = [crossing(1 - one, self.threshold) for one in cosines]
         return xr.Dataset(
-            {
-                "mean_cosine": (("network", "layer"), cosines),
-                "collapse": ("network", [crossing(1 - one, self.threshold) for one in cosines]),
-            },
+            {"mean_cosine": (("network", "layer"), cosines), "collapse": ("network", collapse)},
             {"network": np.arange(networks), "layer": np.arange(self.depth + 1)},
         )
 
@@ -378,17 +358,13 @@ class Advice:
         s, layers = self.sizes, self.layers.sel(normalisation=self.name)
         last, attended = float(layers.mean_cosine[-1]), float(layers.attended[0])
         k = s.d // s.heads
-        others = "; ".join(
-            f"{name} {_layer(at)}" for name, at in self.collapses.items() if name != self.name
-        )
-        edge = float(self.critical.predicted.sel(arrangement="random weights"))
+        others = {name: at for name, at in self.collapses.items() if name != self.name}
+        edge, equal, keys = self.critical.predicted.values
         near = "above" if s.logits > edge else "below"
-        equal = float(self.critical.predicted.sel(arrangement="equiangular"))
-        keys = float(self.critical.predicted.sel(arrangement="uniform keys"))
         return (
             f"{self.name}: the mean cosine crosses {self.threshold:g} {_layer(self.collapse)}; "
             f"after {self.depth} layers it is {last:.3g}, from {self.rho:.3g}.",
-            f"With other placements: {others}.",
+            f"With other placements: {'; '.join(f'{n} {_layer(at)}' for n, at in others.items())}.",
             f"A token looks at {attended:.3g} of {s.n} tokens in the first layer: logits of "
             f"{s.logits:.3g} are {near} the critical {edge:.3g}, which grows like (log n)^(1/2).",
             f"Critical beta for {s.n} tokens that attend by their cosines: {equal:.4g} if "

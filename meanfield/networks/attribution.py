@@ -4,6 +4,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from meanfield import UnresolvedWarning
 from meanfield.extending import fitting, positive
@@ -13,8 +14,6 @@ from .quantities import Quantity
 from .trace import Trace
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from .network import Network
 
 # Nodes on each piece, and divisions at each end, of successively finer rules
@@ -26,7 +25,7 @@ QUANTITY_ROUNDING = 1e-13  # relative rounding error of values of a quantity
 
 def attribute(
     trace: Trace, quantity: Quantity, net: "Network | None" = None, *, tolerance: float = 1e-7
-) -> "xr.Dataset":
+) -> xr.Dataset:
     """Split the change of a quantity over each layer into the parts of its sublayers and heads.
 
     Between layers l - 1 and l the residual stream follows one straight segment for each sublayer,
@@ -89,8 +88,6 @@ def attribute(
     ----------
     Sundararajan, Taly and Yan, Axiomatic attribution for deep networks, ICML 2017, equation (1).
     """
-    import xarray as xr
-
     fitting("trace", trace, "a Trace", isinstance(trace, Trace), TypeError)
     fitting("quantity", quantity, "a Quantity, as mf.networks.MeanCosine()",
             isinstance(quantity, Quantity), TypeError)  # fmt: skip
@@ -99,11 +96,9 @@ def attribute(
         raise ValueError("The trace has hidden states only: trace a Network for its sublayers.")
     depth = trace.steps[-1][1]
     names = SUBLAYERS if net is None else (*SUBLAYERS, "bias")
-    texts, worst = [], 0.0
-    for stream in trace.streams:
-        values, parts, heads, missed = _of_text(stream, trace.steps, quantity, net, tolerance)
-        texts.append((values, [[part[name] for name in names] for part in parts], heads))
-        worst = max(worst, missed)
+    texts = [_of_text(one, trace.steps, quantity, net, tolerance) for one in trace.streams]
+    all_values, all_parts, of_heads, errors = map(np.array, zip(*texts, strict=True))
+    worst = errors.max()
     if worst > tolerance:
         warnings.warn(
             f"The {quantity.name} is not smooth between two layers: its parts are known to "
@@ -111,12 +106,11 @@ def attribute(
             UnresolvedWarning,
             stacklevel=2,
         )
-    all_values, all_parts, of_heads = (np.array(column) for column in zip(*texts, strict=True))
     result = xr.Dataset(
         {
             "value": (("text", "layer"), all_values),
             "change": (("text", "block"), np.diff(all_values, axis=1)),
-            "part": (("text", "block", "sublayer"), all_parts),
+            "part": (("text", "block", "sublayer"), all_parts[..., : len(names)]),
         },
         {
             "text": np.arange(len(all_values)),
@@ -138,29 +132,30 @@ def _of_text(
     quantity: Quantity,
     net: "Network | None",
     tolerance: float,
-) -> tuple[np.ndarray, list[dict[str, float]], list[np.ndarray], float]:
-    """Values by layer, parts of sublayers and of heads by block, and the largest relative error."""
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], float]:
+    """Values by layer, parts by block and sublayer, and of heads by block; largest relative error.
+
+    The last sublayer is "bias".
+    """
     stream = np.asarray(stream, dtype=float)
-    at = [quantity.value(h) for h in stream]
+    values = np.array([quantity.value(h) for h in stream])
     last = {layer: k for k, (_, layer) in enumerate(steps)}
-    parts = [dict.fromkeys((*SUBLAYERS, "bias"), 0.0) for _ in range(len(last) - 1)]
-    heads: list[np.ndarray] = [np.empty(0) for _ in parts]
+    parts = np.zeros((len(last) - 1, len(SUBLAYERS) + 1))
+    heads: list[np.ndarray] = [np.empty(0)] * len(parts)
     worst = 0.0
-    for k, (kind, layer) in enumerate(steps):
-        if k == 0:
-            continue
-        part = parts[layer - 1]
+    for k, (kind, layer) in enumerate(steps[1:], 1):
+        row, sublayer = parts[layer - 1], SUBLAYERS.index(kind)
         split = None if net is None else _split(net, stream, k, kind, layer - 1, last[layer - 1])
         if split is None:
-            part[kind] += at[k] - at[k - 1]
+            row[sublayer] += values[k] - values[k - 1]
             continue
         changes, missed = integrated(quantity, stream[k - 1], split, tolerance)
         worst = max(worst, missed)
-        part[kind] += changes[:-1].sum()
-        part["bias"] += changes[-1]
+        row[sublayer] += changes[:-1].sum()
+        row[-1] += changes[-1]
         if kind == "attention":
             heads[layer - 1] = changes[:-1]
-    return np.array([at[last[layer]] for layer in sorted(last)]), parts, heads, worst
+    return values[[last[layer] for layer in sorted(last)]], parts, heads, worst
 
 
 def _split(

@@ -1,22 +1,23 @@
-"""Findings of a probe: sentences with numbers, intervals and verdicts."""
+"""Findings of a probe: sentences with numbers, intervals by bootstrap, and verdicts."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from meanfield import SA, MeanfieldError, UnresolvedWarning
 from meanfield.extending import shown
 
+from .fitting.fit import Fit
+from .fitting.fit import fit as fit_flow
 from .nulls import NULLS_IN_WORDS
-from .quantities import directions
-from .resampling import interval, means_over_pairs, rank_correlation
+from .quantities import MeanCosine, directions
+from .trace import Trace
 
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from .trace import Trace
-
+Kernel = Callable[[np.ndarray], np.ndarray]
 BOOTSTRAP_DRAWS = 400
 ENERGY_BETA = 4.0  # beta of the energy in the findings
 OUTLIER_LENGTH = 10.0  # a token of this multiple of the layer's median length is an outlier
@@ -27,6 +28,22 @@ OUTLIERS_NAMED = 5  # outliers of a text that are named
 UNRELATED_ERRORS = 4.0  # standard errors of the mean cosine of independent layers
 LAYERS_LISTED = 13  # largest number of layers for which each value is written out
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
+RESAMPLED_TEXTS = 5  # from this number of texts on, texts are resampled, too
+CONFIDENCE_LEVEL = 0.95
+WIDE_FIT_DIMENSION = 64  # from this dimension on, fits use the limit of many dimensions
+LARGEST_FIT = 1e6  # largest n^2 d of a fit in fewer dimensions
+FIT_ERRORS = (MeanfieldError, ValueError, np.linalg.LinAlgError)
+FLOW_TOPIC = "Layers are softmax attention of the theory (SA) with noise"
+MULTIPLE_TOPIC = (
+    f"Layers are a multiple a > 0 of softmax attention (SA, beta = {ENERGY_BETA:g}) with noise"
+)
+
+
+def verdict_of(low: float, high: float, value: float = 0.0) -> str:
+    """ "holds" for an interval above a value, "fails" below it, "undecided" if it contains it."""
+    if low > value:
+        return HOLDS
+    return FAILS if high < value else UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,7 @@ class Changes:
     parts: dict[str, np.ndarray]
 
 
-def changes_of(trace: "Trace", rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS) -> Changes:
+def changes_of(trace: Trace, rng: np.random.Generator, draws: int = BOOTSTRAP_DRAWS) -> Changes:
     """Bootstrap mean cosines and energies over tokens, and over texts if there are 5 or more."""
     kernels = [lambda t: t, _energy]
     if not trace.streams:
@@ -122,7 +139,7 @@ def in_ranges(numbers: Sequence[int]) -> list[str]:
     return words
 
 
-def of_order(trace: "Trace") -> list[Finding]:
+def of_order(trace: Trace) -> list[Finding]:
     """A finding if the first axis of hidden states does not look like layers; otherwise none."""
     if trace.streams:
         return []
@@ -144,91 +161,72 @@ def of_order(trace: "Trace") -> list[Finding]:
 
 def of_layers(changes: Changes) -> list[Finding]:
     """Findings on clustering of tokens, and on monotonicity of the energy."""
-    total = changes.cosine[-1] - changes.cosine[0]
-    sign = direction_of(total)
-    findings = [
-        Finding(
-            "Tokens cluster",
-            {1: HOLDS, -1: FAILS, 0: UNDECIDED}[sign],
-            f"From the first to the last layer the mean cosine of pairs changes by "
-            f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
-            f"{with_interval(changes.cosine[-1])}.",
-        )
-    ]
-    steps = np.diff(changes.energy, axis=0)
-    signs = [direction_of(step) for step in steps]
-    up, down = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1))
-    verdict = FAILS if down else HOLDS if len(up) == len(signs) else UNDECIDED
+    total, steps = changes.cosine[-1] - changes.cosine[0], np.diff(changes.energy, axis=0)
+    text = (
+        f"From the first to the last layer the mean cosine of pairs changes by "
+        f"{with_interval(total, True)}, from {with_interval(changes.cosine[0])} to "
+        f"{with_interval(changes.cosine[-1])}."
+    )
+    clustering = Finding("Tokens cluster", verdict_of(*interval(total[1:])), text)
+    up, down, undecided = _by_sign(steps)
+    verdict = FAILS if down else HOLDS if len(up) == len(steps) else UNDECIDED
     text = (
         f"The interaction energy at beta = {ENERGY_BETA:g} rises in {in_layers(up)}, and falls in "
-        f"{in_layers(down)}, of {len(signs)}{_undecided(signs)}"
+        f"{in_layers(down)}, of {len(steps)}{undecided}"
     )
     if down:
         worst = min(down, key=lambda layer: steps[layer - 1, 0])
         fall = with_interval(steps[worst - 1], True)
         text += f"; the largest fall of these is {fall}, in layer {worst}"
     text += ". Under the flow of the theory it never falls, in any layer."
-    findings.append(Finding("Energy never falls", verdict, text))
-    return findings
+    return [clustering, Finding("Energy never falls", verdict, text)]
 
 
-def _undecided(signs: list[int]) -> str:
-    """The layers of sign 0, whose intervals contain 0, in parentheses; "" if there are none."""
-    some = [k + 1 for k, sign in enumerate(signs) if not sign]
-    return f" (undecided, as the interval holds 0, in {in_layers(some)})" if some else ""
+def _by_sign(steps: np.ndarray) -> tuple[list[int], list[int], str]:
+    """Layers whose changes are positive, those whose are negative, and the undecided in words."""
+    signs = [direction_of(step) for step in steps]
+    up, down, open_ = ([k + 1 for k, s in enumerate(signs) if s == sign] for sign in (1, -1, 0))
+    words = f" (undecided, as the interval holds 0, in {in_layers(open_)})"
+    return up, down, words if open_ else ""
 
 
 def of_parts(changes: Changes) -> list[Finding]:
     """Findings on which sublayers cluster tokens, and which disperse them."""
     findings = []
-    for kind, wanted in (("attention", 1), ("mlp", 0), ("normalisation", 0)):
-        if kind not in changes.parts:
-            continue
-        part = changes.parts[kind][0]
-        total, signs = part.sum(axis=0), [direction_of(one) for one in part]
-        sign = direction_of(total)
-        up = [k + 1 for k, s in enumerate(signs) if s > 0]
-        down = [k + 1 for k, s in enumerate(signs) if s < 0]
-        verdict = "" if not wanted else {wanted: HOLDS, 0: UNDECIDED}.get(sign, FAILS)
-        does = {
-            1: "clusters tokens",
-            -1: "disperses tokens",
-            0: "neither clusters nor disperses them",
-        }[sign]
+    for kind in [kind for kind in ("attention", "mlp", "normalisation") if kind in changes.parts]:
+        part, is_attention = changes.parts[kind][0], kind == "attention"
+        total, (up, down, undecided) = part.sum(axis=0), _by_sign(part)
+        does = ("neither clusters nor disperses them", "clusters tokens", "disperses tokens")
         name = {"mlp": "The feed-forward map"}.get(kind, kind.capitalize())
-        findings.append(
-            Finding(
-                "Attention clusters tokens" if wanted else f"Effect of {name.lower()}",
-                verdict,
-                f"{name} {does}: over all layers its part of the change of the mean cosine, biases "
-                f"included, is {with_interval(total, True)}; it is positive in {in_layers(up)}, "
-                f"and negative in {in_layers(down)}{_undecided(signs)}.",
-            )
+        text = (
+            f"{name} {does[direction_of(total)]}: over all layers its part of the change of the "
+            f"mean cosine, biases included, is {with_interval(total, True)}; it is positive in "
+            f"{in_layers(up)}, and negative in {in_layers(down)}{undecided}."
         )
+        verdict = verdict_of(*interval(total[1:])) if is_attention else ""
+        topic = "Attention clusters tokens" if is_attention else f"Effect of {name.lower()}"
+        findings.append(Finding(topic, verdict, text))
     return findings
 
 
-def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator) -> list[Finding]:
+def of_heads(layers: xr.Dataset, parts: xr.Dataset, rng: np.random.Generator) -> list[Finding]:
     """Findings on the heads that cluster tokens, their value matrices and temperatures."""
     part = parts.head_part.mean("text").values
     trace = layers.value_symmetric.sum("eigenvalue").values
-    value, low, high = rank_correlation(trace, part, rng)
-    most = np.argsort(-part, axis=None)
-    name = [f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1}" for k in most]
-    sorted_parts = part.ravel()[most]
+    value, *ends = rank_correlation(trace, part, rng)
+    most, least = (
+        f"head {k % part.shape[1] + 1} of layer {k // part.shape[1] + 1} ({part.flat[k]:+.3g})"
+        for k in (int(part.argmax()), int(part.argmin()))
+    )
     agree = float((np.sign(trace) == np.sign(part)).mean())
-    verdict = HOLDS if low > 0 else FAILS if high < 0 else UNDECIDED
-    findings = [
-        Finding(
-            "The sign of the value matrix decides whether a head clusters tokens",
-            verdict,
-            f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all "
-            f"{name[0]} ({sorted_parts[0]:+.3g}), least {name[-1]} ({sorted_parts[-1]:+.3g}). "
-            f"The rank correlation of a head's part with the trace of its output V, "
-            f"the matrix from what it looks at to what it adds, is {value:.2f} "
-            f"[{low:.2f}, {high:.2f}]; the signs agree in {100 * agree:.0f} % of heads.",
-        )
-    ]
+    text = (
+        f"{np.sum(part > 0)} of {part.size} heads raise the mean cosine; most of all {most}, least "
+        f"{least}. The rank correlation of a head's part with the trace of its output V, "
+        f"the matrix from what it looks at to what it adds, is {value:.2f} "
+        f"[{ends[0]:.2f}, {ends[1]:.2f}]; the signs agree in {100 * agree:.0f} % of heads."
+    )
+    topic = "The sign of the value matrix decides whether a head clusters tokens"
+    by_values = Finding(topic, verdict_of(*ends), text)
     beta, share, slope = (
         np.ravel(layers[name].mean("text").values)
         for name in ("head_beta", "head_slope_share", "head_slope")
@@ -236,21 +234,18 @@ def of_heads(layers: "xr.Dataset", parts: "xr.Dataset", rng: np.random.Generator
     rows = rng.integers(len(share), size=(BOOTSTRAP_DRAWS, len(share)))
     low, high = interval(np.median(share[rows], axis=1))
     quartiles = np.quantile(beta, [0.25, 0.5, 0.75])
-    findings.append(
-        Finding(
-            "Logits are beta times the cosine of the tokens (Q = K = 1)",
-            HOLDS if low > 0.5 else FAILS if high < 0.5 else UNDECIDED,
-            f"In the median head cosines explain {100 * np.median(share):.1f} % "
-            f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
-            f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
-            f"keys, how large its logits can be, is {quartiles[1]:.3g} (quartiles "
-            f"{quartiles[0]:.3g} and {quartiles[2]:.3g}).",
-        )
+    text = (
+        f"In the median head cosines explain {100 * np.median(share):.1f} % "
+        f"[{100 * low:.1f}, {100 * high:.1f}] of the variance of logits within rows, with the "
+        f"slope {np.median(slope):.2g}. Its inverse temperature times the norms of queries and "
+        f"keys, how large its logits can be, is {quartiles[1]:.3g} (quartiles "
+        f"{quartiles[0]:.3g} and {quartiles[2]:.3g})."
     )
-    return findings
+    topic = "Logits are beta times the cosine of the tokens (Q = K = 1)"
+    return [by_values, Finding(topic, verdict_of(low, high, 0.5), text)]
 
 
-def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
+def of_nulls(changes: Changes, null: xr.Dataset) -> list[Finding]:
     """Findings on the growth of the mean cosine, compared with that in null models."""
     findings = []
     network = changes.cosine[-1] - changes.cosine[0]
@@ -262,42 +257,34 @@ def of_nulls(changes: Changes, null: "xr.Dataset") -> list[Finding]:
         spread = gain.std(ddof=1) if len(gain) > 1 else np.nan
         below, above = high < gain.min(), low > gain.max()
         comparison = "less" if below else "more" if above else "not distinguishably more or less"
-        findings.append(
-            Finding(
-                f"Comparison with {kind}",
-                "",
-                f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
-                f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
-                f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
-                f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}.",
-            )
+        text = (
+            f"With {NULLS_IN_WORDS[kind]} the mean cosine goes from {drawn[0].mean():.3g} to "
+            f"{drawn[-1].mean():.3g}, by {gain.mean():+.3g} (standard deviation {spread:.2g} "
+            f"of {len(gain)} draws). In the network as it is it goes from {start:.3g} to "
+            f"{end:.3g}, by {with_interval(network, True)}: it clusters tokens {comparison}."
         )
+        findings.append(Finding(f"Comparison with {kind}", "", text))
     return findings
 
 
-def of_distances(layers: "xr.Dataset") -> list[Finding]:
+def of_distances(layers: xr.Dataset) -> list[Finding]:
     """A finding on the angles by which layers move tokens."""
     moved, w2 = (layers[name].mean("text").values for name in ("moved", "w2"))
-    if not moved.any():
-        return [Finding("How far layers move tokens", "", "Tokens do not move.")]
-    ratio = float((w2[moved > 0] / moved[moved > 0]).min())
-    return [
-        Finding(
-            "How far layers move tokens",
-            "",
+    text = "Tokens do not move."
+    if moved.any():
+        ratio = float((w2[moved > 0] / moved[moved > 0]).min())
+        ratio_in_words = f"at least {ratio:.3f} times as large."
+        if ratio > 1 - 1e-6:
+            ratio_in_words = "as large: each token is matched with itself."
+        text = (
             f"Tokens turn by {moved.min():.2f} to {moved.max():.2f} radians (root mean square) in "
             "a layer. The distance W2, the least such angle over all ways to match the tokens of "
-            "two layers, is "
-            + (
-                "as large: each token is matched with itself."
-                if ratio > 1 - 1e-6
-                else f"at least {ratio:.3f} times as large."
-            ),
+            f"two layers, is {ratio_in_words}"
         )
-    ]
+    return [Finding("How far layers move tokens", "", text)]
 
 
-def of_outliers(trace: "Trace") -> list[Finding]:
+def of_outliers(trace: Trace) -> list[Finding]:
     """A finding on tokens much longer than the others or in another direction, if there are any."""
     said = []
     for k, h in enumerate(trace.hidden):
@@ -307,10 +294,8 @@ def of_outliers(trace: "Trace") -> list[Finding]:
         cosines = (np.einsum("lnd,ld->ln", x, x.sum(axis=1)) - 1) / (x.shape[1] - 1)
         below = np.median(cosines, axis=1, keepdims=True) - cosines
         spread = 1.4826 * np.median(np.abs(below), axis=1, keepdims=True)
-        long, apart = (
-            ratios >= OUTLIER_LENGTH,
-            below > np.maximum(OUTLIER_DEVIATIONS * spread, OUTLIER_GAP),
-        )
+        long = ratios >= OUTLIER_LENGTH
+        apart = below > np.maximum(OUTLIER_DEVIATIONS * spread, OUTLIER_GAP)
         tokens = np.flatnonzero((long | apart).any(axis=0))
         if not tokens.size:
             continue
@@ -320,7 +305,7 @@ def of_outliers(trace: "Trace") -> list[Finding]:
         text = f"{'; '.join(each)}{'; and others' if len(tokens) > OUTLIERS_NAMED else ''}."
         kept = np.delete(x, tokens, axis=1)
         if kept.shape[1] > 1:
-            ends = [_mean_cosines(y) for y in (x[[0, -1]], kept[[0, -1]])]
+            ends = [[MeanCosine().value(one) for one in y[[0, -1]]] for y in (x, kept)]
             whole, without = (f"{a:.3g} to {b:.3g}" for a, b in ends)
             them = "it" if len(tokens) == 1 else "them"
             text += f" Without {them} the mean cosine goes from {without}, else from {whole}."
@@ -332,7 +317,7 @@ def of_outliers(trace: "Trace") -> list[Finding]:
 
 
 def _outlier(
-    trace: "Trace", text: int, token: int, ratios: np.ndarray, long: np.ndarray,
+    trace: Trace, text: int, token: int, ratios: np.ndarray, long: np.ndarray,
     cosines: np.ndarray, apart: np.ndarray,
 ) -> str:  # fmt: skip
     """Describe an outlying token.
@@ -355,7 +340,156 @@ def _outlier(
     return f"{name} {' and '.join(parts)}"
 
 
-def _mean_cosines(x: np.ndarray) -> np.ndarray:
-    """Mean cosine (layers,) of the pairs of unit vectors (layers, n, d)."""
-    n = x.shape[1]
-    return ((x.sum(axis=1) ** 2).sum(axis=-1) - n) / (n * (n - 1))
+# The fit of a flow -------------------------------------------------------------------------------
+
+
+def fitted(trace: Trace, rng: np.random.Generator) -> tuple[Fit | None, Finding]:
+    """Fit SA with noise, or a multiple of it, to the tokens of the first text.
+
+    From 64 dimensions on, a positive or negative multiple of SA is fitted, to all layers together
+    and to each layer alone. The fit is None if it takes too long or fails.
+    """
+    h = trace.hidden[0]
+    _, n, d = h.shape
+
+    def denied(fit: Fit) -> bool:
+        """True if layers are unrelated, or a converged fit is rejected or predicts badly."""
+        worse = any(one.over_nothing[0] > 1 for one in fit.predictions)  # than no change
+        return fit.unrelated or (fit.estimate.converged and bool(fit.rejected or worse))
+
+    many = d >= WIDE_FIT_DIMENSION
+    if not many and n * n * d > LARGEST_FIT:
+        text = f"It was not fitted: {n} tokens in {d} dimensions take too long. `fit` does it."
+        return None, Finding(FLOW_TOPIC, UNDECIDED, text)
+    try:
+        with warnings.catch_warnings(), np.errstate(over="ignore"):  # overflow far from the optimum
+            warnings.simplefilter("ignore", UnresolvedWarning)  # the finding reports it
+            if not many:
+                fit = fit_flow(h, SA, replicas=4, rng=rng, progress=False)
+                text = f"Fitted to all {n} tokens: {_numbers(fit)}. {fit.verdict}"
+                return fit, Finding(FLOW_TOPIC, FAILS if denied(fit) else UNDECIDED, text)
+            fit = _multiple_of_sa(h, rng)
+            disperses = fit.status == "fitted" and fit.interval(by="tokens")[0, 1] < 0
+            verdict = FAILS if disperses or denied(fit) else UNDECIDED
+            text = (
+                f"Fitted to all {n} tokens in all {d} dimensions, with one unit of time per layer "
+                f"and intervals by tokens: {_numbers(fit, 'tokens')}. {fit.verdict}"
+            )
+            return fit, Finding(MULTIPLE_TOPIC, verdict, text + _by_layer(h, rng))
+    except FIT_ERRORS as error:
+        return None, Finding(FLOW_TOPIC, UNDECIDED, f"It could not be fitted: {error}")
+
+
+def _multiple_of_sa(h: np.ndarray, rng: np.random.Generator, **options: Any) -> Fit:
+    """Fit a multiple a of SA at beta = 4, of either sign, with noise, in many dimensions."""
+    start = {"a": 0.1, "kappa": 2.0 * h.shape[-1]}
+    return fit_flow(h, lambda a: a * SA(ENERGY_BETA), start=start, fixed={"time": 1.0}, wide=True,
+                    test_replicas=16, rng=rng, progress=False, **options)  # fmt: skip
+
+
+def _by_layer(h: np.ndarray, rng: np.random.Generator) -> str:
+    """A sentence on the multiple a fitted to each layer alone, and on its sign."""
+    if len(h) < 3:
+        return ""
+    values: dict[int, float] = {}
+    up, down = [], []
+    for layer in range(1, len(h)):
+        try:
+            fit = _multiple_of_sa(h[layer - 1 : layer + 1], rng, verdict=False)
+        except FIT_ERRORS:
+            continue
+        if fit.status == "fitted":
+            low, high = fit.interval(by="tokens")[0]
+            values[layer] = fit["a"]
+            up += [layer] * bool(low > 0)
+            down += [layer] * bool(high < 0)
+    if len(values) > LAYERS_LISTED:
+        least, most = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+        each = f"{values[least]:+.3g} (layer {least}) to {values[most]:+.3g} (layer {most})"
+    else:
+        listed = [f"{values[k]:+.3g}" if k in values else "none" for k in range(1, len(h))]
+        each = f"{', '.join(listed)} in layers 1 to {len(h) - 1}"
+    mixed = ", so that the one a of all layers is a compromise between opposite signs"
+    return (
+        f" Fitted to each layer alone, a is {each}: positive in {in_layers(up)}, negative in "
+        f"{in_layers(down)}{mixed if up and down else ''}."
+    )
+
+
+def _numbers(fit: Fit, by: str = "model") -> str:
+    """Parameters with their intervals."""
+    if fit.status == "not converged":
+        return "the search for values that fit did not converge"
+    values = fit.family.values(fit.estimate.point)
+    names = zip(fit.family.labels, values, fit.interval(by=by), strict=True)
+    return "; ".join(f"{name} {v:.3g} [{a:.3g}, {b:.3g}]" for name, v, (a, b) in names)
+
+
+# Bootstrap --------------------------------------------------------------------------------------
+
+
+def means_over_pairs(
+    texts: list[np.ndarray], kernels: list[Kernel], draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Means of k(<x_i, x_j>) over pairs i != j of every state, (kernels, states, 1 + draws).
+
+    Index 0 of the last axis is the mean itself, averaged over texts; the others are bootstrap
+    draws, with tokens drawn with replacement and without pairs of a token with itself. All states
+    have the same draws. From 5 texts on, texts are drawn with replacement, too.
+
+    Parameters
+    ----------
+    texts : sequence of ndarray, (states, n, d)
+        Hidden states, by layer or by sublayer.
+    kernels : sequence of functions of arrays
+    draws : int
+    rng : numpy.random.Generator
+    """
+    count = len(texts)
+    chosen = np.ones((count, draws + 1)) / count
+    if count >= RESAMPLED_TEXTS:
+        chosen[:, 1:] = rng.multinomial(count, np.full(count, 1 / count), size=draws).T / count
+    total = np.zeros((len(kernels), len(texts[0]), draws + 1))
+    for states, share in zip(texts, chosen, strict=True):
+        n = states.shape[1]
+        weights = np.ones((draws + 1, n))
+        weights[1:] = rng.multinomial(n, np.full(n, 1 / n), size=draws)
+        squares = weights**2
+        pairs = weights.sum(axis=1) ** 2 - squares.sum(axis=1)
+        for s, h in enumerate(states):
+            x, _ = directions(h)
+            products = x @ x.T
+            for k, kernel in enumerate(kernels):
+                values = kernel(products)
+                sums = ((weights @ values) * weights).sum(axis=1) - squares @ np.diag(values)
+                total[k, s] += share * sums / pairs
+    return total
+
+
+def interval(draws: np.ndarray, level: float = CONFIDENCE_LEVEL) -> np.ndarray:
+    """The percentile interval (..., 2) of draws (..., draws), of probability `level`."""
+    ends = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return np.moveaxis(ends, 0, -1)
+
+
+def rank_correlation(
+    a: np.ndarray, b: np.ndarray, rng: np.random.Generator, draws: int = 2000
+) -> tuple[float, float, float]:
+    """Spearman's rank correlation, and its interval by bootstrap over pairs (a_i, b_i).
+
+    Returns the correlation and both ends. Draws without a defined correlation, as all a_i or all
+    b_i are equal, are left out; the ends are nan if no draw is left.
+    """
+    a, b = np.ravel(a), np.ravel(b)
+    drawn = [_spearman(a[rows], b[rows]) for rows in rng.integers(len(a), size=(draws, len(a)))]
+    defined = np.array(drawn)[~np.isnan(drawn)]
+    low, high = interval(defined) if len(defined) else (np.nan, np.nan)
+    return _spearman(a, b), float(low), float(high)
+
+
+def _spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman's rank correlation; nan if all entries of a or of b are equal."""
+    from scipy.stats import rankdata
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .sublayers import attend, by_heads
+from .layer import attend
 
 if TYPE_CHECKING:
     from .layer import Layer
@@ -48,69 +48,42 @@ def heads_of(net: "Network", stream: np.ndarray, index: int) -> Heads:
     maps = {role: layer.maps[role].after(None) for role in ("query", "key", "value", "output")}
     inputs = np.asarray(stream, dtype=float)
     inputs = inputs if layer.norms_after else layer.norms[0](inputs)
-
-    values = by_heads(inputs @ maps["value"].matrix.T, layer.shared)
-    queries, keys = (
-        by_heads(maps["query"](inputs), layer.heads),
-        by_heads(maps["key"](inputs), layer.shared),
-    )
-    if layer.positions is not None:
-        queries, keys = layer.positions.turned(queries), layer.positions.turned(keys)
+    output, value_bias = maps["output"], maps["value"].bias
+    maps["value"] = maps["value"]._replace(bias=None)
+    queries, keys, values = layer.heads_of(inputs, maps)
     mixed, _ = attend(queries, keys, values, causal=layer.causal, keep=False)
-    output, size = maps["output"], queries.shape[-1]
+    size = queries.shape[-1]
     parts = output.matrix.reshape(-1, layer.heads, size)
     added = np.einsum("nhk,dhk->hnd", mixed.reshape(len(mixed), layer.heads, size), parts,
                       optimize=True)  # fmt: skip
     bias = np.zeros(len(output.matrix)) if output.bias is None else output.bias
-    if maps["value"].bias is not None:
-        of_heads = maps["value"].bias.reshape(layer.shared, size)
-        bias = bias + output.matrix @ repeated(of_heads, layer).ravel()
-    return Heads(queries, repeated(keys, layer), added, bias)
+    if value_bias is not None:
+        bias = bias + output.matrix @ layer.by_heads(value_bias).ravel()
+    return Heads(queries, np.repeat(keys, layer.heads // layer.shared, axis=0), added, bias)
 
 
-def repeated(groups: np.ndarray, layer: "Layer") -> np.ndarray:
-    """Keys or values of shared heads, repeated for the heads of queries that use them."""
-    return np.repeat(groups, layer.heads // layer.shared, axis=0)
-
-
-class Spectra(NamedTuple):
+def spectra_of(layer: "Layer") -> dict[str, np.ndarray]:
     """Singular values and eigenvalues of the matrices of a layer's heads, in decreasing order.
 
-    Attributes
-    ----------
-    value_singular, key_singular : ndarray, (heads, k)
-        Of output_h V_h and of Q_h^T K_h/sqrt(k).
-    value_symmetric, key_symmetric : ndarray, (heads, min(2 k, d))
-        Eigenvalues of (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
-    """
-
-    value_singular: np.ndarray
-    value_symmetric: np.ndarray
-    key_singular: np.ndarray
-    key_symmetric: np.ndarray
-
-
-def spectra_of(layer: "Layer") -> Spectra:
-    """Spectra of a layer's heads.
+    `value_singular` and `key_singular` (heads, k) are the singular values of output_h V_h and of
+    Q_h^T K_h/sqrt(k); `value_symmetric` and `key_symmetric` (heads, min(2 k, d)) the eigenvalues of
+    (M + M^T)/2 for these matrices M, but for zeros beyond their rank.
 
     The matrices are those of `Layer.attention`: they act on hidden states if normalisations follow
     the sublayers, and on unit vectors if they precede them. Rotary positions are left out, so that
     Q^T K is that of two tokens at the same position.
     """
     norm = None if layer.norms_after else layer.norms[0]
-    query, key, value = (layer.maps[role].after(norm).matrix for role in ("query", "key", "value"))
-    size = len(query) // layer.heads
-
-    def split(matrix: np.ndarray) -> np.ndarray:
-        parts = matrix.reshape(-1, size, matrix.shape[1])
-        return np.repeat(parts, layer.heads // len(parts), axis=0)
-
+    query, key, value = (
+        layer.by_heads(layer.maps[role].after(norm).matrix) for role in ("query", "key", "value")
+    )
+    size = query.shape[1]
     output = layer.maps["output"].after(None).matrix.reshape(-1, layer.heads, size).swapaxes(0, 1)
-    of_values = [of_product(o, v) for o, v in zip(output, split(value), strict=True)]
-    of_keys = [of_product(q.T / np.sqrt(size), k) for q, k in
-               zip(split(query), split(key), strict=True)]  # fmt: skip
+    of_values = [of_product(o, v) for o, v in zip(output, value, strict=True)]
+    of_keys = [of_product(q.T / np.sqrt(size), k) for q, k in zip(query, key, strict=True)]
     columns = [*zip(*of_values, strict=True), *zip(*of_keys, strict=True)]
-    return Spectra(*(np.array(column) for column in columns))
+    names = "value_singular", "value_symmetric", "key_singular", "key_symmetric"
+    return dict(zip(names, map(np.array, columns), strict=True))
 
 
 def of_product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

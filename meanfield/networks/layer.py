@@ -12,16 +12,10 @@ import numpy as np
 
 import meanfield as mf
 
-from .sublayers import attend, by_heads, in_rows
+from .families import ACTIVATIONS
 
-ACTIVATIONS: dict[str, Callable[..., Any]] = {  # by their names in config.json
-    "gelu": mf.activations.gelu,
-    **dict.fromkeys(("gelu_new", "gelu_fast", "gelu_pytorch_tanh"), mf.activations.gelu_tanh),
-    "quick_gelu": mf.activations.quick_gelu,
-    "relu": mf.activations.relu,
-    **dict.fromkeys(("silu", "swish"), mf.activations.silu),
-    "tanh": np.tanh,
-}
+LOGITS_AT_ONCE = 1 << 20  # logits in memory at a time
+ROWS_AT_ONCE = 1024  # tokens whose inner states are in memory at a time
 
 
 class Affine(NamedTuple):
@@ -115,8 +109,9 @@ class Layer:
         if `attention`; otherwise None.
         """
         first, second = self.norms
-        mixed, weights = self._attended(x if self.norms_after else first(x), attention)
-        x = x + mixed
+        q, k, v = self.heads_of(x if self.norms_after else first(x), self.maps)
+        mixed, weights = attend(q, k, v, causal=self.causal, keep=attention)
+        x = x + self.maps["output"](mixed)
         yield "attention", x, weights
         if self.norms_after:
             x = first(x)
@@ -126,14 +121,18 @@ class Layer:
         if self.norms_after:
             yield "normalisation", second(x), None
 
-    def _attended(self, x: np.ndarray, keep: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Output (n, d) of attention for its input x (n, d), and its weights if `keep`."""
+    def heads_of(
+        self, x: np.ndarray, maps: "dict[str, Affine]"
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Queries, keys and values (heads, n, k) of the input x (n, d) of attention by these maps.
+
+        Keys and values are those of their `shared` heads; rotary positions are applied.
+        """
         counts = {"query": self.heads, "key": self.shared, "value": self.shared}
-        q, k, v = (by_heads(self.maps[role](x), count) for role, count in counts.items())
+        q, k, v = (by_heads(maps[role](x), count) for role, count in counts.items())
         if self.positions is not None:
             q, k = self.positions.turned(q), self.positions.turned(k)
-        mixed, weights = attend(q, k, v, causal=self.causal, keep=keep)
-        return self.maps["output"](mixed), weights
+        return q, k, v
 
     def _fed(self, x: np.ndarray) -> np.ndarray:
         """Output of the feed-forward map for rows x (n, d)."""
@@ -176,22 +175,17 @@ class Layer:
         options: dict[str, Any] = {}
         for role, name in (("query", "Q"), ("key", "K"), ("value", "V")):
             part = self.maps[role].after(norm)
-            options[name] = self._by_heads(part.matrix)
+            options[name] = self.by_heads(part.matrix)
             if part.bias is not None:
-                options[f"{name}_bias"] = self._by_heads(part.bias)
-        output = self.maps["output"].after(None)
-        size = options["V"].shape[1]
+                options[f"{name}_bias"] = self.by_heads(part.bias)
+        output, size = self.maps["output"].after(None), options["V"].shape[1]
         if output.bias is not None:
             options["output_bias"] = output.bias
-        return mf.Attention(
-            **options,
-            output=output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1),
-            beta=1 / math.sqrt(options["Q"].shape[1]),
-            causal=self.causal,
-            positions=self.positions,
-        )
+        matrices = output.matrix.reshape(-1, self.heads, size).swapaxes(0, 1)
+        return mf.Attention(**options, output=matrices, beta=1 / math.sqrt(options["Q"].shape[1]),
+                            causal=self.causal, positions=self.positions)  # fmt: skip
 
-    def _by_heads(self, array: np.ndarray) -> np.ndarray:
+    def by_heads(self, array: np.ndarray) -> np.ndarray:
         """(heads * k, ...) as (heads, k, ...), with shared heads repeated."""
         size = self.maps["query"].matrix.shape[0] // self.heads
         split = array.reshape(-1, size, *array.shape[1:])
@@ -200,13 +194,63 @@ class Layer:
     def _feed_forward(self, norm: Gain | None) -> mf.FeedForward:
         """The feed-forward map; its matrices contain `norm`, if given, as in `Affine.after`."""
         inner, outer = self.maps["inner"].after(norm), self.maps["outer"].after(None)
-        gate = self.maps["gate"].after(norm) if "gate" in self.maps else Affine(np.empty(0))
-        return mf.FeedForward(
-            inner.matrix,
-            outer.matrix,
-            inner.bias,
-            ACTIVATIONS[self.activation],
-            outer_bias=outer.bias,
-            gate=gate.matrix if gate.matrix.size else None,
-            gate_bias=gate.bias,
-        )
+        gate = self.maps["gate"].after(norm) if "gate" in self.maps else (None, None)
+        return mf.FeedForward(inner.matrix, outer.matrix, inner.bias,
+                              ACTIVATIONS[self.activation], outer_bias=outer.bias,
+                              gate=gate[0], gate_bias=gate[1])  # fmt: skip
+
+
+# Sublayers in blocks, so that a long text needs little memory ---------------------------------
+
+
+def by_heads(x: np.ndarray, heads: int) -> np.ndarray:
+    """Reshape (n, heads * d) to (heads, n, d)."""
+    return x.reshape(len(x), heads, -1).swapaxes(0, 1)
+
+
+def in_rows(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Apply a function of rows to x (n, d) in blocks of `ROWS_AT_ONCE` rows."""
+    if len(x) <= ROWS_AT_ONCE:
+        return function(x)
+    return np.concatenate(
+        [function(x[start : start + ROWS_AT_ONCE]) for start in range(0, len(x), ROWS_AT_ONCE)]
+    )
+
+
+def attend(
+    queries: np.ndarray, keys: np.ndarray, values: np.ndarray, *, causal: bool, keep: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Softmax attention by heads (heads, n, d), with logits <q, k>/sqrt(d).
+
+    If there are fewer heads of keys and values than of queries, each is shared by consecutive heads
+    of queries. At most 2^20 logits are in memory at a time, or one row of one head if it is longer.
+
+    Returns
+    -------
+    ndarray, (n, heads * d), and ndarray, (heads, n, n), or None
+        The output of attention, and its weights if `keep`.
+    """
+    heads, n, d = queries.shape
+    group = heads // len(keys)
+    queries = queries * (1 / math.sqrt(d))
+    mixed = np.empty((n, heads, values.shape[-1]), queries.dtype)
+    kept = np.zeros((heads, n, n), queries.dtype) if keep else None
+    rows = max(1, min(n, LOGITS_AT_ONCE // n))
+    together = max(1, LOGITS_AT_ONCE // (rows * n)) if rows == n else 1
+    for first in range(0, heads, together):
+        some = np.arange(first, min(first + together, heads))
+        k, v = keys[some // group], values[some // group]
+        for start in range(0, n, rows):
+            block = slice(start, min(start + rows, n))
+            end = block.stop if causal else n
+            weights = queries[some, block] @ k[:, :end].swapaxes(1, 2)
+            if causal:
+                later = np.arange(end) > np.arange(block.start, block.stop)[:, None]
+                np.copyto(weights, -np.inf, where=later)
+            weights -= weights.max(axis=-1, keepdims=True)
+            np.exp(weights, out=weights)
+            weights /= weights.sum(axis=-1, keepdims=True)
+            mixed[block, some[0] : some[-1] + 1] = (weights @ v[:, :end]).swapaxes(0, 1)
+            if kept is not None:
+                kept[some, block, :end] = weights
+    return mixed.reshape(n, -1), kept

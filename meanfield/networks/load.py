@@ -11,7 +11,6 @@ import numpy as np
 from meanfield import ConfigError, StorageError
 from meanfield.extending import (
     RandomSource,
-    as_given,
     check_memory,
     fitting,
     generator,
@@ -19,26 +18,14 @@ from meanfield.extending import (
     shown,
 )
 
-from .architecture import OTHER_MODELS, Config, Weights
-from .bert import Albert, Bert, DistilBert, Roberta
-from .gpt2 import GPT2
-from .llama import Llama, Mistral, Qwen2
+from .families import Config, Family, Weights, family_of
 from .network import Network
-from .safetensors import header_of, tensor_of
+from .safetensors import header_of, json_of, tensor_of
 from .tokenizer import Tokenizer
-from .untrusted_json import json_of
 
-ARCHITECTURES: dict[str, type[Network]] = {
-    "bert": Bert,
-    "roberta": Roberta,
-    "albert": Albert,
-    "distilbert": DistilBert,
-    "gpt2": GPT2,
-    "llama": Llama,
-    "mistral": Mistral,
-    "qwen2": Qwen2,
-}
 LARGEST_CONFIG, LARGEST_INDEX = 4_000_000, 32_000_000  # bytes
+# Names of the first BERT
+FIRST_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 WEB_NAME = re.compile(r"[\w.-]+/[\w.-]+")  # organisation/model
 
 
@@ -65,11 +52,11 @@ def load(path: str | os.PathLike[str], dtype: Any = float) -> Network:
     ImportError
         For a tokenizer.json without the package tokenizers.
     """
-    folder, dtype = checked_folder(path), checked_dtype(dtype)
+    folder, dtype = checked_folder(path), _precision(dtype)
     config = json_of(folder / "config.json", LARGEST_CONFIG)
     family = family_of(config)
     weights, path = weights_of(folder, family, config, dtype), folder / "tokenizer.json"
-    return family(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
+    return Network(config, weights, Tokenizer(path) if os.path.lexists(path) else None)
 
 
 def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
@@ -84,25 +71,22 @@ def untrained(config: Config, rng: RandomSource, dtype: Any = float) -> Network:
     dtype : float64 (default) or float32
         Precision of replays.
     """
-    dtype, family, rng = checked_dtype(dtype), family_of(config), generator(rng)
+    dtype, family, rng = _precision(dtype), family_of(config), generator(rng)
     spread = config.get("initializer_range", 0.02)
-    if type(spread) not in (int, float) or not 0 <= spread < 1e300:
-        raise ConfigError(
-            f"config.json: initializer_range must be a number >= 0, found {as_given(spread)}."
-        )
+    fits = type(spread) in (int, float) and 0 <= spread < 1e300
+    fitting("config.json: initializer_range", spread, "a number >= 0", fits, ConfigError)
     shapes, weights = family.shapes(config), {}
     check_memory("config.json: its weights", (sum(map(prod, shapes.values())),), "the sizes in it")
     for name, shape in shapes.items():
         gain = len(shape) == 1 and name.endswith("weight")
         weights[name] = (gain + rng.normal(0, spread, shape)).astype(dtype)
-    return family(config, weights)
+    return Network(config, weights)
 
 
-def checked_dtype(dtype: Any) -> np.dtype:
+def _precision(dtype: Any) -> np.dtype:
     """The dtype, if it is float32 or float64."""
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
-    return np.dtype(dtype)
+    dtype = np.dtype(dtype)
+    return fitting("dtype", dtype, "float32 or float64", dtype in (np.float32, np.float64))
 
 
 def checked_folder(path: Any) -> Path:
@@ -110,14 +94,13 @@ def checked_folder(path: Any) -> Path:
     folder = path_of("path", path)
     if os.path.exists(folder / "config.json"):  # os.path.exists never raises
         return folder
-    there = os.path.exists(folder)
+    there, state = os.path.exists(folder), "does not exist"
     if not there and WEB_NAME.fullmatch(str(path)):
         raise StorageError(
             f"{path} is no folder on this machine. If it is the name of a model on the web, which "
             f"is not looked up, download it first: hf download {path} --local-dir "
             f"{folder.name}, and give the folder {folder.name}."
         )
-    state = "does not exist"
     if there:
         state = "is a folder without config.json" if folder.is_dir() else "is a file"
     raise StorageError(
@@ -127,19 +110,6 @@ def checked_folder(path: Any) -> Path:
     )
 
 
-def family_of(config: Config) -> type[Network]:
-    """The class of networks for a configuration; raise ConfigError unless it is supported."""
-    fitting("config", config, "a dict", isinstance(config, dict), TypeError)
-    kind = config.get("model_type")
-    if not isinstance(kind, str) or kind not in ARCHITECTURES:
-        raise ConfigError(
-            f"config.json: model_type must be one of {', '.join(ARCHITECTURES)}, found "
-            f"{as_given(kind)}. {OTHER_MODELS}"
-        )
-    ARCHITECTURES[kind].check(config)
-    return ARCHITECTURES[kind]
-
-
 def files_of(folder: Path) -> list[Path]:
     """Paths of the files of weights: model.safetensors, or the parts that its index names."""
     whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
@@ -147,22 +117,18 @@ def files_of(folder: Path) -> list[Path]:
         return [whole]
     if not os.path.lexists(index):
         pickled = sorted(p.name for p in folder.iterdir() if p.suffix in {".bin", ".pt", ".pth"})
+        pickles = ", ".join(map(shown, pickled[:5]))
         why = (
-            f" {', '.join(map(shown, pickled[:5]))} is not read: it is a pickle, which can run any "
-            "code. Save the model again as safetensors."
-            if pickled
-            else ""
+            f" {pickles} is not read: it is a pickle, which can run any code. Save the model again "
+            "as safetensors."
         )
-        raise StorageError(f"{folder} has no model.safetensors.{why}")
+        raise StorageError(f"{folder} has no model.safetensors.{why if pickled else ''}")
     parts = json_of(index, LARGEST_INDEX).get("weight_map")
     names: list[Any] = list(parts.values()) if isinstance(parts, dict) and parts else [None]
-    wrong = [name for name in names if not isinstance(name, str)]
-    for name in wrong[:1] or sorted(set(names)):
+    for name in names:
         plain = isinstance(name, str) and name == shown(name) and Path(name).name == name
-        if not plain or not name.endswith("safetensors"):
-            raise StorageError(
-                f"{index.name}: weight_map must name files *.safetensors, got {as_given(name)}."
-            )
+        fitting(f"{index.name}: weight_map must name files; each", name, "*.safetensors",
+                plain and name.endswith("safetensors"), StorageError)  # fmt: skip
     files = [folder / name for name in sorted(set(names))]
     for part in files:
         if not part.exists():
@@ -170,14 +136,16 @@ def files_of(folder: Path) -> list[Path]:
     return files
 
 
-def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dtype) -> Weights:
+def weights_of(folder: Path, family: Family, config: Config, dtype: np.dtype) -> Weights:
     """Read exactly the tensors that the configuration asks for, by name without prefix."""
     expected, tensors, origin = family.shapes(config), {}, ""
     for path in files_of(folder):
         entries, begin = header_of(path)
         origin = path.name
         for full, entry in entries.items():
-            name = current(full.removeprefix(family.prefix))
+            name = full.removeprefix(family.prefix)
+            for old, new in FIRST_NAMES.items():
+                name = name.removesuffix(old) + new if name.endswith(old) else name
             where = f"{origin}, tensor {shown(full)}"
             if name.startswith(family.unused) or name.endswith(family.unused):
                 continue
@@ -185,11 +153,9 @@ def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dt
                 raise StorageError(f"{where} is there twice.")
             if name not in expected:
                 raise StorageError(f"{where}: config.json has no such tensor.")
-            if tuple(entry["shape"]) != expected[name]:
-                raise StorageError(
-                    f"{where}: config.json asks for shape {expected[name]}, "
-                    f"found {tuple(entry['shape'])}."
-                )
+            wanted, shape = expected[name], tuple(entry["shape"])
+            if shape != wanted:
+                raise StorageError(f"{where}: config.json asks for shape {wanted}, found {shape}.")
             tensors[name] = (path, full, entry, begin)
     missing = [name for name in expected if name not in tensors]
     if missing:
@@ -197,16 +163,8 @@ def weights_of(folder: Path, family: type[Network], config: Config, dtype: np.dt
     numbers = sum(map(prod, expected.values()))
     try:
         reduce = "dtype to float32" if dtype == np.float64 else "it to a smaller network"
-        doubles = numbers * dtype.itemsize // 8
-        check_memory(f"{folder.name}: {numbers} weights", (doubles,), reduce)
+        what = f"{folder.name}: {numbers} weights"
+        check_memory(what, (numbers * dtype.itemsize // 8,), reduce)
     except ValueError as error:
         raise StorageError(str(error)) from None
     return {name: tensor_of(*tensors[name], dtype) for name in expected}
-
-
-def current(name: str) -> str:
-    """The current name of a tensor; files of the first BERT use gamma and beta for norms."""
-    for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
-        if name.endswith(old):
-            return name.removesuffix(old) + new
-    return name

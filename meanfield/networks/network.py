@@ -5,25 +5,19 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import starmap
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from meanfield import Norm, PerLayer, ShortenedWarning, StorageError, Transformer
-from meanfield.extending import (
-    Kind,
-    RandomSource,
-    check_memory,
-    generator,
-    regular_file,
-    whole_number,
-)
+from meanfield import Norm, PerLayer, Rotary, ShortenedWarning, StorageError, Transformer
+from meanfield.extending import Kind, RandomSource, check_memory, fitting, generator, whole_number
 
-from .architecture import Architecture, Config, Weights
-from .layer import Layer
-from .safetensors import write
+from .families import Config, Weights, family_of
+from .layer import Affine, Gain, Layer
+from .safetensors import text_of, write
 from .tokenizer import Tokenizer
 from .tokenizing import encoded as encoded_by
 from .trace import Trace
@@ -39,7 +33,7 @@ class Text(NamedTuple):
     whole: int
 
 
-class Network(Architecture):
+class Network:
     """A Transformer that is replayed in NumPy; `load` and `untrained` make one.
 
     Parameters
@@ -47,29 +41,109 @@ class Network(Architecture):
     config : dict
         Contents of config.json.
     weights : dict of arrays
-        Tensors by name, without the prefix of the architecture.
+        Tensors by name, without the prefix of the family.
     tokenizer : optional
         A `tokenizers.Tokenizer`; without one, texts must be given as ids.
     """
 
     def __init__(self, config: Config, weights: Weights, tokenizer: Any = None):
-        super().__init__(config, weights)
-        self.tokenizer = tokenizer
+        self.config, self.weights, self.tokenizer = config, weights, tokenizer
+        self.family = family_of(config)
 
     def __repr__(self) -> str:
         words = "with" if self.tokenizer is not None else "without"
-        width = self.embedded(np.zeros(1, dtype=int)).shape[-1]
+        width = self.config[self.family.keys["width"]]
         return (
-            f"{type(self).__name__}: {self.depth} layers, d = {width}, {self.layer(0).heads} "
+            f"{self.family.name}: {self.depth} layers, d = {width}, {self.layer(0).heads} "
             f"heads; {self.vocabulary} ids, {words} tokenizer; texts of up to {self.positions} "
             "tokens"
         )
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One tensor."""
+        return self.weights[name]
+
+    @property
+    def depth(self) -> int:
+        """The number of layers."""
+        return int(self.config[self.family.keys["depth"]])
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the weights."""
+        return next(iter(self.weights.values())).dtype
+
+    @property
+    def vocabulary(self) -> int:
+        """The number of ids in the vocabulary."""
+        return int(self.config["vocab_size"])
+
+    @property
+    def positions(self) -> int:
+        """The largest number of tokens in a text."""
+        longest = int(self.config[self.family.keys["longest"]])
+        if self.family.padded:
+            return longest - self.config.get("pad_token_id", 1) - 1
+        return min(longest, self.family.window(self.config) or longest)
+
+    @property
+    def _bound(self) -> str:
+        """The reason for the bound `positions` on the length of a text, in words."""
+        if self.positions == self.family.window(self.config):
+            return f"a token sees {self.positions}, itself included, and no longer text is replayed"
+        return f"the network has {self.positions} positions"
+
+    def embedded(self, ids: np.ndarray) -> np.ndarray:
+        """Embeddings (n, d) of ids (n,), the input of the first layer."""
+        family = self.family
+        x = self[f"{family.words}.weight"][ids]
+        if family.types:
+            x = x + self[f"{family.types}.weight"][0]
+        if family.positions:
+            x = x + self[f"{family.positions}.weight"][self.position_rows(ids)]
+        if family.embedding_norm:
+            x = self._norm(family.embedding_norm)(x)
+        return self._map(family.mapping)(x) if family.mapping else x
+
+    def position_rows(self, ids: np.ndarray) -> np.ndarray:
+        """Row (n,) of each token in the table of positional embeddings."""
+        if not self.family.padded:
+            return np.arange(len(ids))
+        padding = self.config.get("pad_token_id", 1)
+        words = ids != padding  # padding has its own row and is not counted
+        return np.cumsum(words) * words + padding
 
     # As models of this package ---------------------------------------------------------------
 
     def layer(self, index: int) -> Layer:
         """A layer, from 0 to depth - 1, to make models of this package from."""
-        return self.layer_at(whole_number("index", index, least=0, most=self.depth - 1))
+        index = whole_number("index", index, least=0, most=self.depth - 1)
+        config, family = self.config, self.family
+        start, (heads, shared, _) = family.prefix_of(config, index), family.heads_of(config)
+        maps = {role: self._map(start + name) for role, name in family.maps.items()}
+        if "key" not in maps:  # queries, keys and values are in one tensor
+            thirds = [np.split(part, 3) for part in maps["query"] if part is not None]
+            roles = "query", "key", "value"
+            maps |= zip(roles, starmap(Affine, zip(*thirds, strict=True)), strict=True)
+        first, second = (self._norm(start + name) for name in family.norms)
+        rope, turned = config.get("rope_parameters") or {}, None
+        if family.rotary:
+            base: Any = rope.get("rope_theta", config.get("rope_theta", 10000.0))
+            turned = Rotary(base)
+        activation = config.get(family.keys["activation"], family.usual_activation)
+        return Layer(index, maps, (first, second), family.norms_after, heads, shared,
+                     family.causal, activation, turned)  # fmt: skip
+
+    def _map(self, name: str) -> Affine:
+        """The affine map with a matrix (out, in), and a bias if the file has one."""
+        matrix = self[f"{name}.weight"]
+        matrix = matrix.T if self.family.transposed else matrix
+        return Affine(matrix, self.weights.get(f"{name}.bias"))
+
+    def _norm(self, name: str) -> Gain:
+        """The norm with this name: LayerNorm if it has a bias, otherwise RMSNorm."""
+        epsilon = self.config.get(self.family.keys["epsilon"], self.family.usual_epsilon)
+        return Gain(self[f"{name}.weight"], self.weights.get(f"{name}.bias"), epsilon)
 
     def model(self) -> Transformer:
         """All layers as one model, with the parameters of layer l for l <= t < l + 1.
@@ -78,12 +152,12 @@ class Network(Architecture):
         states ``tokens = Tokens(h, on_sphere=False)`` as the network does, up to `last_norm`. Its
         matrices are copies, in double precision.
         """
-        return layered([self.layer_at(index).model() for index in range(self.depth)])
+        return layered([self.layer(index).model() for index in range(self.depth)])
 
     @property
     def last_norm(self) -> Norm | None:
         """The norm after the last layer, in double precision; None without one, as in BERT."""
-        return None if self.last is None else self.last.model
+        return self._norm(self.family.last).model if self.family.last else None
 
     # Replayed ------------------------------------------------------------------------------
 
@@ -98,10 +172,10 @@ class Network(Architecture):
         x = self.embedded(ids)
         yield "embedding", 0, x, None
         for index in range(self.depth):
-            for kind, x, weights in self.layer_at(index).steps(x, attention):  # noqa: B020
+            for kind, x, weights in self.layer(index).steps(x, attention):  # noqa: B020
                 yield kind, index + 1, x, weights
-        if self.last is not None:
-            yield "normalisation", self.depth, self.last(x), None
+        if self.family.last:
+            yield "normalisation", self.depth, self._norm(self.family.last)(x), None
 
     def trace(self, texts: Any, attention: bool = False) -> Trace:
         """Replay texts, each alone and without padding.
@@ -137,27 +211,32 @@ class Network(Architecture):
             texts = [np.asarray(texts)] if texts.ndim == 1 else list(np.asarray(texts))
         if isinstance(texts, str | Path) or (len(texts) and isinstance(texts[0], int | np.integer)):
             texts = [texts]
-        if not len(texts):
-            raise ValueError("texts must have at least one text, got none.")
+        fitting("texts", texts, "one text at least", len(texts) > 0)
         read = [self.encoded(text) for text in texts]  # all are checked before any is run
         notes = []
         for number, text in enumerate(read):
             if text.whole > len(text.ids):
                 notes.append(
                     f"Of the {text.whole} tokens of text {number} the first {len(text.ids)} are "
-                    f"taken: {self.longest_in_words}."
+                    f"taken: {self._bound}."
                 )
                 warnings.warn(notes[-1], ShortenedWarning, stacklevel=2)
         if attention:
-            pairs = [len(text.ids) ** 2 for text in read]
-            check_memory(
-                "attention of the texts", (sum(pairs), self.depth, self.layer(0).heads), "texts"
-            )
-        replays = [self._replayed(text.ids, attention) for text in read]
-        weights = [kept for _, _, kept in replays] if attention else []
-        streams = [stream for _, stream, _ in replays]
-        ids, words = [text.ids for text in read], [text.words for text in read]
-        return Trace.of_streams(streams, replays[0][0], weights, ids, words, notes)
+            pairs = sum(len(text.ids) ** 2 for text in read)
+            shape = pairs, self.depth, self.layer(0).heads
+            check_memory("attention of the texts", shape, "texts")
+        streams, kept = [], []
+        for text in read:
+            stream, weights, steps = [], [], []
+            for kind, layer, x, attended in self.steps(text.ids, attention):
+                steps.append((kind, layer))
+                stream.append(x)
+                weights += [] if attended is None else [attended]
+            streams.append(np.stack(stream))
+            kept += [np.stack(weights)] if attention else []
+        last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
+        hidden, ids = [stream[last] for stream in streams], [text.ids for text in read]
+        return Trace(hidden, [text.words for text in read], ids, streams, steps, kept, notes)
 
     def traces(self, texts: Iterable[Any], attention: bool = False) -> Iterator[Trace]:
         """Replay texts one after the other, and yield the trace of each.
@@ -167,32 +246,16 @@ class Network(Architecture):
         for text in texts:
             yield self.trace([text], attention)
 
-    def _replayed(
-        self, ids: np.ndarray, attention: bool
-    ) -> tuple[list[tuple[str, int]], np.ndarray, np.ndarray]:
-        """Replay ids: (kind, layer) of each step, stream (steps, n, d), attention weights.
-
-        Weights are (layers, heads, n, n); empty unless `attention`.
-        """
-        steps: list[tuple[str, int]] = []
-        stream, kept = [], []
-        for kind, layer, x, weights in self.steps(ids, attention):
-            steps.append((kind, layer))
-            stream.append(x)
-            if weights is not None:
-                kept.append(weights)
-        return steps, np.stack(stream), np.stack(kept) if kept else np.empty(0)
-
     def encoded(self, text: Any) -> Text:
         """Ids and words of a text; words are truncated to the number of positions, ids are not."""
         if isinstance(text, Path):
-            text = text_of(text)
+            text = text_of(text, LARGEST_TEXT)
         elif isinstance(text, str) and os.path.isfile(text):  # isfile never raises
             raise ValueError(
                 f"texts has {text!r}, which is the name of a file and no text: give "
                 f"pathlib.Path({text!r}), or what it holds."
             )
-        whole = None
+        whole = 0
         if isinstance(text, str):
             try:
                 text.encode("utf-8")
@@ -203,11 +266,10 @@ class Network(Architecture):
                     "The network has no tokenizer.json, which makes tokens of words: put its file "
                     "into the folder, or give ids in place of words, in Python."
                 )
-            if isinstance(self.tokenizer, Tokenizer):
-                answer = self.tokenizer.encode(text, self.positions)
-            else:
-                answer = encoded_by(self.tokenizer, text, self.positions)
-            ids, words, whole = np.array(answer[0], dtype=int), answer[1], answer[2]
+            ours = isinstance(self.tokenizer, Tokenizer)
+            encode = self.tokenizer.encode if ours else partial(encoded_by, self.tokenizer)
+            listed, words, whole = encode(text, self.positions)
+            ids = np.array(listed, dtype=int)
             if ids.size and ids.max() >= self.vocabulary:
                 raise StorageError(
                     f"tokenizer.json gives the id {ids.max()}, and config.json has the vocab_size "
@@ -221,16 +283,14 @@ class Network(Architecture):
                 f"A text must be words or at least one whole id, got shape {ids.shape} "
                 f"of {ids.dtype}."
             )
-        if ids.min() < 0 or ids.max() >= self.vocabulary:
-            raise ValueError(
-                f"ids must be from 0 to {self.vocabulary - 1}, got {ids.min()} to {ids.max()}."
-            )
+        ends, most = (int(ids.min()), int(ids.max())), self.vocabulary - 1
+        inside = 0 <= ends[0] and ends[1] <= most
+        fitting("smallest and largest ids", ends, f"from 0 to {most}", inside)
         if len(ids) > self.positions:
             raise ValueError(
-                f"The text has {len(ids)} ids, and {self.longest_in_words}; give "
-                f"ids[:{self.positions}]."
+                f"The text has {len(ids)} ids, and {self._bound}; give ids[:{self.positions}]."
             )
-        return Text(ids, words, len(ids) if whole is None else whole)
+        return Text(ids, words, whole or len(ids))
 
     def random(self, rng: RandomSource) -> "Network":
         """A copy whose tensors are normal, with the mean and standard deviation of each.
@@ -258,17 +318,6 @@ class Network(Architecture):
         write(folder / "model.safetensors", self.weights)
         if self.tokenizer is not None:
             self.tokenizer.save(str(folder / "tokenizer.json"))
-
-
-def text_of(path: Path) -> str:
-    """The text of a file; raise StorageError unless it is one in UTF-8."""
-    regular_file(path, LARGEST_TEXT)
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise StorageError(f"{path} must be a text in UTF-8; {error}.") from None
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def layered(kinds: list[Any]) -> Any:

@@ -1,9 +1,10 @@
 """Null models: networks of the same architecture without what training gave, and shuffled texts."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from meanfield.extending import RandomSource, as_given, fitting, generator, whole_number
 
@@ -11,23 +12,17 @@ from .load import untrained
 from .network import Network
 from .trace import Trace
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Ids = list[np.ndarray]
-
-
-def _shuffled(ids: Ids, rng: np.random.Generator) -> Ids:
-    """Texts with the tokens between the first and the last in random order."""
-    return [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
 
 
 NULL_MODELS: dict[str, Callable[[Network, Ids, np.random.Generator], tuple[Network, Ids]]] = {
     "random weights": lambda net, ids, rng: (net.random(rng), ids),
     "shuffled weights": lambda net, ids, rng: (net.shuffled(rng), ids),
-    "shuffled tokens": lambda net, ids, rng: (net, _shuffled(ids, rng)),
+    "shuffled tokens": lambda net, ids, rng: (
+        net, [np.concatenate([i[:1], rng.permutation(i[1:-1]), i[-1:]]) for i in ids]
+    ),
     "untrained": lambda net, ids, rng: (untrained(net.config, rng, net.dtype), ids),
-}
+}  # fmt: skip
 NULLS_IN_WORDS = {
     "random weights": "random weights of the trained sizes (each tensor normal with the mean and "
     "standard deviation that training gave it)",
@@ -45,7 +40,7 @@ def nulls(
     kinds: Sequence[str] = tuple(NULL_MODELS),
     draws: int = 4,
     rng: RandomSource = 0,
-) -> "xr.Dataset":
+) -> xr.Dataset:
     """Repeat a measurement on networks without training, and on shuffled texts.
 
     Parameters
@@ -77,8 +72,6 @@ def nulls(
     TypeError, ValueError
         For unknown kinds, and texts that the network refuses.
     """
-    import xarray as xr
-
     fitting("measure", measure, "a function of a trace and a network", callable(measure), TypeError)
     kinds, draws, random = list(kinds), whole_number("draws", draws), generator(rng)
     is_known = set(kinds) <= set(NULL_MODELS) and len(kinds) > 0

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .findings import LAYERS_LISTED, Finding, in_ranges
-from .probe_pictures import svg
+from .findings import LAYERS_LISTED, in_ranges
+from .pictures import svg
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from .report import Report
 
 PAGE_TEMPLATE = Path(__file__).with_name("report.html")
@@ -44,10 +42,15 @@ NULLS_NOTE = (
 
 def html_of(report: "Report") -> str:
     """The page as self-contained HTML; characters that UTF-8 cannot encode are escaped."""
+    findings = []
+    for one in report.findings:
+        verdict = f': <span class="verdict {one.verdict}">{one.verdict}</span>'
+        title = f"{escape(one.topic)}{verdict if one.verdict else ''}"
+        findings.append(f"<h3>{title}</h3>\n<p>{escape(one.text)}</p>")
     page = Template(PAGE_TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=escape(report.title),
         facts=escape(report.facts),
-        findings="\n".join(map(_finding, report.findings)),
+        findings="\n".join(findings),
         figures="\n".join(_figures(report)),
         clusters=clusters_section(report),
         notes="".join(
@@ -59,19 +62,24 @@ def html_of(report: "Report") -> str:
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _finding(one: Finding) -> str:
-    verdict = f': <span class="verdict {one.verdict}">{one.verdict}</span>' if one.verdict else ""
-    return f"<h3>{escape(one.topic)}{verdict}</h3>\n<p>{escape(one.text)}</p>"
-
-
 def _figures(report: "Report") -> list[str]:
     """Figures with their words and tables, in HTML."""
-    means = report.layers.mean_cosine.mean("text").values
+    means = row_in_words(report.changes.cosine[:, 0])
+    nulls = "; other lines are null models, with the range of their draws"
+    total = {name: one.part.mean("text").sum("block") for name, one in report.parts.items()}
+    parts = [
+        f"{name}, over all layers: "
+        + ", ".join(f"{k} {float(one.sel(sublayer=k)):+.3g}" for k in one.sublayer.values)
+        for name, one in total.items()
+    ]
     words = {
-        "layers": _layers_in_words(report),
+        "layers": f"Mean over texts. Mean cosine: {means}; the band is its 95 % interval"
+        f"{nulls if report.null is not None else ''}. Lengths: bars are one standard deviation of "
+        "tokens.",
         "cosines": "The law of the cosines of all pairs of tokens, layer by layer: mean "
-        f"{row_in_words(means)}.",
-        "parts": _parts_in_words(report),
+        f"{row_in_words(report.layers.mean_cosine.mean('text').values)}.",
+        "parts": "; ".join(["Parts of the sublayers in the change over each layer", *parts])
+        + ". Diamonds are the whole change.",
         "heads": HEADS_IN_WORDS,
     }
     sections = []
@@ -83,8 +91,11 @@ def _figures(report: "Report") -> list[str]:
         )
         if name == "layers":
             sections.append(_table_of_layers(report))
-        if name == "parts":
-            sections += [_table_of_parts(*item) for item in report.parts.items()]
+        for quantity, one in report.parts.items() if name == "parts" else ():
+            part = one.part.mean("text")
+            rows = {str(k): part.sel(sublayer=k).values for k in part.sublayer.values}
+            rows["whole"] = one.change.mean("text").values
+            sections.append(_table(part.block.values, rows, f"Change of the {quantity}"))
     return sections
 
 
@@ -99,30 +110,10 @@ def row_in_words(values: np.ndarray) -> str:
     )
 
 
-def _layers_in_words(report: "Report") -> str:
-    means = row_in_words(report.changes.cosine[:, 0])
-    words = f"Mean over texts. Mean cosine: {means}; the band is its 95 % interval"
-    if report.null is not None:
-        words += "; other lines are null models, with the range of their draws"
-    return words + ". Lengths: bars are one standard deviation of tokens."
-
-
-def _parts_in_words(report: "Report") -> str:
-    words = "Parts of the sublayers in the change over each layer"
-    for name, parts in report.parts.items():
-        total = parts.part.mean("text").sum("block")
-        each = ", ".join(f"{k} {float(total.sel(sublayer=k)):+.3g}" for k in total.sublayer.values)
-        words += f"; {name}, over all layers: {each}"
-    return words + ". Diamonds are the whole change."
-
-
 def _table_of_layers(report: "Report") -> str:
     layers = report.layers.mean("text")
-    rows = {
-        "mean cosine": layers.mean_cosine,
-        "effective rank": layers.effective_rank,
-        "mean length": layers.norm,
-    }
+    rows = {"mean cosine": layers.mean_cosine, "effective rank": layers.effective_rank}
+    rows["mean length"] = layers.norm
     for beta in layers.beta.values:
         rows[f"energy, beta = {beta:g}"] = layers.energy.sel(beta=beta)
         rows[f"modes, beta = {beta:g}"] = layers.modes.sel(beta=beta)
@@ -134,23 +125,15 @@ def _table_of_layers(report: "Report") -> str:
     if "entropy" in layers:
         rows["entropy of attention, nats"] = layers.entropy.mean("head")
     count = len(layers.layer)
-    padded = {
-        label: np.concatenate([np.full(count - len(values), np.nan), values])
-        for label, values in rows.items()
-    }  # quantities of blocks have no value in layer 0
-    return _table("layer", layers.layer.values, padded, "Quantities by layer")
+    padded = {label: np.full(count, np.nan) for label in rows}
+    for label, values in rows.items():
+        padded[label][count - len(values) :] = values  # blocks have no value in layer 0
+    return _table(layers.layer.values, padded, "Quantities by layer")
 
 
-def _table_of_parts(name: str, parts: "xr.Dataset") -> str:
-    part = parts.part.mean("text")
-    rows = {str(k): part.sel(sublayer=k).values for k in part.sublayer.values}
-    rows["whole"] = parts.change.mean("text").values
-    return _table("layer", part.block.values, rows, f"Change of the {name}")
-
-
-def _table(corner: str, columns: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str:
-    """An HTML table with headings `corner` and `columns`, and rows by label; nan is left blank."""
-    head = "".join(f'<th scope="col">{escape(str(c))}</th>' for c in (corner, *columns))
+def _table(layers: np.ndarray, rows: dict[str, np.ndarray], caption: str) -> str:
+    """An HTML table with a column for each layer, and rows by label; nan is left blank."""
+    head = "".join(f'<th scope="col">{c}</th>' for c in ("layer", *layers))
     body = "".join(
         f'<tr><th scope="row">{escape(label)}</th>'
         + "".join(f"<td>{'' if np.isnan(v) else f'{v:.3g}'}</td>" for v in values)
@@ -170,6 +153,13 @@ def _table(corner: str, columns: np.ndarray, rows: dict[str, np.ndarray], captio
 def clusters_section(report: "Report") -> str:
     """The section on clusters; tokens are named by words, ids or positions."""
     beta, clusters = report.clusters
+    first, *others = [len(words) for words in clusters] or [0]
+    sizes = (
+        f"In the last layer of the first text the largest cluster has {first} of {report.tokens} "
+        f"tokens; {len(others)} others of three tokens and more have {sum(others)}."
+    )
+    if 2 * first > report.tokens:
+        sizes += " That is one cloud rather than several clusters: the list says little."
     rows = "".join(
         f'<tr><th scope="row">{len(words)}</th><td class="words">'
         f"{escape(_listed(words, report.named_by))}</td></tr>"
@@ -183,7 +173,7 @@ def clusters_section(report: "Report") -> str:
     }.get(report.named_by, ("tokens", "tokens, by their position in the text, from 0"))
     return (
         f"<h2>Clusters of {noun}</h2>"
-        f"<p>{_shares(report)} Clusters are those of mean-shift at beta = {beta:g}: among the "
+        f"<p>{sizes} Clusters are those of mean-shift at beta = {beta:g}: among the "
         "values tried this one puts most tokens into clusters other than the largest."
         f'{more}</p><div class="wide" tabindex="0" role="region" aria-label="Clusters"><table>'
         '<thead><tr><th scope="col">tokens</th><th scope="col" class="words">'
@@ -191,31 +181,17 @@ def clusters_section(report: "Report") -> str:
     )
 
 
-def _shares(report: "Report") -> str:
-    """A sentence on the sizes of the largest cluster, and of the others."""
-    first, *others = [len(words) for words in report.clusters[1]] or [0]
-    text = (
-        f"In the last layer of the first text the largest cluster has {first} of {report.tokens} "
-        f"tokens; {len(others)} others of three tokens and more have {sum(others)}."
-    )
-    if 2 * first > report.tokens:
-        text += " That is one cloud rather than several clusters: the list says little."
-    return text
-
-
 def _listed(words: list[str], named_by: str) -> str:
     """Distinct words, the most frequent first, with counts; positions in the order of the text."""
     if named_by == "numbers":
         listed = in_ranges(sorted(map(int, words)))
     else:
-        names = list(map(int, words)) if named_by == "ids" else words
+        names: list[Any] = list(map(int, words)) if named_by == "ids" else words
         counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
-        listed = [f"{_cut(word)}" + (f" ×{count}" if count > 1 else "") for word, count in counts]
+        listed = []
+        for word, count in counts:
+            cut = str(word)[:WORD_LENGTH]
+            plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
+            more = "..." if len(str(word)) > WORD_LENGTH else ""
+            listed.append(f"{plain}{more}" + (f" ×{count}" if count > 1 else ""))
     return ", ".join(listed[:WORDS_SHOWN]) + (", ..." if len(listed) > WORDS_SHOWN else "")
-
-
-def _cut(word: Any) -> str:
-    """A word with unprintable characters escaped, cut to `WORD_LENGTH` characters."""
-    text = str(word)
-    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:WORD_LENGTH])
-    return plain + ("..." if len(text) > WORD_LENGTH else "")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
 from meanfield.extending import (
     Progress,
@@ -19,35 +20,21 @@ from meanfield.extending import (
     write_whole,
 )
 
+from . import findings as statements
 from .attribution import attribute
 from .clustering import clusters_of
-from .findings import (
-    ENERGY_BETA,
-    Changes,
-    Finding,
-    changes_of,
-    of_distances,
-    of_heads,
-    of_layers,
-    of_nulls,
-    of_order,
-    of_outliers,
-    of_parts,
-)
-from .flow_finding import fitted
+from .findings import ENERGY_BETA, RESAMPLED_TEXTS, Changes, Finding, changes_of, fitted
 from .network import Network
 from .nulls import nulls
 from .probe import as_trace, is_causal, probe
 from .quantities import Energy, MeanCosine
-from .resampling import RESAMPLED_TEXTS
 from .trace import Trace
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from .fitting import Fit
 
 FEWEST_TOKENS = 5  # of a text; with fewer, many bootstrap draws repeat one token and have no pair
+COMPARED = ["mean_cosine", "effective_rank"]  # with null models
 LISTED_TEXTS, LISTED_NOTES = 8, 3  # texts whose sizes are written out; notes on cut texts
 
 
@@ -82,9 +69,9 @@ class Report:
     title: str
     facts: str
     findings: tuple[Finding, ...]
-    layers: "xr.Dataset"
-    parts: "dict[str, xr.Dataset]"
-    null: "xr.Dataset | None"
+    layers: xr.Dataset
+    parts: dict[str, xr.Dataset]
+    null: xr.Dataset | None
     clusters: tuple[float, list[list[str]]]
     fit: "Fit | None"
     changes: Changes
@@ -101,23 +88,23 @@ class Report:
 
     def figures(self) -> dict[str, Any]:
         """The figures of the page, by name."""
-        from . import probe_pictures as pictures
+        from . import pictures
 
         figures = {
             "layers": pictures.of_layers(self.layers, self.changes, self.null),
             "cosines": pictures.of_cosines(self.layers),
         }
         if self.parts:
-            figures["parts"] = pictures.of_parts(self.parts, self.changes)
+            figures["parts"] = pictures.of_parts(self.parts)
         if "head_slope" in self.layers and self.parts:
             figures["heads"] = pictures.of_heads(self.layers, next(iter(self.parts.values())))
         return figures
 
     def histograms(self) -> Any:
         """Figure 1 of the survey for this network: histograms of cosines of pairs by layer."""
-        from .probe_pictures import of_histograms
+        from . import pictures
 
-        return of_histograms(self.layers)
+        return pictures.of_histograms(self.layers)
 
     @property
     def html(self) -> str:
@@ -128,9 +115,7 @@ class Report:
 
     def save(self, path: Any) -> Path:
         """Write the page; StorageError if that fails."""
-        path = path_of("path", path)
-        write_whole(path, self.html.encode("utf-8"))
-        return path
+        return write_whole(path_of("path", path), self.html.encode("utf-8"))
 
 
 def report(
@@ -191,23 +176,23 @@ def report(
         bar.show(0.1, "probing")
         layers = probe(trace, net, causal=is_causal(trace, net))
         changes = changes_of(trace, random)
-        findings = of_order(trace) + of_layers(changes) + of_parts(changes)
+        findings = statements.of_order(trace) + statements.of_layers(changes)
+        findings += statements.of_parts(changes)
         parts: dict[str, xr.Dataset] = {}
         if trace.streams:
             bar.show(0.4, "splitting changes")
-            split = {
-                "mean cosine": MeanCosine(),
-                f"energy at beta = {ENERGY_BETA:g}": Energy(ENERGY_BETA),
-            }
+            energy = f"energy at beta = {ENERGY_BETA:g}"
+            split = {"mean cosine": MeanCosine(), energy: Energy(ENERGY_BETA)}
             parts = {name: attribute(trace, quantity, net) for name, quantity in split.items()}
         null = None
         if net is not None:
-            findings += of_heads(layers, parts["mean cosine"], random)
+            findings += statements.of_heads(layers, parts["mean cosine"], random)
             bar.show(0.55, "null models")
-            null = nulls(net, [list(map(int, ids)) for ids in trace.ids], _plain,
+            null = nulls(net, [list(map(int, ids)) for ids in trace.ids],
+                         lambda trace, _: probe(trace, distances=False, modes=False)[COMPARED],
                          draws=draws, rng=random)  # fmt: skip
-            findings += of_nulls(changes, null)
-        findings += of_distances(layers) + of_outliers(trace)
+            findings += statements.of_nulls(changes, null)
+        findings += statements.of_distances(layers) + statements.of_outliers(trace)
         bar.show(0.75, "clusters")
         clusters = clusters_of(trace)
         result = None
@@ -225,21 +210,15 @@ def report(
 def _facts(net: Network | None, trace: Trace) -> str:
     """A description of network and texts, with the notes of the trace."""
     depth, sizes = len(trace.hidden[0]) - 1, [h.shape[1] for h in trace.hidden]
-    many = ", ".join(map(str, sizes))
-    if len(sizes) > LISTED_TEXTS:
-        many = f"{min(sizes)} to {max(sizes)}"
+    listed = ", ".join(map(str, sizes))
+    many = listed if len(sizes) <= LISTED_TEXTS else f"{min(sizes)} to {max(sizes)}"
     notes, more = trace.notes[:LISTED_NOTES], len(trace.notes) - LISTED_NOTES
     notes = [*notes, f"So are {more} more."] if more > 0 else notes
     return " ".join([
-        f"{f'Network {type(net).__name__}' if net else 'Hidden states'}: "
+        f"{f'Network {net.family.name}' if net else 'Hidden states'}: "
         f"{counted(depth, 'layer')} of {trace.hidden[0].shape[2]} dimensions; "
         f"{counted(len(sizes), 'text')} of {many} tokens.",
         *notes,
         "Brackets hold 95 % intervals by bootstrap over tokens"
         f"{' and texts' if len(sizes) >= RESAMPLED_TEXTS else ''}.",
     ])  # fmt: skip
-
-
-def _plain(trace: Trace, _net: Network) -> "xr.Dataset":
-    """Mean cosine and effective rank of a trace, which are compared with null models."""
-    return probe(trace, distances=False, modes=False)[["mean_cosine", "effective_rank"]]

@@ -1,6 +1,7 @@
-"""Reader and writer of files in the format safetensors; headers are not trusted."""
+"""Files of networks, which are not trusted: JSON, texts, and tensors in the format safetensors."""
 
 import json
+from collections import Counter
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,54 @@ from typing import Any
 import numpy as np
 
 from meanfield import StorageError
-from meanfield.extending import as_given, regular_file, shown
-
-from .untrusted_json import object_of
+from meanfield.extending import as_given, fitting, regular_file, shown
 
 DTYPE_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 FLOAT_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 LARGEST_HEADER = 8_000_000  # bytes; a tensor takes about 100
 MOST_AXES, LARGEST_NUMBER = 8, 2**63  # axes of a tensor; strict bound of numbers in a header
+
+
+def bytes_of(path: Path, largest: int) -> bytes:
+    """The contents of a file of at most `largest` bytes; raise StorageError for others."""
+    regular_file(path, largest)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def text_of(path: Path, largest: int) -> str:
+    """The text of a file of at most `largest` bytes; raise StorageError unless it is UTF-8."""
+    try:
+        return bytes_of(path, largest).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{path} must be a text in UTF-8; {error}.") from None
+
+
+def json_of(path: Path, largest: int) -> dict[str, Any]:
+    """The object in a JSON file of at most `largest` bytes; raise StorageError for others."""
+    return object_of(bytes_of(path, largest), path.name)
+
+
+def object_of(content: bytes, where: str) -> dict[str, Any]:
+    """The object in JSON; raise StorageError, which begins with `where`, for others."""
+    try:
+        value = json.loads(content, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{where} is no JSON: {error!s:.200}.") from None
+    if not isinstance(value, dict):
+        raise StorageError(f"{where} must hold an object, found {as_given(value, 60)}.")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict of pairs; raise ValueError for a repeated key, which readers resolve differently."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"the key {shown(twice)} is there twice")
+    return result
 
 
 def header_of(path: Path) -> tuple[dict[str, Any], int]:
@@ -48,19 +89,15 @@ def checked_layout(path: Path, entries: dict[str, Any], available: int) -> None:
             whole = all(type(k) is int and 0 <= k < LARGEST_NUMBER for k in numbers)
         except (KeyError, TypeError, ValueError):
             whole = False
-        if not whole or len(shape) > MOST_AXES:
+        wanted = f"dtype, shape of at most {MOST_AXES} axes and data_offsets, whole numbers >= 0 "
+        whole = whole and len(shape) <= MOST_AXES
+        fitting(f"{where}: its entry", entry, f"{wanted}and below 2^63", whole, StorageError)
+        known = isinstance(kind, str) and kind in DTYPE_BYTES
+        fitting(f"{where}: dtype", kind, f"one of {', '.join(DTYPE_BYTES)}", known, StorageError)
+        if end - start != (size := DTYPE_BYTES[kind] * prod(shape)):
             raise StorageError(
-                f"{where}: expected dtype, shape of at most {MOST_AXES} axes and data_offsets of "
-                f"whole numbers >= 0 and below 2^63, found {as_given(entry)}."
-            )
-        if not isinstance(kind, str) or kind not in DTYPE_BYTES:
-            raise StorageError(
-                f"{where}: dtype must be one of {', '.join(DTYPE_BYTES)}, found {as_given(kind)}."
-            )
-        if end - start != DTYPE_BYTES[kind] * prod(shape):
-            raise StorageError(
-                f"{where}: {kind} of shape {tuple(shape)} needs {DTYPE_BYTES[kind] * prod(shape)} "
-                f"bytes, its offsets {start} to {end} hold {end - start}."
+                f"{where}: {kind} of shape {tuple(shape)} needs {size} bytes, its offsets {start} "
+                f"to {end} hold {end - start}."
             )
     position = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
@@ -104,15 +141,11 @@ def tensor_of(
 
 def write(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """Write float32 or float64 arrays to a file."""
-    kinds = {"float32": "F32", "float64": "F64"}
     entries, position = {}, 0
     for name, array in tensors.items():
-        entries[name] = {
-            "dtype": kinds[array.dtype.name],
-            "shape": array.shape,
-            "data_offsets": [position, position + array.nbytes],
-        }
-        position += array.nbytes
+        kind, end = {"float32": "F32", "float64": "F64"}[array.dtype.name], position + array.nbytes
+        entries[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [position, end]}
+        position = end
     header = json.dumps(entries).encode()
     header += b" " * (-len(header) % 8)
     with path.open("wb") as file:

@@ -13,11 +13,13 @@ import sys
 import threading
 import time
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from meanfield import StorageError
-from meanfield.extending import regular_file
+
+from .safetensors import bytes_of
 
 TOKENIZER_PROGRAM = Path(__file__).with_name("tokenizing.py")
 LARGEST_TOKENIZER = 100_000_000  # bytes of a tokenizer.json; Gemma's has 35 million
@@ -51,11 +53,7 @@ class Tokenizer:
                 "tokenizer.json needs the package tokenizers: pip install tokenizers, or the extra "
                 "meanfield[networks]."
             )
-        regular_file(path, LARGEST_TOKENIZER)
-        try:
-            self.content = path.read_bytes()
-        except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error.strerror}.") from None
+        self.content = bytes_of(path, LARGEST_TOKENIZER)
         self._begin()
         self._started()
 
@@ -89,13 +87,11 @@ class Tokenizer:
         """The process that tokenises; it is started if there is none yet in this process."""
         if self._process is not None and self._owner == os.getpid():
             return self._process
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        command, environment = [sys.executable, "-I", str(TOKENIZER_PROGRAM)], os.environ
         process = subprocess.Popen(
-            [sys.executable, "-I", str(TOKENIZER_PROGRAM)],
-            env=os.environ | {"TOKENIZERS_PARALLELISM": "false"},
-            stderr=subprocess.DEVNULL,
-            **pipes,
-        )  # type: ignore[call-overload]
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=environment | {"TOKENIZERS_PARALLELISM": "false"},
+        )  # fmt: skip
         self._process, self._owner = process, os.getpid()
         self._end = weakref.finalize(self, _ended, process, self._owner)
         seconds = TOKENIZER_SECONDS + len(self.content) / BYTES_PER_SECOND / 10
@@ -147,12 +143,9 @@ def _ended(process: "subprocess.Popen[bytes]", owner: int) -> None:
     if owner == os.getpid():
         process.kill()
         process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except OSError:  # unsent bytes, which the process no longer reads
-                pass
+    for pipe in filter(None, (process.stdin, process.stdout)):
+        with suppress(OSError):  # unsent bytes, which the process no longer reads
+            pipe.close()
 
 
 def _exchanged(process: "subprocess.Popen[bytes]", sent: bytes, seconds: float) -> bytes:

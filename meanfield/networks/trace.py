@@ -1,6 +1,8 @@
 """Traces of texts in a network: hidden states by layer and the residual stream by sublayer."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -11,7 +13,7 @@ import numpy as np
 from meanfield import StorageError, Tokens
 from meanfield.extending import ArrayFile, counted, names_shown, path_of
 
-from .hidden_states import STATES_OF_ONE_TEXT, shape_in_words, without_padding
+from .hidden_states import STATES_OF_ONE_TEXT, array_of, shape_in_words, without_padding
 
 ARRAYS_OF_TEXTS = ("hidden", "words", "ids", "streams", "attention")  # name_k is that of text k
 OTHER_ARRAYS = ("kinds", "layers", "notes", "tokens", "attention_mask")
@@ -61,21 +63,6 @@ class Trace:
             f"d = {sizes[0][2]}; {counts} {noun}{'; with ' + ' and '.join(also) if also else ''}"
         )
 
-    @classmethod
-    def of_streams(
-        cls,
-        streams: list[np.ndarray],
-        steps: list[tuple[str, int]],
-        attention: list[np.ndarray],
-        ids: list[np.ndarray],
-        words: list[list[str]],
-        notes: list[str],
-    ) -> "Trace":
-        """A trace whose hidden states are the last stream entry of each layer."""
-        last = list({layer: at for at, (_, layer) in enumerate(steps)}.values())
-        hidden = [stream[last] for stream in streams]
-        return cls(hidden, words, ids, streams, steps, attention, notes)
-
     @property
     def named_by(self) -> str:
         """The meaning of `words`: "words", "ids", or "numbers" (positions in the text)."""
@@ -99,10 +86,8 @@ class Trace:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a .npz file without pickled objects; `read_trace` reads it."""
-        arrays = {}
-        for name in ARRAYS_OF_TEXTS:
-            for k, value in enumerate(getattr(self, name)):
-                arrays[f"{name}_{k}"] = np.asarray(value)
+        texts = {name: getattr(self, name) for name in ARRAYS_OF_TEXTS}
+        arrays = {f"{n}_{k}": np.asarray(v) for n, vs in texts.items() for k, v in enumerate(vs)}
         if self.notes:
             arrays["notes"] = np.array(self.notes, dtype=np.str_)
         arrays["kinds"] = np.array([kind for kind, _ in self.steps], dtype=np.str_)
@@ -142,19 +127,47 @@ def read_trace(path: str | PathLike[str]) -> Trace:
             f"nothing else; found {names_shown(sorted(arrays))}. "
             "Write np.savez(path, hidden=np.stack(layers))."
         )
-    count = 0
-    while f"hidden_{count}" in arrays:
-        count += 1
-    steps = _steps(path, arrays)
+
+    def checked(name: str, wanted: str, kinds: str, *shape: int | None) -> np.ndarray:
+        """An array of one of the kinds of dtypes and of this shape, None for any length."""
+        array = arrays.get(name, np.empty(0, "U1"))
+        fits = array.ndim == len(shape) and array.dtype.kind in kinds
+        if not fits or any(b not in (None, a) for a, b in zip(array.shape, shape, strict=True)):
+            raise StorageError(f"{path}: {name} must be {wanted}; found {shape_in_words(array)}.")
+        return array
+
+    kinds = _words(checked("kinds", "words (steps,)", "US", None))
+    layers = checked("layers", "whole numbers, one for each of kinds", "iu" if kinds else "fiuU",
+                     len(kinds))  # fmt: skip
     columns: dict[str, list[Any]] = {name: [] for name in ARRAYS_OF_TEXTS}
+    count = next(k for k in itertools.count() if f"hidden_{k}" not in arrays)
     for k in range(count):
-        for name, value in _text(path, arrays, k, len(steps)).items():
-            columns[name].append(value)
+        h = arrays[f"hidden_{k}"]
+        if h.ndim != 3 or h.dtype.kind not in "fiu":
+            batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
+            raise StorageError(
+                f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
+                f"{shape_in_words(h)}.{f'{batch}its padding.' if h.ndim == 4 else ''}"
+            )
+        depth, n, d = len(h) - 1, *h.shape[1:]
+        steps = (len(kinds), n, d)
+        expected: dict[str, tuple[Any, ...]] = {
+            "hidden": ("numbers", "fiu", *h.shape),
+            "words": (f"words ({n},)", "USiuf", n),
+            "ids": (f"whole numbers ({n},)", "iu", n),
+            "streams": (f"numbers {steps}, one for each of kinds", "f", *steps),
+            "attention": (f"numbers ({depth}, heads, {n}, {n})", "f", depth, None, n, n),
+        }
+        for name, wanted in expected.items():
+            key = f"{name}_{k}"
+            if key in arrays and (name != "attention" or arrays[key].size):
+                array = checked(key, *wanted)
+                columns[name].append(_words(array) if name == "words" else array)
     for name, values in columns.items():
         if len(values) not in (0, count):
             raise StorageError(f"{path} must have {name} of all its {count} texts, or of none.")
-    notes = _checked(path, "notes", arrays.get("notes", np.empty(0, "U1")), "words (k,)", "US", 1)
-    return Trace(**columns, steps=steps, notes=_words(notes))
+    notes = _words(checked("notes", "words (k,)", "US", None))
+    return Trace(**columns, steps=list(zip(kinds, map(int, layers), strict=True)), notes=notes)
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -169,54 +182,6 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         return {name: file[name] for name in names}
 
 
-def _checked(
-    path: Path, name: str, array: np.ndarray, wanted: str, kinds: str, axes: int, *shapes: Any
-) -> np.ndarray:
-    """The array; raise StorageError unless its kind, number of axes and shape are as expected."""
-    plain = array.dtype.kind in kinds and array.ndim == axes
-    if not plain or (shapes and array.shape not in shapes):
-        raise StorageError(f"{path}: {name} must be {wanted}; found {shape_in_words(array)}.")
-    return array
-
-
-def _steps(path: Path, arrays: Mapping[str, np.ndarray]) -> list[tuple[str, int]]:
-    """Kind and layer of each entry of a stream."""
-    kinds, layers = (arrays.get(name, np.empty(0, "U1")) for name in ("kinds", "layers"))
-    _checked(path, "kinds", kinds, "words (steps,)", "US", 1)
-    _checked(path, "layers", layers, "whole numbers, one for each of kinds",
-             "iu" if kinds.size else "fiuU", 1, kinds.shape)  # fmt: skip
-    return list(zip(_words(kinds), map(int, layers), strict=True))
-
-
-def _text(path: Path, arrays: Mapping[str, np.ndarray], k: int, steps: int) -> dict[str, Any]:
-    """The arrays of text k by name; their kinds and shapes are checked, `steps` is the stream's."""
-    h = arrays[f"hidden_{k}"]
-    if h.ndim != 3 or h.dtype.kind not in "fiu":
-        batch = " Of a batch of texts give attention_mask (batch, n) too, or one text without "
-        batch = f"{batch}its padding." if h.ndim == 4 else ""
-        raise StorageError(
-            f"{path}: hidden states of text {k} must be numbers of shape (layers, n, d); found "
-            f"{shape_in_words(h)}.{batch}"
-        )
-    layers, n, d = h.shape
-    checked: dict[str, Any] = {"hidden": h}
-    expected: dict[str, tuple[Any, ...]] = {
-        "words": (f"words ({n},)", "USiuf", 1, (n,)),
-        "ids": (f"whole numbers ({n},)", "iu", 1, (n,)),
-        "streams": (f"numbers ({steps}, {n}, {d}), one for each of kinds", "f", 3, (steps, n, d)),
-        "attention": (f"numbers ({layers - 1}, heads, {n}, {n})", "f", 4),
-    }
-    for name, wanted in expected.items():
-        key = f"{name}_{k}"
-        if key not in arrays or (name == "attention" and not arrays[key].size):
-            continue
-        array = _checked(path, key, arrays[key], *wanted)
-        if name == "attention" and array.shape != (layers - 1, array.shape[1], n, n):
-            _checked(path, key, array, *wanted, None)
-        checked[name] = _words(array) if name == "words" else array
-    return checked
-
-
 def _words(array: np.ndarray) -> list[str]:
     """Words of an array of strings, bytes or numbers; unpaired surrogates are escaped."""
     words = []
@@ -228,32 +193,126 @@ def _words(array: np.ndarray) -> list[str]:
 
 def _plain(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Split `hidden` into texts without padding and their words: hidden_0, words_0 and so on."""
-    hidden, tokens = arrays["hidden"], arrays.get("tokens")
+    hidden, words = arrays["hidden"], arrays.get("tokens")
     if hidden.ndim == 4 and hidden.shape[1] == 1:  # a batch of one text
         hidden = hidden[:, 0]
-        tokens = tokens[0] if tokens is not None and tokens.ndim == 2 and len(tokens) else tokens
+        words = words[0] if words is not None and words.ndim == 2 and len(words) else words
     mask = arrays.get("attention_mask")
     if hidden.ndim not in (3, 4) or (mask is None and hidden.ndim == 4):
-        return {"hidden_0": hidden}  # `_text` refuses its shape
-    n = hidden.shape[-2]
+        return {"hidden_0": hidden}  # its shape is refused
+    n, numbers = hidden.shape[-2], np.arange(hidden.shape[-2]).astype(str)
     if mask is None:
-        numbers = np.array([str(k) for k in range(n)])
-        if tokens is not None:
-            _checked(path, "tokens", tokens, f"words, one for each of {n} tokens", "USiu", 1, (n,))
-        return {"hidden_0": hidden, "words_0": numbers if tokens is None else tokens}
-    one = hidden.ndim == 3
-    batch, mask = (hidden[:, None] if one else hidden), np.atleast_2d(mask)
+        if words is not None and (words.dtype.kind not in "USiu" or words.shape != (n,)):
+            wanted = f"words, one for each of {n} tokens"
+            raise StorageError(f"{path}: tokens must be {wanted}; found {shape_in_words(words)}.")
+        return {"hidden_0": hidden, "words_0": numbers if words is None else words}
+    batch, mask = (hidden[:, None] if hidden.ndim == 3 else hidden), np.atleast_2d(mask)
     try:
         texts = without_padding(f"{path}: attention_mask", batch, mask)
     except ValueError as error:
         raise StorageError(str(error)) from None
-    named = {f"hidden_{k}": h for k, h in enumerate(texts)}
-    words = None if tokens is None else np.atleast_2d(tokens)
+    named: dict[str, np.ndarray] = {}
+    rows = None if words is None else np.atleast_2d(words)
     for k, (h, row) in enumerate(zip(texts, mask, strict=True)):
-        labels = np.arange(h.shape[1]).astype(str)
-        if words is not None and words.shape == mask.shape:
-            labels = words[k][row == 1]
-        elif words is not None and one:  # words without those of padding
-            labels = words[0] if len(words) else words
-        named[f"words_{k}"] = labels
+        labels = numbers[: h.shape[1]]
+        if rows is not None and rows.shape == mask.shape:
+            labels = rows[k][row == 1]
+        elif rows is not None and hidden.ndim == 3:  # words without those of padding
+            labels = rows[0] if len(rows) else rows
+        named |= {f"hidden_{k}": h, f"words_{k}": labels}
     return named
+
+
+# Recorded from torch -----------------------------------------------------------------------------
+
+
+class Recording:
+    """Hidden states before the first recorded layer and after each, for each call of the model.
+
+    Parameters
+    ----------
+    count : int
+        The number of layers.
+    mask : array (batch, n), optional
+        0 for padding, which is left out.
+    """
+
+    def __init__(self, count: int, mask: Any = None):
+        self.count, self.mask = count, mask
+        self.calls: list[list[np.ndarray]] = []
+
+    def __repr__(self) -> str:
+        return f"Recording of {len(self.calls)} call(s) of {self.count} layers"
+
+    def keep(self, value: Any, *, first: bool = False) -> None:
+        """Append hidden states (batch, n, d) of a layer; `first` starts a new call."""
+        states = array_of(value[0] if isinstance(value, tuple) else value)
+        if states.ndim != 3:
+            raise ValueError(
+                f"Layers must take and give hidden states (batch, n, d); got {states.shape}."
+            )
+        if first:
+            self.calls.append([])
+        if not self.calls:
+            raise ValueError("layers must be in the order in which the model runs through them.")
+        self.calls[-1].append(states)
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, a text for each row of a batch; without a mask padding counts as tokens."""
+        texts = []
+        for call in self.calls:
+            if len(call) != self.count + 1:
+                raise ValueError(
+                    f"Expected {self.count + 1} states of a call, recorded {len(call)}: the model "
+                    "did not run through its layers once."
+                )
+            batch = np.stack(call)
+            if self.mask is None:
+                texts += list(batch.swapaxes(0, 1))
+            else:
+                texts += without_padding("attention_mask", batch, self.mask)
+        return Trace(texts, [[str(k) for k in range(text.shape[1])] for text in texts])
+
+
+@contextmanager
+def record(layers: Iterable[Any], *, attention_mask: Any = None) -> Iterator[Recording]:
+    """Record a torch model while it runs: `with record(model.encoder.layer) as kept: model(...)`.
+
+    Afterwards `kept.trace` is the Trace. In a padded batch, as tokenizers return it, padding counts
+    as tokens unless `attention_mask` is given.
+
+    Parameters
+    ----------
+    layers : sequence of torch.nn.Module
+        The layers, in their order; the first argument of each is hidden states (batch, n, d).
+    attention_mask : array or tensor (batch, n), optional
+        Mask of the batch, 1 for tokens and 0 for padding.
+
+    Raises
+    ------
+    ImportError
+        Without torch.
+    ValueError
+        While the model runs, for layers in another order and states of another shape; by
+        `kept.trace` for a mask of another shape.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise ImportError("record needs torch: pip install torch.") from None
+    layers = list(layers)
+    if not layers or not all(isinstance(layer, torch.nn.Module) for layer in layers):
+        raise TypeError(f"layers must be modules of torch, at least one, got {layers!r:.60}.")
+    kept = Recording(len(layers), attention_mask)
+
+    def enters(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        kept.keep(arguments[0] if arguments else named["hidden_states"], first=True)
+
+    hooks = [layers[0].register_forward_pre_hook(enters, with_kwargs=True)]
+    hooks += [layer.register_forward_hook(lambda m, a, out: kept.keep(out)) for layer in layers]
+    try:
+        yield kept
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -238,3 +238,35 @@ def test_a_wave_is_found_from_the_end_of_a_run(lagging):
     run = mf.solve(model, CIRCLE.von_mises(1.0, 1.0), (0, 150), rtol=1e-10)
     state = mf.stationary(model, run.final)
     assert state.converged and state.speed == pytest.approx(lagging.states_at(2.8)[1][1].speed)
+
+
+def test_an_isola_is_found_by_deflation_followed_and_closed():
+    """h = 0.1 + s^2: the states of negative r exist between two folds in s alone."""
+
+    def family(s):
+        return mf.Transformer(mf.Kuramoto() + (0.1 + s**2) * PULL, 3.0)
+
+    states = mf.stationary_states(family(0.0), CIRCLE)
+    assert len(states) == 3 and states.tried >= states.starts > 3
+    found = mf.branches(family, CIRCLE, (-0.3, 0.3), starts={0.0: states}, secondary=False,
+                        max_step=0.2)  # fmt: skip
+    assert found.ends == ["closed"]
+
+    def excess(x):
+        return 3.0 * (1 - bessel(x) ** 2 - bessel(x) / x) - 1
+
+    x = brentq(excess, 0.1, 5.0)
+    edge = np.sqrt(abs(x / 3.0 - bessel(x)) - 0.1)
+    folds = sorted(fold.value for fold in found.special("fold", 1))
+    np.testing.assert_allclose(folds, [-edge, edge], rtol=0, atol=1e-9)
+
+
+def test_random_starts_find_all_states_and_files_keep_them(tmp_path):
+    model = mf.Transformer(mf.Kuramoto() + 0.3 * MATRICES, 5.0)
+    states = mf.stationary_states(model, mf.Circle(16), starts=4, rng=0)
+    again = mf.load(states.save(tmp_path / "states.nc"))
+    assert again.tried == states.tried and again.data.equals(states.data)
+    for one, other in zip(states, again, strict=True):
+        np.testing.assert_allclose(one.legendre_moments, other.legendre_moments, atol=1e-15)
+    with pytest.raises(TypeError, match="densities"):
+        mf.stationary_states(model, mf.Circle(16), starts=[1.0])

@@ -138,7 +138,7 @@ def test_states_with_one_to_five_clusters():
     assert len(states) == 6 and energies == sorted(energies)
     periods = [int(np.flatnonzero(np.abs(s.legendre_moments) > 1e-6)[0]) + 1 for s in states[:-1]]
     assert periods == [1, 2, 3, 4, 5] and np.abs(states[-1].legendre_moments).max() < 1e-9
-    assert len(mf.stationary_states(mf.Transformer(mf.USA(6.0), 1.0), CIRCLE, most=2)) == 2
+    assert len(mf.stationary_states(mf.Transformer(mf.USA(6.0), 1.0), CIRCLE, count=2)) == 2
 
 
 def test_states_are_found_next_to_onsets_and_folds():

@@ -135,6 +135,7 @@ def test_states_are_where_runs_end(drift, kappa, noise, angle):
     np.testing.assert_allclose(run.final.coefficients, found, rtol=0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::meanfield.UnresolvedWarning")  # at degree 18 of S^2
 @pytest.mark.parametrize("space", [CIRCLE, mf.Sphere(12)], ids=repr)
 def test_eigenvalues_are_those_of_the_equation_of_motion(space):
     """Against differences of the right-hand side that `solve` integrates."""

@@ -8,8 +8,8 @@ import pytest
 
 import meanfield as mf
 from meanfield.bifurcation.families import EquationFamily
-from meanfield.bifurcation.noise_lines import NeutralLine
 from meanfield.bifurcation.reflections import Reflected
+from meanfield.bifurcation.special_curves import SpecialCurve
 
 CIRCLE = mf.Circle(32)
 UNEVEN = mf.noise.Anisotropic(np.diag([1.3, 0.7]))
@@ -78,7 +78,7 @@ def test_gradients_are_those_of_differences(drift, kind, order):
     basis, rng = Reflected(mf.Circle(8), noise), np.random.default_rng(0)
     family, part = EquationFamily(drift, "beta", (1.0, 3.0), basis), basis.of_order(order)
     borders = rng.standard_normal((2, len(part.members)))
-    line = NeutralLine(family, kind, order, borders, 0.2)
+    line = SpecialCurve(family, kind, order, borders, 0.2)
     m = np.zeros(len(basis.degrees))
     m[basis.even.members] = 0.05 * rng.standard_normal(len(basis.even.members))
     z = np.concatenate([m, [0.3] * (kind == "Hopf"), [np.log(2.0), 1.7]])
@@ -113,7 +113,7 @@ def test_a_killed_diagram_is_resumed_to_the_same_bits(scaled, tmp_path, monkeypa
     path, span = tmp_path / "p.checkpoint", (1.0, 1.2)
     options = {"noise": UNEVEN, "places": 1, "checkpoint": path, "checkpoint_every": 1e-9}
     with monkeypatch.context() as patches:
-        patches.setattr(NeutralLine, "tricritical", killed)
+        patches.setattr(SpecialCurve, "tricritical", killed)
         with pytest.raises(Killed):
             mf.phase_diagram(ScaledKuramoto, CIRCLE, span, **options)
     resumed = mf.phase_diagram(ScaledKuramoto, CIRCLE, span, resume=True, **options)

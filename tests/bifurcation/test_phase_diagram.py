@@ -9,7 +9,8 @@ from scipy.special import iv
 import meanfield as mf
 from meanfield.bifurcation.bases import AxialHarmonics
 from meanfield.bifurcation.families import EquationFamily
-from meanfield.bifurcation.phase_diagram import Folds, Transitions, tricritical_points
+from meanfield.bifurcation.phase_diagram import tricritical_points
+from meanfield.bifurcation.special_curves import SpecialCurve
 from meanfield.plotting import phases
 
 
@@ -120,7 +121,7 @@ def test_gradients_are_those_of_differences(drift, d):
     a = 0.3 * rng.standard_normal(16) * 0.5 ** np.arange(16)
     z, size = np.append(a, [np.log(2.0), 1.7]), 1e-6
     family = EquationFamily(drift, "beta", (1.0, 3.0), AxialHarmonics(d, 0, 16))
-    locus = Folds(family, 0.2, rng.standard_normal(16))
+    locus = SpecialCurve(family, "fold", 0, rng.standard_normal((2, 16)), 0.2)
     z[:16] /= family.basis.sizes
     exact = locus.jacobian(z)
     for j in range(len(z)):
@@ -133,7 +134,7 @@ def test_gradients_of_the_free_energy_at_stationary_states():
     state = mf.stationary(mf.Transformer(mf.USA(3.0), 0.76), mf.Circle(32).von_mises(0, 2.0))
     family, size = EquationFamily(mf.USA, "beta", (2.0, 4.0), state.equation.basis), 1e-6
     locus, z = (
-        Transitions(family, 0.2, np.zeros(0)),
+        SpecialCurve(family, "transition", 0, (), 0.2),
         np.append(state.legendre_moments, [np.log(0.76), 3.0]),
     )
     exact = locus.jacobian(z)[-1]
@@ -254,7 +255,8 @@ def test_where_another_degree_is_attracted_more_the_uniform_state_is_unstable_to
     """At p = 2 the onsets coincide, which is a pole of the normal form; w_2 = p^2/8 beyond."""
     diagram = discontinuous((1.0, 2.5))
     assert [diagram.first_onset(p) for p in (1.5, 2.4)] == pytest.approx([2, 8 / 2.4**2])
-    assert diagram.ends["transition"] == ("tricritical", "onset")
+    assert diagram.ends["transition"] == ("tricritical", "cusp")
+    assert diagram.ends["transition 2"] == ("onset", "cusp")
     axes = diagram.plot().axes[0]
     (shaded,) = (one for one in axes.collections if one.get_label() == "both stable")
     places, heights = shaded.get_paths()[0].vertices.T

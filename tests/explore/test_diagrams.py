@@ -46,7 +46,7 @@ def test_the_critical_curve_of_the_plane_is_the_onset(drift):
 def test_the_plane_of_usa_has_a_fold_and_a_transition():
     found = plane_of(Scene())
     diagram = mf.phase_diagram(mf.USA, mf.Circle(64), (0.25, 6.0), degrees=(1,), progress=False)
-    assert found["corner"] == pytest.approx(
+    assert found["tricritical"] == pytest.approx(
         (diagram.tricritical[0].beta, diagram.tricritical[0].kappa)
     )
     for name in ("fold", "transition"):

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from meanfield.explore.outbox import MOST_UNSENT, Outbox
+from meanfield.explore.sessions import MOST_UNSENT, Outbox
 
 MESSAGE = b"x" * (MOST_UNSENT // 10)
 

@@ -20,7 +20,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import WebSocketClosedError, websocket_connect
 
 from meanfield.core.errors import MeanfieldError
-from meanfield.explore import connections, drawings, server
+from meanfield.explore import export as drawings
+from meanfield.explore import server
 from meanfield.explore.server import PAGE_FILES, hello, serving
 
 
@@ -166,7 +167,7 @@ def test_a_page_that_sends_too_many_scenes_is_closed(monkeypatch):
 
 
 def test_the_page_used_longest_ago_is_closed_for_a_new_one(monkeypatch):
-    monkeypatch.setattr(connections, "MOST_SOCKETS", 2)
+    monkeypatch.setattr(server, "MOST_SOCKETS", 2)
 
     async def visit(address):
         async with connected(address) as (one, _), connected(address) as (two, _):
@@ -174,7 +175,7 @@ def test_the_page_used_longest_ago_is_closed_for_a_new_one(monkeypatch):
             await one.read_message()
             async with connected(address) as _:
                 assert await two.read_message() is None
-                assert two.close_code == connections.CLOSED_FOR_OTHERS
+                assert two.close_code == server.CLOSED_FOR_OTHERS
             while isinstance(message := await one.read_message(), bytes):
                 pass
             assert json.loads(message)["version"] == 0
@@ -214,7 +215,7 @@ def test_connections_that_say_nothing_are_closed(monkeypatch, text):
 
 
 def test_connections_beyond_the_limit_cost_the_oldest_its_place(monkeypatch):
-    monkeypatch.setattr(connections, "MOST_OPEN", 5)
+    monkeypatch.setattr(server, "MOST_OPEN", 5)
 
     async def visit(address):
         with ExitStack() as stack:

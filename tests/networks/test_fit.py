@@ -9,7 +9,7 @@ import pytest
 import meanfield as mf
 from meanfield.networks import fit
 from meanfield.networks.fitting.families import ParameterFamily
-from meanfield.networks.fitting.score_tests import ScoreTest
+from meanfield.networks.fitting.replicas import ScoreTest
 from meanfield.networks.fitting.scores import scores
 from meanfield.networks.fitting.transitions import chord, mean_velocity, transitions_of
 

@@ -12,8 +12,8 @@ import pytest
 from small_networks import ALBERT, BERT, GPT2, IDS, LLAMA, ROBERTA, spread
 
 import meanfield as mf
-from meanfield.networks import sublayers
-from meanfield.networks.options import HARMLESS_OPTIONS
+from meanfield.networks import layer as sublayers
+from meanfield.networks.families import HARMLESS_OPTIONS
 from meanfield.networks.safetensors import write
 
 BIASED = LLAMA | {"attention_bias": True, "mlp_bias": True}

@@ -19,16 +19,18 @@ from meanfield.networks.findings import (
     changes_of,
     in_layers,
     in_ranges,
+    interval,
+    means_over_pairs,
     of_heads,
     of_layers,
     of_nulls,
     of_outliers,
     of_parts,
+    rank_correlation,
 )
 from meanfield.networks.page import clusters_section, row_in_words
-from meanfield.networks.probe_pictures import of_cosines
+from meanfield.networks.pictures import of_cosines
 from meanfield.networks.report import report
-from meanfield.networks.resampling import interval, means_over_pairs, rank_correlation
 
 IDS = [3, 7, 1, 10, 3, 2, 5, 8]
 

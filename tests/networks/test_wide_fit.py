@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import meanfield as mf
 from meanfield.networks import fit
+from meanfield.networks.findings import fitted
 from meanfield.networks.fitting.families import LayerFlow, ParameterFamily
 from meanfield.networks.fitting.transitions import (
     LayerTransition,
@@ -14,7 +15,6 @@ from meanfield.networks.fitting.transitions import (
     unit,
 )
 from meanfield.networks.fitting.wide import WideEquations, mean_after
-from meanfield.networks.flow_finding import fitted
 from meanfield.networks.probe import as_trace
 
 TRUE = {"beta": 4.0, "time": 0.5}
@@ -116,7 +116,7 @@ def test_steps_of_a_long_layer_are_as_many_as_its_estimate_needs():
     given = {"test_replicas": 16, "steps": 5}
     steps = found.equations.rk_steps, 16
     root, finer = (
-        WideEquations(found.family, found.transitions, **given, rk_steps=k).estimate()
+        WideEquations(found.family, found.equations.transitions, **given, rk_steps=k).estimate()
         for k in steps
     )
     assert (abs(finer.point - root.point) < 0.15 * finer.errors).all()

@@ -525,7 +525,7 @@ def calls():
         (
             "stationary_states",
             mf.stationary_states,
-            {"model": mf.Transformer(mf.Kuramoto(), 3.0), "space": circle, "most": 2},
+            {"model": mf.Transformer(mf.Kuramoto(), 3.0), "space": circle, "count": 2},
         ),
         ("stability", mf.stability, {"model": noisy, "density": circle.uniform(), "count": 2}),
         ("symmetrised", mf.symmetrised, {"density": circle.uniform(), "symmetry": "axisymmetric"}),

@@ -188,7 +188,7 @@ def contents(result, without=()):
         found["specials"] = [[_of_special(s), _of_state(s.state)] for s in result.special_points]
         found["saved"] = [[number, _of_state(state)] for number, state in result.saved]
     else:
-        loci = {n: [v.max_step, v.null, v.points] for n, v in result.loci.items()}
+        loci = {n: [v.max_step, v.borders, v.points] for n, v in result.loci.items()}
         family = [mf.describe(result.family.drift), result.family.name, result.family.span]
         found = _of_dataset(result.data) | {"loci": loci, "family": family}
         found |= {"tricritical": result.tricritical, "ends": result.ends}

@@ -205,7 +205,7 @@ def test_what_is_no_file_is_not_opened(attack, name, folder, tmp_path, monkeypat
 def test_memory_is_asked_for_before_weights_are_read(folder, monkeypatch):
     """A file of 30 GB, of which nothing is on the disk."""
     config = CONFIGS[0] | {"vocab_size": 2**30}
-    shapes = mf.networks.load.__globals__["ARCHITECTURES"]["bert"].shapes(config)
+    shapes = mf.networks.families.BERT.shapes(config)
     entries, end = {}, 0
     for name, shape in shapes.items():
         size = 4 * int(np.prod(shape))

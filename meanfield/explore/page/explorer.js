@@ -422,13 +422,13 @@ function unit(beta) {
 function drawPlane() {
   const found = diagrams.plane;
   if (!found || found.key !== run["key of plane"]) return;
-  const { curves, corner, beta } = found.data;
+  const { curves, tricritical, beta } = found.data;
   const scaled = Object.entries(curves).map(([name, c]) => [name, c.beta, c.kappa.map((kappa, i) => kappa / unit(c.beta[i]))]);
   const all = scaled.flatMap(([, , ys]) => ys);
   const [low, high] = relative ? [Math.min(...all) / 1.5, 3] : [Math.max(Math.min(...all) / 4, 0.01), Math.min(Math.max(...all) * 10, 1000)];
   const chart = charts.plane.begin({ low: beta[0], high: beta[1], label: "β" }, { low, high, log: true, label: relative ? "κ/κ₁" : "κ" });
   for (const [name, xs, ys] of scaled) chart.curve(xs, ys, colourOf(CURVES[name][1]), { dash: CURVES[name][2], width: name === "critical" ? 2.5 : 2 });
-  if (corner) chart.dot(corner[0], corner[1] / unit(corner[0]), colourOf("ink"), 4);
+  if (tricritical) chart.dot(tricritical[0], tricritical[1] / unit(tricritical[0]), colourOf("ink"), 4);
   const now = run.texts.drift === "Kuramoto" ? (beta[0] + beta[1]) / 2 : Number(run.texts.beta);
   chart.dot(now, kappaNow() / unit(now), colourOf("tokens"));
   const legend = $("curves");

@@ -1,6 +1,5 @@
 """Flows fitted to the layers of a network: estimating equations, intervals, tests, predictions."""
 
-from .fit import fit
-from .fitted import Fit
+from .fit import Fit, fit
 
 __all__ = ["Fit", "fit"]

@@ -1,17 +1,19 @@
-"""Estimates, and base classes of the estimating equations of least squares, replicas and `wide`."""
+"""Estimates, estimating equations whose roots they are, and least squares without noise."""
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any
 
 import numpy as np
 
-from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily
+from meanfield import MeanfieldError, Tokens, solve
+
+from .families import LONGEST_LOG_TIME, SHORTEST_LOG_TIME, ParameterFamily, central_differences
 from .goodness import Compared, Comparison, Goodness
-from .transitions import LayerTransition, logarithm
+from .scores import first_guess
+from .transitions import Arrays, LayerTransition, logarithm
 
 LONGEST_STEP = 1.0  # largest change of a free number, over its scale, in one iteration
 ROOT_TOLERANCE = 0.02  # standard errors from the root at which a search ends
@@ -19,6 +21,11 @@ TEST_SIZE = 0.05  # of tests of fit
 LARGEST_CONDITION = 1e10  # condition number from which on a direction is not identified
 LEAST_CORRELATION = 1e-10  # eigenvalue of correlations below which equations are dependent
 UNIDENTIFIED_PART = 1e-4  # component of a free number in the directions that are not identified
+LEAST_SQUARES_CHANGE = 1e-3  # of free numbers in differences, relative to 1 + |theta|
+FLOW_TOLERANCE = 1e-10  # relative tolerance of flows
+REJECTED_RESIDUAL = 1e-4  # residual, relative to the angles that tokens move, that rejects a flow
+
+Transitions = Sequence[LayerTransition]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +57,7 @@ class Estimate:
     sensitivity: np.ndarray
     variance: np.ndarray
     simulation: np.ndarray
-    terms: list[np.ndarray]
+    terms: Arrays
     converged: bool
     residual: float = np.nan
 
@@ -118,96 +125,12 @@ def solved(
 
 
 def nothing() -> None:
-    """Do nothing: the default callback after an evaluation."""
+    """Do nothing: the default callback after an evaluation, which can be pickled."""
 
 
+@dataclass(eq=False)
 class Equations(ABC):
     """Base class of estimating equations: their root is the estimate, with tests and intervals.
-
-    Parameters
-    ----------
-    family : ParameterFamily
-    transitions : sequence of LayerTransition
-    evaluated : callable
-        Called after each evaluation.
-    """
-
-    def __init__(
-        self,
-        family: ParameterFamily,
-        transitions: Sequence[LayerTransition],
-        evaluated: Callable[[], None] = nothing,
-    ):
-        self.family, self.transitions, self._evaluated = family, list(transitions), evaluated
-
-    def quiet(self) -> Self:
-        """A copy without callback, which can be pickled."""
-        others = copy.copy(self)
-        others._evaluated = nothing
-        return others
-
-    def of(self, transitions: Sequence[LayerTransition]) -> Self:
-        """A copy for other transitions."""
-        others = copy.copy(self)
-        others.transitions = list(transitions)
-        return others
-
-    @property
-    def tokens(self) -> int:
-        """The number of tokens in all transitions."""
-        return sum(len(one.x) for one in self.transitions)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d of the tokens."""
-        return self.transitions[0].x.shape[1]
-
-    @property
-    def way(self) -> float:
-        """Root mean square of the angles that tokens move in a layer."""
-        squares = [(logarithm(one.x, one.y) ** 2).sum(axis=-1) for one in self.transitions]
-        return float(np.sqrt(np.concatenate(squares).mean()))
-
-    # The estimate --------------------------------------------------------------------------
-
-    @abstractmethod
-    def estimate(self, start: np.ndarray | None = None) -> Estimate:
-        """The root, searched from `start` or a first guess."""
-
-    def judged(
-        self, estimate: Estimate, rng: np.random.Generator
-    ) -> tuple[Estimate, Goodness | None]:
-        """The estimate with its variance under the model, and the test of fit if there is one."""
-        return estimate, None
-
-    @abstractmethod
-    def ahead(
-        self, point: np.ndarray, part: Sequence[LayerTransition]
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Predicted next layers (n, d) of the transitions in `part`, and one draw of the last."""
-
-    # Intervals, tests and sentences --------------------------------------------------------
-
-    def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
-        """Confidence intervals (p, 2): the free numbers -+ `quantile` standard errors."""
-        away = quantile * estimate.errors
-        return np.stack([estimate.point - away, estimate.point + away], 1)
-
-    @abstractmethod
-    def objective(self, estimate: Estimate, index: int, value: float) -> float:
-        """The minimum of G' V^-1 G over all free numbers but number `index`, fixed at `value`."""
-
-    @abstractmethod
-    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
-        """True if the layers are no flow of the family; None if that was not tested."""
-
-    @abstractmethod
-    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
-        """The result of the test in sentences."""
-
-
-class NoisyEquations(Equations):
-    """Equations for models with noise: sums G of terms of tokens, of mean 0 at the true numbers.
 
     Parameters
     ----------
@@ -223,18 +146,56 @@ class NoisyEquations(Equations):
         Time steps of replicas in each layer.
     """
 
-    def __init__(
-        self,
-        family: ParameterFamily,
-        transitions: Sequence[LayerTransition],
-        evaluated: Callable[[], None] = nothing,
-        *,
-        replicas: int,
-        test_replicas: int,
-        steps: int,
-    ):
-        super().__init__(family, transitions, evaluated)
-        self.replicas, self.test_replicas, self.steps = replicas, test_replicas, steps
+    family: ParameterFamily
+    transitions: Transitions
+    evaluated: Callable[[], None] = nothing
+    replicas: int = 0
+    test_replicas: int = 0
+    steps: int = 1
+
+    @property
+    def dimension(self) -> int:
+        """The dimension d of the tokens."""
+        return self.transitions[0].x.shape[1]
+
+    # The estimate --------------------------------------------------------------------------
+
+    @abstractmethod
+    def estimate(self, start: np.ndarray | None = None) -> Estimate:
+        """The root, searched from `start` or a first guess."""
+
+    def judged(
+        self, estimate: Estimate, rng: np.random.Generator
+    ) -> tuple[Estimate, Goodness | None]:
+        """The estimate with its variance under the model, and the test of fit if there is one."""
+        return estimate, None
+
+    @abstractmethod
+    def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
+        """Predicted next layers (n, d) of the transitions in `part`, and one draw of the last."""
+
+    # Intervals, tests and sentences --------------------------------------------------------
+
+    def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
+        """Confidence intervals (p, 2): the free numbers -+ `quantile` standard errors."""
+        distance = quantile * estimate.errors
+        return np.stack([estimate.point - distance, estimate.point + distance], 1)
+
+    @abstractmethod
+    def objective(self, estimate: Estimate, index: int, value: float) -> float:
+        """The minimum of G' V^-1 G over all free numbers but number `index`, fixed at `value`."""
+
+    @abstractmethod
+    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
+        """True if the layers are no flow of the family; None if that was not tested."""
+
+    @abstractmethod
+    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
+        """The result of the test in sentences."""
+
+
+class NoisyEquations(Equations):
+    """Equations for models with noise: sums G of terms of tokens, of mean 0 at the true numbers."""
 
     @abstractmethod
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
@@ -256,15 +217,13 @@ class NoisyEquations(Equations):
             part = count / (count + self.replicas)
             step = estimate.inverse @ comparison.value * part
             simulation = part**2 * variance / count + (1 - part) ** 2 * estimate.simulation
-            if np.abs(step / estimate.scale).max() > LONGEST_STEP:
-                judged = replace(judged, simulation=simulation, converged=False)
-            else:
-                point = self._within(estimate.point + step)
-                judged = replace(judged, point=point, simulation=simulation)
+            near = np.abs(step / estimate.scale).max() <= LONGEST_STEP
+            point = self.within(estimate.point + step) if near else estimate.point
+            judged = replace(judged, point=point, simulation=simulation, converged=bool(near))
         return judged, comparison.goodness
 
     @abstractmethod
-    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[Arrays, np.ndarray]:
         """The terms of G at `point` by token, and the variance of their sum due to replicas.
 
         The weights of residuals in G are those at `anchor`.
@@ -275,28 +234,21 @@ class NoisyEquations(Equations):
 
         G at the estimate is subtracted, as it is 0 there only if the test replicas are included.
         """
-        point, slope = estimate.point, estimate.sensitivity
-        rest = total(self.terms(point, point)[0])
+        point, sensitivity = estimate.point, estimate.sensitivity
+        at_estimate = total(self.terms(point, point)[0])
         others = [j for j in range(len(point)) if j != index]
         precision = np.linalg.pinv(estimate.variance + estimate.simulation)
-
-        def holding(point: np.ndarray) -> np.ndarray:
-            point = self._within(point)
-            point[index] = value
-            return point
-
-        center = point.copy()
-        C = np.linalg.pinv(slope.T @ precision @ slope)
+        center, part = point.copy(), sensitivity[:, others]
+        C = np.linalg.pinv(sensitivity.T @ precision @ sensitivity)
         if C[index, index] > 0:
             center[others] += C[others, index] / C[index, index] * (value - point[index])
-        center = holding(center)
-        for _ in range(2):
-            excess = total(self.terms(center, point)[0]) - rest
-            part = slope[:, others]
-            step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ excess)
-            center[others] += step
-            center = holding(center)
-        excess = total(self.terms(center, point)[0]) - rest
+        for iteration in range(3):
+            center = self.within(center)
+            center[index] = value
+            excess = total(self.terms(center, point)[0]) - at_estimate
+            if iteration < 2:
+                step = np.linalg.pinv(part.T @ precision @ part) @ (part.T @ precision @ excess)
+                center[others] += step
         return float(excess @ precision @ excess)
 
     def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool | None:
@@ -307,35 +259,127 @@ class NoisyEquations(Equations):
         """The result of the test of fit, and the statistic with the largest deviation."""
         if goodness is None:
             return []
-        worst = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
+        name, deviation = max(goodness.deviations.items(), key=lambda item: abs(item[1]))
         rejected = self.rejects(estimate, goodness)
         said = "The layers are no flow of this family" if rejected else "Nothing rejects it"
-        detail = (
-            f"p {goodness.p_in_words}; the largest deviation from replicas of the flow is "
-            f"{worst[1]:+.1f} standard errors, in {worst[0]}"
-        )
-        return [f"{said} ({detail})."]
+        return [
+            f"{said} (p {goodness.p_in_words}; the largest deviation from replicas of the flow is "
+            f"{deviation:+.1f} standard errors, in {name})."
+        ]
 
-    def _within(self, point: np.ndarray) -> np.ndarray:
+    def within(self, point: np.ndarray) -> np.ndarray:
         """The point with time and noise clipped to the range that layers can determine."""
-        point = point.copy()
-        labels = self.family.labels
+        point, labels = point.copy(), self.family.labels
         if "time" in labels:
-            point[labels.index("time")] = np.clip(
-                point[labels.index("time")], SHORTEST_LOG_TIME, LONGEST_LOG_TIME
-            )
+            j = labels.index("time")
+            point[j] = np.clip(point[j], SHORTEST_LOG_TIME, LONGEST_LOG_TIME)
         if "kappa" in labels:  # stronger noise erases all memory of the directions of tokens
-            least = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
             j = labels.index("kappa")
+            least = (self.dimension - 1) * self.family.at(point).time / LONGEST_LOG_TIME
             point[j] = max(point[j], np.log(least))
         return point
 
 
-def total(terms: Sequence[np.ndarray]) -> np.ndarray:
+def total(terms: Arrays) -> np.ndarray:
     """The sum of terms over all tokens of all transitions."""
     return np.sum([part.sum(axis=0) for part in terms], axis=0)
 
 
-def squared(terms: Sequence[np.ndarray]) -> np.ndarray:
+def squared(terms: Arrays) -> np.ndarray:
     """The sum of outer products of terms: the variance of their sum for independent tokens."""
     return np.sum([part.T @ part for part in terms], axis=0)
+
+
+class LeastSquares(Equations):
+    """Minimisation of the sum of |log_p(y)|^2, p the model's tokens and y the next layer's.
+
+    Tokens have no noise; the minimum is found by the Gauss-Newton method.
+    """
+
+    def residuals(self, point: np.ndarray) -> Arrays:
+        """log_p(y) (n, d) for each transition; transitions of one shape are solved together."""
+        self.evaluated()
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for k, one in enumerate(self.transitions):
+            groups.setdefault(one.x.shape, []).append(k)
+        residuals: dict[int, np.ndarray] = {}
+        for group in groups.values():
+            x, y = (np.stack([getattr(self.transitions[k], n) for k in group]) for n in "xy")
+            residuals |= zip(group, logarithm(moved(self.family, point, x), y), strict=True)
+        return [residuals[k] for k in range(len(self.transitions))]
+
+    def _flat(self, point: np.ndarray) -> np.ndarray:
+        """All residuals as one vector."""
+        return np.concatenate([one.ravel() for one in self.residuals(point)])
+
+    def estimate(self, start: np.ndarray | None = None) -> Estimate:
+        """The minimum; its `variance` is estimated from the residuals of tokens."""
+        from scipy.optimize import least_squares
+
+        family = self.family
+        point = first_guess(family, self.transitions) if start is None else start
+
+        def derivatives(point: np.ndarray) -> np.ndarray:
+            lengths = LEAST_SQUARES_CHANGE * family.scale(point)
+            return np.stack([*central_differences(self._flat, point, lengths)], axis=1)
+
+        minimum = least_squares(self._flat, point, jac=derivatives, bounds=family.bounds,
+                                x_scale="jac", ftol=1e-14, xtol=1e-13, gtol=1e-14,
+                                max_nfev=100)  # fmt: skip
+        J, r, d, p = derivatives(minimum.x), minimum.fun, self.dimension, len(point)
+        each = -np.einsum("ndp,nd->np", J.reshape(-1, d, p), r.reshape(-1, d))
+        terms = np.split(each, np.cumsum([len(one.x) for one in self.transitions])[:-1])
+        size = float(np.sqrt((r**2).sum() * d / r.size))
+        return Estimate(minimum.x, family.scale(minimum.x), J.T @ J, each.T @ each,
+                        np.zeros((p, p)), terms, bool(minimum.success), size)  # fmt: skip
+
+    def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
+        """Predict by the flow without noise, whose tokens are also the draw of the last layer."""
+        tokens = [moved(self.family, point, one.x[None])[0] for one in part]
+        return tokens, tokens[-1]
+
+    def objective(self, estimate: Estimate, index: int, value: float) -> float:
+        """The increase of the sum of squares, divided by its mean over tangent coordinates."""
+        from scipy.optimize import least_squares
+
+        start = np.delete(estimate.point, index)
+
+        def others(free: np.ndarray) -> np.ndarray:
+            return self._flat(np.insert(free, index, value))
+
+        least = least_squares(others, start, xtol=1e-8).fun if start.size else others(start)
+        base = estimate.residual**2 * sum(len(one.x) for one in self.transitions)
+        mean = max(estimate.residual, 1e-14) ** 2 / (self.dimension - 1)
+        return float(((least**2).sum() - base) / mean)
+
+    @property
+    def distance(self) -> float:
+        """Root mean square of the angles that tokens move in a layer."""
+        squares = [(logarithm(one.x, one.y) ** 2).sum(axis=-1) for one in self.transitions]
+        return float(np.sqrt(np.concatenate(squares).mean()))
+
+    def rejects(self, estimate: Estimate, goodness: Goodness | None) -> bool:
+        """True if residuals exceed 1e-4 of the angles that tokens move."""
+        return estimate.residual > REJECTED_RESIDUAL * self.distance
+
+    def words(self, estimate: Estimate, goodness: Goodness | None) -> list[str]:
+        """The residual angle of the flow in a sentence."""
+        said, distance = "The flow leaves", self.distance
+        if self.rejects(estimate, None):
+            said = "The layers are no flow of this family: it leaves"
+        part = estimate.residual / distance if distance else 0.0
+        return [
+            f"{said} {estimate.residual:.3g} of the {distance:.3g} radians (root mean square) "
+            f"that tokens move in a layer, {part:.2g} of it."
+        ]
+
+
+def moved(family: ParameterFamily, point: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Tokens (R, n, d) a layer later, without noise."""
+    flow = family.at(point)
+    run: Any = solve(flow.model, Tokens(x), (0, flow.time), rtol=FLOW_TOLERANCE, progress=False)
+    if not run.success:
+        raise MeanfieldError(
+            f"A layer of {flow.model} for the time {flow.time:g} failed: {run.status}"
+        )
+    return run.final.x

@@ -5,6 +5,7 @@ A point is a vector of free numbers: the parameters of the family, then the loga
 """
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ import numpy as np
 from meanfield import Drift, MeanfieldError, Transformer
 from meanfield.extending import as_given, fitting, parameters_of, positive, real, real_array
 
-NO_DEFAULT = inspect.Parameter.empty
 LAYER_PARAMETERS = ("time", "kappa")
 SHORTEST_LOG_TIME, LONGEST_LOG_TIME = np.log(1e-6), np.log(1e3)  # bounds of log time
 
@@ -60,30 +60,25 @@ class ParameterFamily:
     ):
         wanted = "a class of drifts, as mf.SA, or a function of numbers that returns a model"
         fitting("family", family, wanted, callable(family), TypeError)
-        self._make: Callable[..., Any] = family
-        names = _names(family)
+        self._make, names = family, _names(family)
         allowed = [*names, *LAYER_PARAMETERS]
-        for name, values in (("start", start), ("fixed", fixed)):
-            fitting(name, values, "a dict of parameters", isinstance(values, Mapping), TypeError)
-            for key in values:
+        for name, named in (("start", start), ("fixed", fixed)):
+            fitting(name, named, "a dict of parameters", isinstance(named, Mapping), TypeError)
+            for key in named:
                 fitting(f"a name in {name}", key, f"one of {', '.join(allowed)}", key in allowed)
         both = set(start) & set(fixed)
         fitting("start and fixed", sorted(both), "of different parameters", not both)
         self.names, self.name = names, getattr(family, "__name__", "a family")
-        self._shapes: dict[str, tuple[int, ...]] = {}
         self._fixed = {k: real_array(f"fixed[{k!r}]", v) for k, v in fixed.items()}
-        self._free: list[str] = []
-        self.labels: list[str] = []
-        numbers: list[float] = []
-        for name in names:
-            if name in self._fixed:
-                continue
-            value = real_array(f"start[{name!r}]", start.get(name, 1.0))
-            self._free.append(name)
-            self._shapes[name] = value.shape
-            numbers += list(value.ravel())
-            indices = [",".join(map(str, index)) for index in np.ndindex(*value.shape)]
-            self.labels += [f"{name}[{i}]" if i else name for i in indices]
+        free = [name for name in names if name not in fixed]
+        values = {name: real_array(f"start[{name!r}]", start.get(name, 1.0)) for name in free}
+        self._shapes = {name: value.shape for name, value in values.items()}
+        self.labels = [
+            f"{name}[{','.join(map(str, index))}]" if index else name
+            for name, shape in self._shapes.items()
+            for index in np.ndindex(*shape)
+        ]
+        numbers = [number for value in values.values() for number in value.ravel()]
         self.drifts = len(numbers)
         self.noise = noise
         if "time" in self._fixed:
@@ -91,10 +86,9 @@ class ParameterFamily:
         else:
             self.labels.append("time")
             time = positive("start['time']", start.get("time", 0.5))
-            wanted = f"from {np.exp(SHORTEST_LOG_TIME):g} to {np.exp(LONGEST_LOG_TIME):g}"
-            fitting(
-                "start['time']", time, wanted, SHORTEST_LOG_TIME <= np.log(time) <= LONGEST_LOG_TIME
-            )
+            low, high = SHORTEST_LOG_TIME, LONGEST_LOG_TIME
+            wanted = f"from {np.exp(low):g} to {np.exp(high):g}"
+            fitting("start['time']", time, wanted, low <= np.log(time) <= high)
             numbers.append(np.log(time))
         fitting("kappa", fixed.get("kappa"), "left out where noise=False",
                 noise or not {"kappa"} & {*fixed, *start})  # fmt: skip
@@ -117,10 +111,8 @@ class ParameterFamily:
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds (p,) of the free numbers in a search; only log time has any."""
         of_time = np.array([label == "time" for label in self.labels])
-        return (
-            np.where(of_time, SHORTEST_LOG_TIME, -np.inf),
-            np.where(of_time, LONGEST_LOG_TIME, np.inf),
-        )
+        low = np.where(of_time, SHORTEST_LOG_TIME, -np.inf)
+        return low, np.where(of_time, LONGEST_LOG_TIME, np.inf)
 
     def scale(self, point: np.ndarray) -> np.ndarray:
         """Scales of changes of the free numbers: 1 for logarithms, 1 + |value| for others."""
@@ -128,17 +120,12 @@ class ParameterFamily:
 
     def at(self, point: np.ndarray) -> LayerFlow:
         """The model at a point."""
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {k: v[()] for k, v in self._fixed.items() if k in self.names}
         used = 0
-        for name in self.names:
-            if name in self._fixed:
-                values[name] = self._fixed[name][()]
-                continue
-            shape = self._shapes[name]
-            size = int(np.prod(shape))
-            part = point[used : used + size].reshape(shape)
-            values[name] = part if shape else float(part)
-            used += size
+        for name, shape in self._shapes.items():
+            end = used + math.prod(shape)
+            values[name] = point[used:end].reshape(shape) if shape else float(point[used])
+            used = end
         made = self._make(**values)
         if isinstance(made, Drift):
             made = Transformer(made)
@@ -163,10 +150,6 @@ class ParameterFamily:
         """The point of parameters: the inverse of `values`."""
         return np.where(self.logarithmic, np.log(np.where(self.logarithmic, values, 1)), values)
 
-    def holding(self, index: int, number: float) -> Callable[[np.ndarray], np.ndarray]:
-        """A map from the other free numbers to a point with `number` at `index`."""
-        return lambda others: np.insert(others, index, number)
-
 
 def central_differences(
     f: Callable[[np.ndarray], np.ndarray], point: np.ndarray, lengths: np.ndarray
@@ -180,19 +163,19 @@ def central_differences(
 
 def _only_directions(model: Transformer) -> None:
     """Raise MeanfieldError unless directions and model alone determine the next layer."""
+    drift, norm = model.drift, model.normalisation
     reasons = {
         f"reaction = {model.reaction:g} gives tokens masses of their own": model.reaction != 0,
-        f"{model.normalisation!r} gives tokens radii of their own": model.normalisation.has_radii,
+        f"{norm!r} gives tokens radii of their own": norm.has_radii,
         "its velocity depends on time, and each layer begins at the time 0": not (
-            model.drift.constant and model.normalisation.constant and model.normalisation.autonomous
+            drift.constant and norm.constant and norm.autonomous
         ),
     }
-    for reason, holds in reasons.items():
-        if holds:
-            raise MeanfieldError(
-                "A flow that is fitted moves directions alone, in every layer in the same way: of "
-                f"{model!r} {reason}."
-            )
+    for reason in [reason for reason, holds in reasons.items() if holds]:
+        raise MeanfieldError(
+            "A flow that is fitted moves directions alone, in every layer in the same way: of "
+            f"{model!r} {reason}."
+        )
 
 
 def _names(family: Any) -> list[str]:
@@ -201,9 +184,7 @@ def _names(family: Any) -> list[str]:
         return list(parameters_of(family))
     parameters = inspect.signature(family).parameters.values()
     plain = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    ok = all(p.kind in plain for p in parameters) and not {p.name for p in parameters} & {
-        *LAYER_PARAMETERS
-    }
+    ok = all(p.kind in plain and p.name not in LAYER_PARAMETERS for p in parameters)
     wanted = "a function of named numbers, none of them called time or kappa, which fit adds itself"
     fitting("family", family, wanted, ok)
-    return [p.name for p in parameters if p.default is NO_DEFAULT]
+    return [p.name for p in parameters if p.default is inspect.Parameter.empty]

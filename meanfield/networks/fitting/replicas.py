@@ -11,10 +11,12 @@ because h is nearly the score of the layers.
 References
 ----------
 Gourieroux, Monfort and Renault, J. Appl. Econometrics 8 (1993): indirect inference. Godambe, Ann.
-Math. Statist. 31 (1960): estimating equations and the sandwich of their variance.
+Math. Statist. 31 (1960): estimating equations and the sandwich of their variance. Rao, Proc.
+Cambridge Philos. Soc. 44 (1948); Boos, American Statistician 46 (1992): score tests of estimating
+equations.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -26,46 +28,41 @@ from .equations import (
     ROOT_TOLERANCE,
     Estimate,
     NoisyEquations,
+    Transitions,
     solved,
     squared,
     total,
 )
 from .families import ParameterFamily, central_differences
 from .goodness import Compared
-from .score_tests import ScoreTest
 from .scores import first_guess, information, scores
-from .transitions import LayerTransition, carried, chord, mean_velocity, replicas_of, unit
+from .transitions import Arrays, carried, chord, mean_velocity, replicas_of, unit
 
 BROYDEN_ROUNDS = 12
 MOST_ANCHORS = 4  # largest number of points at which the score is evaluated
 PREDICTION_REPLICAS = 16  # replicas of predictions
+SECANT_ROUNDS, FARTHEST_END = 5, 8.0  # iterations; bound of an end in standard errors
+SECANT_TOLERANCE = 0.15  # relative step at which a search ends; its error is of order 0.15^2
 
 
 class ReplicaEquations(NoisyEquations):
-    """Estimating equations with means over replicas; for the parameters see `NoisyEquations`."""
+    """Estimating equations with means over replicas; for the parameters see `Equations`."""
 
-    def simulated(self, point: np.ndarray, score_at: np.ndarray) -> list[np.ndarray]:
+    def simulated(self, point: np.ndarray, score_at: np.ndarray) -> Arrays:
         """The score h at `score_at` of replicas drawn at `point`, (R, n, p) for each transition."""
-        values = []
-        for one, y in replicas_of(self.family.at(point), self.transitions, self.replicas,
-                                  self.steps):  # fmt: skip
-            x = np.broadcast_to(one.x, y.shape)
-            values.append(scores(self.family, score_at, np.ascontiguousarray(x), y))
-        self._evaluated()
+        drawn = replicas_of(self.family.at(point), self.transitions, self.replicas, self.steps)
+        values = [scores(self.family, score_at, _repeated(one.x, y), y) for one, y in drawn]
+        self.evaluated()
         return values
 
-    def observed(self, point: np.ndarray) -> list[np.ndarray]:
-        """The score h of the data at a point, (n, p) for each transition."""
-        return [scores(self.family, point, one.x[None], one.y[None])[0] for one in self.transitions]
-
-    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[Arrays, np.ndarray]:
         """The terms of G by token, and the variance of their sum due to replicas.
 
         h is the score at `anchor`; replicas are drawn at `point`.
         """
         terms, variance = [], np.zeros((len(point), len(point)))
-        drawn = self.simulated(point, anchor)
-        for data, model in zip(self.observed(anchor), drawn, strict=True):
+        for one, model in zip(self.transitions, self.simulated(point, anchor), strict=True):
+            (data,) = scores(self.family, anchor, one.x[None], one.y[None])
             terms.append(data - model.mean(axis=0))
             pairs = model.sum(axis=1).reshape(2, -1, len(point)).mean(axis=0)
             variance += np.atleast_2d(np.cov(pairs.T)) / len(pairs)
@@ -78,8 +75,7 @@ class ReplicaEquations(NoisyEquations):
         """
 
         def mean(point: np.ndarray) -> np.ndarray:
-            drawn = self.simulated(point, anchor)
-            return np.sum([h.mean(axis=0).sum(axis=0) for h in drawn], axis=0)
+            return total([h.mean(axis=0) for h in self.simulated(point, anchor)])
 
         scale = self.family.scale(point)
         lengths = np.clip(0.5 * errors, 1e-3 * scale, 0.1 * scale)
@@ -94,15 +90,14 @@ class ReplicaEquations(NoisyEquations):
         errors = np.sqrt(np.abs(np.diag(np.linalg.pinv(fisher))))
         terms, _ = self.terms(point, anchor)
         value, slope = total(terms), self.sensitivity(point, anchor, errors)
-        spread = squared(terms)
-        precision = np.linalg.pinv(spread)
-        scale = self.family.scale(point)
+        variance, scale = squared(terms), self.family.scale(point)
+        precision = np.linalg.pinv(variance)
         for _ in range(BROYDEN_ROUNDS):
             if value @ precision @ value < ROOT_TOLERANCE**2 * len(point):
                 return point, slope, True
-            step = solved(slope, spread, scale)[0] @ value
+            step = solved(slope, variance, scale)[0] @ value
             step /= max(1.0, np.abs(step / scale).max() / LONGEST_STEP)
-            after = self._within(point + step)
+            after = self.within(point + step)
             step = after - point
             if not step.any():
                 break
@@ -124,8 +119,7 @@ class ReplicaEquations(NoisyEquations):
         moves by less than half of its standard error.
         """
         guess = first_guess(self.family, self.transitions) if start is None else start
-        anchor = self._within(guess)
-        point = anchor
+        point = anchor = self.within(guess)
         for _ in range(MOST_ANCHORS):
             point, slope, converged = self.root(point, anchor)
             terms, simulation = self.terms(point, anchor)
@@ -139,23 +133,20 @@ class ReplicaEquations(NoisyEquations):
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
         """Yield each layer with new replicas, as `NoisyEquations.compared`."""
         fresh = [replace(one, seed=one.seed.spawn(1)[0]) for one in self.transitions]
-        at, family = self.family.at(point), self.family
-        for one, y in replicas_of(at, fresh, self.test_replicas, self.steps, pairs=False):
-            x = np.ascontiguousarray(np.broadcast_to(one.x, y.shape))
-            drawn, (score,) = scores(family, point, x, y), scores(family, point, one.x[None],
-                                                                one.y[None])  # fmt: skip
-            left = residuals(family, point, x, y)
-            (residual,) = residuals(family, point, one.x[None], one.y[None])
-            yield Compared(one, y, drawn.sum(axis=1), score.sum(axis=0), left, residual)
+        flow, family = self.family.at(point), self.family
+        for one, y in replicas_of(flow, fresh, self.test_replicas, self.steps, pairs=False):
+            (drawn, left), (score, residual) = (
+                (scores(family, point, *pair), residuals(family, point, *pair))
+                for pair in ((_repeated(one.x, y), y), (one.x[None], one.y[None]))
+            )
+            drawn, score = drawn.sum(axis=1), score.sum(axis=1)
+            yield one, y, drawn, score[0], left, residual[0]
 
-    def ahead(
-        self, point: np.ndarray, part: Sequence[LayerTransition]
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Predict by means over replicas, as `Equations.ahead`."""
-        drawn = [
-            y for _, y in replicas_of(self.family.at(point), part, PREDICTION_REPLICAS, self.steps)
-        ]
-        return [unit(y.mean(axis=0)) for y in drawn], drawn[-1][0]
+    def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
+        """Predict by means over replicas, as `Equations.predicted`."""
+        drawn = replicas_of(self.family.at(point), part, PREDICTION_REPLICAS, self.steps)
+        layers = [y for _, y in drawn]
+        return [unit(y.mean(axis=0)) for y in layers], layers[-1][0]
 
     def ends(self, estimate: Estimate, quantile: float) -> np.ndarray:
         """Confidence intervals by score tests, (p, 2)."""
@@ -164,10 +155,76 @@ class ReplicaEquations(NoisyEquations):
         return np.array([[test.end(j, sign * quantile) for sign in (-1, 1)] for j in every])
 
 
+def _repeated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Tokens x (n, d) for each replica in y (R, n, d)."""
+    return np.ascontiguousarray(np.broadcast_to(x, y.shape))
+
+
 def residuals(
     family: ParameterFamily, point: np.ndarray, x: np.ndarray, y: np.ndarray
 ) -> np.ndarray:
     """The displacement of each token minus that by the flow, as tangent vectors at x."""
-    at = family.at(point)
-    middle, way = chord(x, y)
-    return carried(way - at.time * mean_velocity(at, x, y), middle, x)
+    flow = family.at(point)
+    middle, displacement = chord(x, y)
+    return carried(displacement - flow.time * mean_velocity(flow, x, y), middle, x)
+
+
+class ScoreTest:
+    """Rao's score test of one free number near an estimate, with the random numbers of the fit.
+
+    Parameters
+    ----------
+    equations : ReplicaEquations
+    estimate : Estimate
+        Their root, with the variance under the model.
+    """
+
+    def __init__(self, equations: ReplicaEquations, estimate: Estimate):
+        self._equations, self._estimate = equations, estimate
+        self._mean, self._spread = self._simulated(estimate.point)
+
+    def end(self, index: int, quantile: float) -> float:
+        """End of the interval of free number `index`: the value where `deviation` is `quantile`.
+
+        `quantile` has the sign of the end; an end that is not reached within 8 standard errors is
+        infinite. The other numbers move along, by the covariance of the estimates.
+        """
+        point, covariance = self._estimate.point, self._estimate.covariance()
+        error = np.sqrt(covariance[index, index])
+        path = covariance[:, index] / error
+        distance, before, value = quantile, 0.0, 0.0  # the secant method
+        for _ in range(SECANT_ROUNDS):
+            try:
+                reached = self.deviation(point + distance * path, index)
+            except MeanfieldError:  # the model cannot be solved there
+                reached = 0.0
+            if reached * quantile <= 0 or abs(distance) > FARTHEST_END:
+                return float(np.sign(quantile) * np.inf)
+            slope = (reached - value) / (distance - before)
+            factor = 1 + (quantile - reached) / (slope * distance) if slope > 0 else 2.0
+            before, value = distance, reached
+            distance *= float(np.clip(factor, 0.5, 2.0))
+            if abs(factor - 1) < SECANT_TOLERANCE:
+                break
+        return float(point[index] + distance * error)
+
+    def deviation(self, point: np.ndarray, index: int) -> float:
+        """Distance of free number `index` at a point from its estimate, in standard deviations.
+
+        Mean and standard deviation are those under the model at the point. Scores of the data
+        cancel, as h is fixed at the estimate.
+        """
+        estimate = self._estimate
+        mean, spread = self._simulated(point)
+        slope = self._equations.sensitivity(point, estimate.point, estimate.errors)
+        scale = np.sqrt(spread / self._spread)
+        variance = estimate.variance * np.outer(scale, scale) + estimate.simulation
+        inverse = np.linalg.pinv(slope)
+        error = np.sqrt((inverse @ variance @ inverse.T)[index, index])
+        return float((inverse @ (mean - self._mean))[index] / error)
+
+    def _simulated(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variances of the sum of h under the model at a point."""
+        drawn = [h.sum(axis=1) for h in self._equations.simulated(point, self._estimate.point)]
+        mean = np.sum([h.mean(axis=0) for h in drawn], axis=0)
+        return mean, np.sum([h.var(axis=0, ddof=1) for h in drawn], axis=0)

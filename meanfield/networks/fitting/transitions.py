@@ -1,13 +1,15 @@
 """Transitions between layers: the tokens of one layer and of the next, and the model's replicas."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
 from meanfield import MeanfieldError, TokenMotion, Tokens
-from meanfield.extending import as_given, finite_array, fitting
+from meanfield.extending import finite_array, fitting
 from meanfield.steppers import Strang
 
 from ..hidden_states import texts_of
@@ -15,6 +17,7 @@ from .families import LayerFlow
 
 SIMPSON_WEIGHTS = (1 / 6, 4 / 6, 1 / 6)
 EARLY_WEIGHTS = (1 / 3, 2 / 3, 0.0)
+Arrays = list[np.ndarray]  # one for each transition
 REPLICAS_AT_ONCE = 2**22  # coordinates of the replicas in a batch, at most
 
 
@@ -50,25 +53,19 @@ def transitions_of(layers: Any, rng: np.random.Generator) -> list[LayerTransitio
     hidden = getattr(layers, "hidden", layers)
     many = isinstance(hidden, Sequence) and not isinstance(hidden, str | bytes)
     fitting("layers", hidden, "an array, or a list of one text or more", not many or len(hidden))
-    texts = texts_of("layers", hidden)
-    seed = int(rng.integers(2**63))
+    seed, texts = int(rng.integers(2**63)), texts_of("layers", hidden)
     transitions: list[LayerTransition] = []
     for k, text in enumerate(texts):
         h = finite_array("layers", text)
         wanted = "of shape (L + 1, n, d), with L >= 1, n >= 2 and d >= 2, or a list of such texts"
-        fits = h.ndim == 3 and h.shape[0] >= 2 and h.shape[1] >= 2 and h.shape[2] >= 2
-        fitting("layers", text, wanted, fits)
+        fitting("layers", text, wanted, h.ndim == 3 and min(h.shape) >= 2)
         largest = np.abs(h).max(axis=-1, keepdims=True)
         if not largest.all():
             raise ValueError("layers has hidden states that are 0 and have no direction.")
-        x = unit(h / largest)
-        transitions += [
-            LayerTransition(x[l], x[l + 1], k, l, np.random.SeedSequence([seed, k, l]))
-            for l in range(len(x) - 1)
-        ]
+        for l, (x, y) in enumerate(pairwise(unit(h / largest))):
+            transitions.append(LayerTransition(x, y, k, l, np.random.SeedSequence([seed, k, l])))
     dimensions = sorted({one.x.shape[1] for one in transitions})
-    if len(dimensions) > 1:
-        raise ValueError(f"layers must have texts of one dimension d; got {as_given(dimensions)}.")
+    fitting("dimensions of layers", dimensions, "one d of all texts", len(dimensions) == 1)
     return transitions
 
 
@@ -118,23 +115,22 @@ def unit(x: np.ndarray) -> np.ndarray:
 # Motion under a model ----------------------------------------------------------------------------
 
 
-def velocity(point: LayerFlow, x: np.ndarray) -> np.ndarray:
-    """The velocities of tokens (R, n, d)."""
-    return TokenMotion(point.model, Tokens(x)).velocity(x, 0.0)
-
-
 def mean_velocity(
-    point: LayerFlow, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...] = SIMPSON_WEIGHTS
+    flow: LayerFlow, x: np.ndarray, y: np.ndarray, weights: tuple[float, ...] = SIMPSON_WEIGHTS
 ) -> np.ndarray:
-    """The mean velocity on the great circles from x to y, transported to their midpoints.
+    """The mean velocity (R, n, d) on the great circles from x to y, transported to their midpoints.
 
     `weights` are those of the velocities at x, at the midpoint and at y.
     """
+
+    def velocity(tokens: np.ndarray) -> np.ndarray:
+        return TokenMotion(flow.model, Tokens(tokens)).velocity(tokens, 0.0)
+
     middle, _ = chord(x, y)
-    mean = weights[1] * velocity(point, middle)
+    mean = weights[1] * velocity(middle)
     for weight, end in ((weights[0], x), (weights[2], y)):
         if weight:
-            mean = mean + weight * carried(velocity(point, end), end, middle)
+            mean = mean + weight * carried(velocity(end), end, middle)
     return mean
 
 
@@ -159,7 +155,7 @@ class Draws:
 
 
 def replicas_of(
-    point: LayerFlow,
+    flow: LayerFlow,
     transitions: Sequence[LayerTransition],
     replicas: int,
     steps: int,
@@ -171,30 +167,18 @@ def replicas_of(
     The random numbers of a transition are the same at all points. Each layer takes `steps` steps of
     `steppers.Strang`, of weak order 2.
     """
-    for batch in _batches(transitions, replicas):
-        y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
-        motion = TokenMotion(point.noisy, Tokens(y), scheme=Strang)
-        draws: Any = Draws([one.seed for one in batch], replicas, pairs)
-        for _ in range(steps):
-            y = motion.step(Strang, y, 0.0, point.time / steps, draws)
-        if not np.isfinite(y).all():
-            raise MeanfieldError(
-                f"Replicas of {point.noisy} are not finite after the time {point.time:g} in "
-                f"{steps} steps: begin elsewhere, with start=, or take more steps."
-            )
-        yield from zip(batch, y.reshape(len(batch), replicas, *batch[0].x.shape), strict=True)
-
-
-def _batches(
-    transitions: Sequence[LayerTransition], replicas: int
-) -> Iterator[list[LayerTransition]]:
-    """Yield batches of consecutive transitions of equal shape, within `REPLICAS_AT_ONCE`."""
-    batch: list[LayerTransition] = []
-    for one in transitions:
-        most = max(1, REPLICAS_AT_ONCE // (replicas * one.x.size))
-        if batch and (one.x.shape != batch[0].x.shape or len(batch) >= most):
-            yield batch
-            batch = []
-        batch.append(one)
-    if batch:
-        yield batch
+    for shape, group in groupby(transitions, lambda one: one.x.shape):
+        most = max(1, REPLICAS_AT_ONCE // (replicas * math.prod(shape)))
+        alike = list(group)
+        for batch in (alike[k : k + most] for k in range(0, len(alike), most)):
+            y = np.repeat(np.stack([one.x for one in batch]), replicas, axis=0)
+            motion = TokenMotion(flow.noisy, Tokens(y), scheme=Strang)
+            draws: Any = Draws([one.seed for one in batch], replicas, pairs)
+            for _ in range(steps):
+                y = motion.step(Strang, y, 0.0, flow.time / steps, draws)
+            if not np.isfinite(y).all():
+                raise MeanfieldError(
+                    f"Replicas of {flow.noisy} are not finite after the time {flow.time:g} in "
+                    f"{steps} steps: begin elsewhere, with start=, or take more steps."
+                )
+            yield from zip(batch, y.reshape(len(batch), replicas, *shape), strict=True)

@@ -24,8 +24,8 @@ Mardia and Jupp, Directional Statistics (2000), section 9.3 and appendix 1: the 
 and Fisher. Wedderburn, Biometrika 61 (1974): quasi-likelihood.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,15 +37,14 @@ from .equations import (
     ROOT_TOLERANCE,
     Estimate,
     NoisyEquations,
-    nothing,
+    Transitions,
     solved,
     total,
 )
-from .families import LayerFlow, ParameterFamily
+from .families import LayerFlow
 from .goodness import Compared, Goodness
-from .transitions import LayerTransition, replicas_of, unit
+from .transitions import Arrays, LayerTransition, replicas_of, unit
 
-Arrays = list[np.ndarray]  # for each transition
 FEWEST_RK_STEPS, MOST_RK_STEPS = 2, 64  # steps of the Runge-Kutta method of order 4 in a layer
 RESOLVED_SHIFT = 0.05  # standard errors by which twice as many steps may move the root
 SCORING_ROUNDS = 30
@@ -55,10 +54,11 @@ LONGEST_MEAN = 1.01  # exact means have length <= 1; longer ones show too long R
 NEARER_START = "begin at a shorter time, a larger kappa, or other parameters, with start="
 
 
+@dataclass(eq=False)
 class WideEquations(NoisyEquations):
     """Estimating equations in the limit of many dimensions.
 
-    Replicas are drawn at the root only. For the parameters see `NoisyEquations`.
+    Replicas are drawn at the root only. For the parameters see `Equations`.
 
     Attributes
     ----------
@@ -68,100 +68,86 @@ class WideEquations(NoisyEquations):
         number of steps of replicas grows with its square.
     """
 
-    def __init__(
-        self,
-        family: ParameterFamily,
-        transitions: Sequence[LayerTransition],
-        evaluated: Callable[[], None] = nothing,
-        *,
-        test_replicas: int,
-        steps: int,
-        rk_steps: int = FEWEST_RK_STEPS,
-    ):
-        counts = {"test_replicas": test_replicas, "steps": steps}
-        super().__init__(family, transitions, evaluated, replicas=0, **counts)
-        self.rk_steps = rk_steps
-        self.family.at(family.start).model.zonal  # noqa: B018  (raises if there is none)
+    rk_steps: int = FEWEST_RK_STEPS
 
-    def means(self, point: np.ndarray) -> Arrays:
+    def __post_init__(self) -> None:
+        self.family.at(self.family.start).model.zonal  # noqa: B018  (raises if there is none)
+
+    def means(self, point: np.ndarray, rk_steps: int | None = None) -> Arrays:
         """Means of the tokens of the next layers, (n, d) for each transition."""
-        means = [
-            mean_after(self.family.at(point), one.x, self.rk_steps) for one in self.transitions
-        ]
-        self._evaluated()
+        flow, steps = self.family.at(point), rk_steps or self.rk_steps
+        means = [mean_after(flow, one.x, steps) for one in self.transitions]
+        self.evaluated()
         return means
 
     def terms(self, point: np.ndarray, anchor: np.ndarray) -> tuple[Arrays, np.ndarray]:
         """The terms of G by token, with dM/dtheta and V at `anchor`; replicas add no variance."""
-        means = self.means(anchor)
-        scores, _ = self._scores(self._slopes(anchor, means), means, self.means(point))
-        return scores, np.zeros((len(point),) * 2)
+        weights, _ = self._weights(anchor, self.means(anchor))
+        return self._terms(weights, self.means(point)), np.zeros((len(point),) * 2)
 
     def estimate(self, start: np.ndarray | None = None) -> Estimate:
         """The root by Fisher's scoring; `variance` is the information for independent tokens."""
-        point = self._within(self.family.start if start is None else start)
-        means, converged = self._followed(point), False
+        point = self.within(self.family.start if start is None else start)
+        means, converged = self._resolved_means(point), False
         for _ in range(SCORING_ROUNDS):
-            misfit = self.deviance(means)
-            slopes = self._slopes(point, means)
-            scores, information = self._scores(slopes, means, means)
-            value = total(scores)
-            inverse, _ = solved(information, information, self.family.scale(point))
+            weights, information = self._weights(point, means)
+            terms, scale = self._terms(weights, means), self.family.scale(point)
+            value, (inverse, _) = total(terms), solved(information, information, scale)
             step = inverse @ value
-            if value @ step < ROOT_TOLERANCE**2 * len(point):
-                converged = self._resolved(point, slopes, means, inverse)
-                if converged:
-                    self._spare(point, slopes, inverse)
-                    break
-            else:
-                step /= max(1.0, np.abs(step / self.family.scale(point)).max() / LONGEST_STEP)
-                better = self._better(point, step, misfit)
-                if not better and value @ step < len(point):
-                    # Within a standard error the step is taken although the deviance does not
-                    # fall: its minimum is the root of G only up to 1/d, and if the model is right
-                    after = self._within(point + step)
-                    there = self._tried(after)
-                    better = (after, there) if there else None
+            if value @ step >= ROOT_TOLERANCE**2 * len(point):
+                step /= max(1.0, np.abs(step / scale).max() / LONGEST_STEP)
+                better = self._better(point, step, self.deviance(means), value @ step < len(point))
                 if better:
                     point, means = better
                     continue
+            elif not moves(weights, inverse, means, self.means(point, 2 * self.rk_steps)):
+                # a start may have needed more steps than the root
+                while self.rk_steps > FEWEST_RK_STEPS:
+                    fewer = self._followed(point, self.rk_steps // 2)
+                    if not fewer or moves(weights, inverse, means, fewer):
+                        break
+                    self.rk_steps, means = self.rk_steps // 2, fewer
+                converged = True
+                break
             if self.rk_steps == MOST_RK_STEPS:
                 break
             self.rk_steps *= 2
-            means = self._followed(point)
+            means = self._resolved_means(point)
         none = np.zeros_like(information)
-        scale = self.family.scale(point)
-        return Estimate(point, scale, information, information, none, scores, converged)
+        return Estimate(point, scale, information, information, none, terms, converged)
 
     def _better(
-        self, point: np.ndarray, step: np.ndarray, misfit: float
+        self, point: np.ndarray, step: np.ndarray, deviance: float, near: bool
     ) -> tuple[np.ndarray, Arrays] | None:
         """A point along a step with a smaller deviance, and its means; None if there is none.
 
-        `misfit` is the deviance at `point`. Also returns None if Runge-Kutta steps are too long and
-        their number can still be doubled.
+        Within a standard error of the root (`near`) the step is taken although the deviance does
+        not fall: its minimum is the root of G only up to 1/d, and if the model is right. Also
+        returns None if Runge-Kutta steps are too long and their number can still be doubled.
         """
         for halving in range(STEP_HALVINGS):
-            after = self._within(point + step / 2**halving)
-            there = self._tried(after)
-            if there and self.deviance(there) < misfit:
-                return after, there
-            if not there and self.rk_steps < MOST_RK_STEPS:
+            after = self.within(point + step / 2**halving)
+            means = self._followed(after)
+            if means and self.deviance(means) < deviance:
+                return after, means
+            if not means and self.rk_steps < MOST_RK_STEPS:
                 break
-        return None
+        after = self.within(point + step)
+        means = self._followed(after) if near else []
+        return (after, means) if means else None
 
-    def _followed(self, point: np.ndarray) -> Arrays:
+    def _resolved_means(self, point: np.ndarray) -> Arrays:
         """The means at a point; doubles the number of Runge-Kutta steps as needed."""
         while self.rk_steps < MOST_RK_STEPS:
-            if means := self._tried(point):
+            if means := self._followed(point):
                 return means
             self.rk_steps *= 2
         return self.means(point)
 
-    def _tried(self, point: np.ndarray) -> Arrays:
+    def _followed(self, point: np.ndarray, rk_steps: int | None = None) -> Arrays:
         """The means at a point, or an empty list if the Runge-Kutta steps are too long."""
         try:
-            means = self.means(point)
+            means = self.means(point, rk_steps)
         except MeanfieldError:
             return []
         longest = max(np.linalg.norm(one, axis=-1).max() for one in means)
@@ -176,70 +162,42 @@ class WideEquations(NoisyEquations):
     def compared(self, point: np.ndarray) -> Iterator[Compared]:
         """Yield each layer with new replicas, as `NoisyEquations.compared`."""
         means = self.means(point)
-        weights = map(_weights, means, self._slopes(point, means))
-        drawn = self._replicas(point, self.transitions, self.test_replicas)
+        weights, _ = self._weights(point, means)
+        drawn = self._drawn(point, self.transitions, self.test_replicas)
         for mean, weight, (one, y) in zip(means, weights, drawn, strict=True):
             h = np.tensordot(y - mean, weight, axes=([1, 2], [1, 2]))
             score = np.tensordot(weight, one.y - mean, axes=2)
-            yield Compared(one, y, h, score, y, one.y)
+            yield one, y, h, score, y, one.y
 
-    def _replicas(
-        self, point: np.ndarray, part: Sequence[LayerTransition], count: int
+    def _drawn(
+        self, point: np.ndarray, part: Transitions, count: int
     ) -> Iterator[tuple[LayerTransition, np.ndarray]]:
         """Yield transitions with `count` replicas, whose steps grow with the square of rk_steps."""
         steps = self.steps * self.rk_steps**2 // FEWEST_RK_STEPS**2
         return replicas_of(self.family.at(point), part, count, steps, pairs=False)
 
-    def ahead(
-        self, point: np.ndarray, part: Sequence[LayerTransition]
-    ) -> tuple[Arrays, np.ndarray]:
-        """Predict by the means in the limit of many dimensions, as `Equations.ahead`."""
-        at = self.family.at(point)
-        ((_, drawn),) = self._replicas(point, part[-1:], 1)
-        return [unit(mean_after(at, one.x, self.rk_steps)) for one in part], drawn[0]
+    def predicted(self, point: np.ndarray, part: Transitions) -> tuple[Arrays, np.ndarray]:
+        """Predict by the means in the limit of many dimensions, as `Equations.predicted`."""
+        ((_, drawn),) = self._drawn(point, part[-1:], 1)
+        return [unit(mean) for mean in replace(self, transitions=part).means(point)], drawn[0]
 
-    def _resolved(
-        self, point: np.ndarray, slopes: Arrays, means: Arrays, inverse: np.ndarray
-    ) -> bool:
-        """True if halved steps move the root by less than `RESOLVED_SHIFT` standard errors."""
-        finer = copy(self)
-        finer.rk_steps = 2 * self.rk_steps
-        moved, _ = self._scores(slopes, means, finer.means(point))
-        at_rest, _ = self._scores(slopes, means, means)
-        change = total(moved) - total(at_rest)
-        return bool(change @ inverse @ change < RESOLVED_SHIFT**2 * len(point))
-
-    def _spare(self, point: np.ndarray, slopes: Arrays, inverse: np.ndarray) -> None:
-        """Halve the number of steps while half of them resolve the root: a start may need more."""
-        while self.rk_steps > FEWEST_RK_STEPS:
-            coarser = copy(self)
-            coarser.rk_steps = self.rk_steps // 2
-            means = coarser._tried(point)
-            if not means or not coarser._resolved(point, slopes, means, inverse):
-                break
-            self.rk_steps = coarser.rk_steps
-
-    def _slopes(self, point: np.ndarray, means: Arrays) -> Arrays:
-        """dM/dtheta, (p, n, d) for each transition, by differences."""
+    def _weights(self, point: np.ndarray, means: Arrays) -> tuple[Arrays, np.ndarray]:
+        """V^-1 dM/dtheta, (p, n, d) for each transition, and the information (p, p)."""
         columns = []
         for j, change in enumerate(WIDE_CHANGE * self.family.scale(point)):
-            there = self.means(point + change * np.eye(len(point))[j])
-            columns.append([(a - b) / change for a, b in zip(there, means, strict=True)])
-        return [np.stack(parts) for parts in zip(*columns, strict=True)]
+            changed = self.means(point + change * np.eye(len(point))[j])
+            columns.append([(a - b) / change for a, b in zip(changed, means, strict=True)])
+        derivatives = [np.stack(parts) for parts in zip(*columns, strict=True)]
+        weights = [divided_by_variance(*pair) for pair in zip(means, derivatives, strict=True)]
+        information = np.zeros((len(point),) * 2)
+        for weight, derivative in zip(weights, derivatives, strict=True):
+            information += np.tensordot(weight, derivative, axes=([1, 2], [1, 2]))
+        return weights, information
 
-    def _scores(
-        self, slopes: Arrays, means: Arrays, there: list[np.ndarray]
-    ) -> tuple[Arrays, np.ndarray]:
-        """The terms of G by token, (n, p) for each transition, and the information (p, p).
-
-        dM/dtheta (`slopes`) and V belong to `means`; residuals are Y minus the means `there`.
-        """
-        scores, information = [], np.zeros((len(slopes[0]),) * 2)
-        for one, mean, slope, other in zip(self.transitions, means, slopes, there, strict=True):
-            weight = _weights(mean, slope)
-            scores.append(np.einsum("pnd,nd->np", weight, one.y - other))
-            information += np.tensordot(weight, slope, axes=([1, 2], [1, 2]))
-        return scores, information
+    def _terms(self, weights: Arrays, means: Arrays) -> Arrays:
+        """The terms of G by token, (n, p) for each transition."""
+        triples = zip(self.transitions, weights, means, strict=True)
+        return [np.einsum("pnd,nd->np", w, one.y - mean) for one, w, mean in triples]
 
     def deviance(self, means: Arrays) -> float:
         """-2 log of the density of the next layers, up to a constant; the search lowers it.
@@ -259,8 +217,15 @@ class WideEquations(NoisyEquations):
         return float(total)
 
 
-def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """V^-1 dM/dtheta (p, n, d), the weights of the residuals of a layer."""
+def moves(weights: Arrays, inverse: np.ndarray, means: Arrays, others: Arrays) -> bool:
+    """True if other means move the root by `RESOLVED_SHIFT` standard errors or more."""
+    triples = zip(weights, means, others, strict=True)
+    shift = np.sum([np.tensordot(w, a - b, axes=2) for w, a, b in triples], axis=0)
+    return bool(shift @ inverse @ shift >= RESOLVED_SHIFT**2 * len(inverse))
+
+
+def divided_by_variance(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """V^-1 dM/dtheta (p, n, d), the weights of the residuals of a layer, from dM/dtheta."""
     rho = np.linalg.norm(mean, axis=-1)
     d, gap = mean.shape[-1], 1 - rho**2
     if rho.max() > LONGEST_MEAN:
@@ -277,30 +242,30 @@ def _weights(mean: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return (slope - radial) / across[:, None] + radial / along[:, None]
 
 
-def mean_after(at: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
+def mean_after(flow: LayerFlow, x: np.ndarray, steps: int) -> np.ndarray:
     """The means (n, d) of tokens x (n, d) one layer later, by `steps` Runge-Kutta steps."""
-    drift, (n, d) = at.model.zonal, x.shape
-    loss, normalised = (d - 1) / at.kappa, drift.normalised
+    drift, (n, d) = flow.model.zonal, x.shape
+    loss, normalised = (d - 1) / flow.kappa, drift.normalised
 
     def rates(y: np.ndarray, _t: float) -> np.ndarray:
         C = y[:, :n]
         A = drift.slope(C)
         A = A / (drift.weight(C).sum(axis=1, keepdims=True) if normalised else n)
         q = (A * C).sum(axis=1)
-        moved = A @ y - (q + loss)[:, None] * y
-        moved[:, :n] += moved[:, :n].T.copy()
-        np.fill_diagonal(moved[:, :n], 0.0)
-        return moved
+        rate = A @ y
+        rate -= (q + loss)[:, None] * y
+        rate[:, :n] += rate[:, :n].T.copy()
+        np.fill_diagonal(rate[:, :n], 0.0)
+        return rate
 
     C = np.clip(x @ x.T, -1, 1)
     np.fill_diagonal(C, 1.0)
     y = np.concatenate([C, x], axis=1)  # inner products, and means of the tokens
     with np.errstate(over="ignore", invalid="ignore"):  # steps too long raise an error below
         for _ in range(steps):
-            y = kutta_step(rates, y, 0.0, at.time / steps)
-    M = y[:, n:]
-    if not np.isfinite(M).all():
+            y = kutta_step(rates, y, 0.0, flow.time / steps)
+    if not np.isfinite(M := y[:, n:]).all():
         raise MeanfieldError(
-            f"Means of {at.noisy} are not finite after the time {at.time:g}: {NEARER_START}."
+            f"Means of {flow.noisy} are not finite after the time {flow.time:g}: {NEARER_START}."
         )
     return M

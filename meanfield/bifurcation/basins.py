@@ -1,0 +1,361 @@
+"""Basins of attraction: shares of starts by the state, wave or cycle in which runs end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import as_given, fitting, generator, real, real_array
+from ..core.forms import Natural, Positive
+from ..core.provided import FIGURES
+from ..models.transformer import Transformer
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..solving import solve
+from ..spaces import Density
+from ..sweeps.execution import run_points
+from ..sweeps.outcomes import Outcome
+from ..sweeps.points import Grid, SweepPoint, Work
+from .bases import AXISYMMETRIC
+from .families import basis_of, with_parameter
+from .multistability import density_of, described_density
+from .stationary import check_model, state_near
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+NOWHERE = "nowhere"
+AT_STATE = 0.03  # largest distance in L^2 between the end of a run and its state
+TURNING = 1e-6  # smaller angular velocities are rest
+SAME_END = 1e-4  # tolerance on invariants of equal ends
+SAME_CYCLE = 1e-2  # relative tolerance on period and extremes of equal cycles
+RETURNED = 0.02  # distance of a return, relative to the largest distance on the way
+OUTPUTS = 600  # outputs in which a return is sought
+
+
+class End(NamedTuple):
+    """Where a run ends.
+
+    Attributes
+    ----------
+    kind : str
+        "state", "wave" (a state that turns), "cycle" or "nowhere".
+    density : Density
+        The state, or the end of the run.
+    invariants : ndarray
+        Numbers that are equal for ends that differ by a symmetry of the model; for a cycle the
+        period, and the least and largest order parameter.
+    numbers : ndarray, (3,)
+        Order parameter, at a cycle the largest; speed; period.
+    """
+
+    kind: str
+    density: Density
+    invariants: np.ndarray
+    numbers: np.ndarray
+
+    def equals(self, other: "End") -> bool:
+        """Whether two ends of runs under one model are the same."""
+        if self.kind != other.kind:
+            return False
+        if self.kind == "cycle":
+            return bool(np.allclose(self.invariants, other.invariants, rtol=SAME_CYCLE, atol=1e-6))
+        size = max(len(self.invariants), len(other.invariants))
+        one, two = (np.pad(e.invariants, (0, size - len(e.invariants))) for e in (self, other))
+        return bool(np.linalg.norm(one - two) < SAME_END)
+
+
+def end_of(model: Transformer, start: Density, time: float, rtol: float) -> End:
+    """The end of a run from a start: its state or wave, else its cycle, else nowhere."""
+    final: Any = solve(model, start, (0, time), until="steady", rtol=rtol, progress=False).final
+    if (state := _state_at(model, final)) is not None:
+        kind = "wave" if abs(state.speed) > TURNING else "state"
+        return _ended(model, kind, state.density, state.order_parameter, state.speed, np.nan)
+    times = np.linspace(0, time, OUTPUTS)
+    run: Any = solve(model, final, (0, time), t_eval=times, rtol=rtol, progress=False)
+    away = np.array([_distance(one, final) for one in run.states])
+    order = np.abs(run.observables["order_parameter"].values)
+    left = int(np.argmax(away > away.max() / 2))
+    lows = left + 1 + np.flatnonzero((away[left + 1 : -1] <= away[left:-2])
+                                     & (away[left + 1 : -1] <= away[left + 2 :]))  # fmt: skip
+    lows = lows[away[lows] < RETURNED * away.max() + 1e-9]
+    if away.max() < AT_STATE or not lows.size:
+        return _ended(model, NOWHERE, final, order[-1], np.nan, np.nan)
+    before, here, after = away[lows[0] - 1 : lows[0] + 2] ** 2
+    shift = (before - after) / max(2 * (before - 2 * here + after), 1e-300)
+    period = (lows[0] + shift) * (times[1] - times[0])
+    over = order[: lows[0] + 1]
+    numbers = np.array([over.max(), np.nan, period])
+    return End("cycle", final, np.array([period, over.min(), over.max()]), numbers)
+
+
+def _state_at(model: Transformer, final: Density) -> Any:
+    """The stable state or wave at the end of a run; None if there is none."""
+    try:
+        state = state_near(model, final, AXISYMMETRIC)
+    except ValueError:  # the density has no axis of symmetry, so the run has not ended
+        return None
+    near = state.converged and _distance(state.density, final) < AT_STATE
+    return state if near and state.stable else None
+
+
+def _distance(one: Any, other: Any) -> float:
+    """Distance of two densities in L^2."""
+    degree = max(one.space.degree, other.space.degree)
+    space = one.space.with_degree(degree)
+    change = one.resample(degree).coefficients - other.resample(degree).coefficients
+    return float(np.sqrt(space.parseval @ np.abs(change) ** 2))
+
+
+def _ended(
+    model: Transformer, kind: str, density: Density, order: float, speed: float, period: float
+) -> End:
+    basis = basis_of([model], density.space)
+    basis = basis.finer(density.space.degree)
+    m = basis.moments(density)[0]
+    return End(kind, density, basis.fingerprint(m), np.array([order, speed, period]))
+
+
+@dataclass(frozen=True)
+class BasinsWork(Work):
+    """Ends of runs from all starts at one value of a parameter, as the work of a sweep."""
+
+    model: Any
+    starts: tuple[Density, ...]
+    parameter: str
+    time: float
+    rtol: float
+
+    supplied: ClassVar[str] = "model and starts"
+    takes_rng: ClassVar[bool] = False
+
+    def model_at(self, value: float) -> Transformer:
+        """The model at a value of the parameter."""
+        return with_parameter(self.model, self.parameter, value) if self.parameter else self.model
+
+    def check(self, point: SweepPoint) -> None:
+        pass
+
+    def values(self, points: Sequence[SweepPoint], seed: int | None) -> list[Any]:
+        found = []
+        for point in points:
+            model = self.model_at(point.parameters["value"])
+            arrays: dict[str, Any] = {}
+            for i, start in enumerate(self.starts):
+                end = end_of(model, start, self.time, self.rtol)
+                parts = np.ascontiguousarray(end.density.coefficients, dtype=complex).view(float)
+                arrays |= {f"kind {i}": np.array(end.kind), f"invariants {i}": end.invariants,
+                           f"numbers {i}": end.numbers, f"parts {i}": parts,
+                           f"degree {i}": np.array(end.density.space.degree)}  # fmt: skip
+            found.append(arrays)
+        return found
+
+    def read(self, outcome: Outcome) -> list[End]:
+        """Ends of all starts from an outcome."""
+        arrays, ends = {n: variable.values for n, variable in outcome.variables.items()}, []
+        for i, start in enumerate(self.starts):
+            space = start.space.with_degree(int(arrays[f"degree {i}"]))
+            parts = arrays[f"parts {i}"].view(complex)
+            coefficients = parts if space.dtype == complex else parts.real
+            density = type(start).computed(coefficients, space)
+            numbers = arrays[f"invariants {i}"], arrays[f"numbers {i}"]
+            ends.append(End(str(arrays[f"kind {i}"]), density, *numbers))
+        return ends
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Basins(Result):
+    """Shares of starts by where they end, along a parameter.
+
+    Attributes
+    ----------
+    data : xarray.Dataset
+        On the parameter, or on `value` for a single model, and `end`: count, share, low and high
+        (Wilson interval of the share), order_parameter (the largest on a cycle), speed, period.
+        `end` has names such as "state 1", "wave 1", "cycle 1", and "nowhere" for runs that neither
+        came to rest nor returned. An end has the same name at all values at which it was matched.
+    model : Transformer
+    parameter : str or None
+    densities : dict of str to Density
+        The density of each end, at the last value of the parameter at which a run ended there.
+    """
+
+    made_by = "basins"
+
+    data: "xr.Dataset"
+    model: Any
+    parameter: str | None
+    densities: dict[str, Density]
+
+    def contents(self) -> Contents:
+        """The table, the model and the densities, for a file."""
+        densities = {name: described_density(one) for name, one in self.densities.items()}
+        header = {"model": self.model, "parameter": self.parameter, "densities": densities}
+        return contents_of(self.data, header)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The basins from the contents of a file; its model is plain data."""
+        data, header = dataset_of(contents)
+        densities = {name: density_of(one) for name, one in header["densities"].items()}
+        return cls(data, header["model"], header["parameter"], densities)
+
+    def plot(self, **options: Any) -> "Figure":
+        """Draw the shares with their intervals, by `plotting.basins`."""
+        return FIGURES["basins"](self, **options)
+
+    def __repr__(self) -> str:
+        data: Any = self.data
+        rows = [f"Basins({data.attrs['starts']} starts for each of {len(data.share)} models)"]
+        last, name = data.isel({data.share.dims[0]: -1}), data.share.dims[0]
+        for i, end in enumerate(data.end.values):
+            low, high = float(last.low[i]), float(last.high[i])
+            rows.append(f"  {end}  {float(last.share[i]):.3g}, from {low:.3g} to {high:.3g}")
+        if self.parameter is not None:
+            rows.insert(1, f"  {name} = {float(last[name]):g}, the last value:")
+        return "\n".join(rows)
+
+
+@checked_call("model", "starts", "vary", "executor", "store")
+def basins(
+    model: Any,
+    starts: Any,
+    *,
+    rng: Any = None,
+    count: Natural = 100,
+    vary: Mapping[str, Any] | None = None,
+    t_end: Positive = 200.0,
+    rtol: Positive = 1e-8,
+    level: float = 0.95,
+    executor: Any = None,
+    store: str | Path | None = None,
+    progress: bool | None = None,
+) -> Basins:
+    """Solve from many starts, and count the states, waves and cycles in which the runs end.
+
+    A run ends in a state, or a wave that turns, if Newton's method from its end converges to a
+    stable one at a distance of at most 0.03 in L^2. Else it is continued: it ends in a cycle if it
+    returns to where it was, and nowhere if not.
+
+    Parameters
+    ----------
+    model : Transformer
+        A model with noise that moves densities, as for `stationary`.
+    starts : sequence of Density or Indexed, or callable
+        Starts; or a function of a generator that returns a random one, which is called `count`
+        times with the generator of `rng`.
+    rng : numpy.random.Generator or seed, optional
+        Source of random numbers, for a function.
+    count : int
+        Number of starts that a function draws.
+    vary : mapping of str to sequence, optional
+        One parameter of the model, as for `branches`, and its values in the order in which ends are
+        matched: an end has the name of one at a value before if a run from there ends here.
+    t_end : float
+        Duration of a run, and of its continuation.
+    rtol : float
+        As for `solve`.
+    level : float
+        Level of the Wilson intervals of the shares.
+    executor, store, progress
+        As for `sweep`: one point is all starts at one value of the parameter.
+
+    Returns
+    -------
+    Basins
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        For arguments out of their range, and models without stationary densities.
+
+    References
+    ----------
+    Wilson, J. Am. Stat. Assoc. 22 (1927), 209-212; Menck et al., Nature Physics 9 (2013), 89-92.
+    """
+    level = real("level", level, "between 0 and 1", lambda number: 0 < number < 1)
+    fitting("model", model, "a Transformer", isinstance(model, Transformer), TypeError)
+    begun = _drawn(starts, rng, count)
+    one = vary is None or (isinstance(vary, Mapping) and len(vary) == 1)
+    fitting("vary", vary, 'one parameter and its values, {"b": (0, 1, 2)}', one, TypeError)
+    ((name, values),) = ({"": [0.0]} if vary is None else vary).items()
+    values = [float(value) for value in np.atleast_1d(real_array("vary", values))]
+    work = BasinsWork(model, begun, name, t_end, rtol)
+    for value in values:
+        check_model(work.model_at(value), begun[0].space)
+    points = Grid.of({"value": values}, None).points(work.contents)
+    outcomes, _ = run_points(work, points, executor=executor, progress=progress, name="basins",
+                             store=None if store is None else Path(store))  # fmt: skip
+    done = [(v, work.read(o)) for v, o in zip(values, outcomes, strict=True) if o is not None]
+    return _counted(work, done, level)
+
+
+def _drawn(starts: Any, rng: Any, count: int) -> tuple[Density, ...]:
+    """The starts, drawn if they are a function."""
+    if callable(starts):
+        source: Callable[..., Any] = starts
+        draws = generator(rng)
+        found = [source(draws) for _ in range(count)]
+    else:
+        found = list(starts)
+    wanted = "densities on one space, or a function of a generator that returns one"
+    fits = bool(found) and all(isinstance(one, Density) and not one.shape for one in found)
+    fitting("starts", as_given(starts), wanted, fits, TypeError)
+    space = found[0].space
+    same = all(one.space.with_degree(space.degree) == space for one in found)
+    fitting("starts", as_given(starts), wanted, same)
+    return tuple(found)
+
+
+def _counted(work: BasinsWork, done: list[tuple[float, list[End]]], level: float) -> Basins:
+    """Basins from the ends at all values, with names that are matched from value to value."""
+    import xarray as xr
+
+    known: dict[str, End] = {}
+    each: list[dict[str, list[End]]] = []
+    for value, ends in done:
+        model, here = work.model_at(value), dict[str, list[End]]()
+        carried = {
+            name: end_of(model, end.density, work.time, work.rtol)
+            for name, end in (known.items() if each else ())
+            if end.kind != NOWHERE
+        }
+        for end in ends:
+            name = next((n for n, (o, *_) in here.items() if o.equals(end)), None)
+            free = [n for n in carried if n not in here and carried[n].equals(end)]
+            number = 1 + sum(n.startswith(end.kind) for n in {**known, **here})
+            new = NOWHERE if end.kind == NOWHERE else f"{end.kind} {number}"
+            name = NOWHERE if end.kind == NOWHERE else name or next(iter(free), new)
+            here.setdefault(name, []).append(end)
+        known |= {name: found[0] for name, found in here.items()}
+        each.append(here)
+    names = sorted(known, key=lambda name: (name == NOWHERE, name.split()[0], len(name), name))
+    total = len(work.starts)
+    counts = np.array([[len(here.get(name, [])) for name in names] for here in each])
+    low, high = wilson(counts, total, level)
+    none = np.full(3, np.nan)
+    numbers = np.array([[here[name][0].numbers if name in here else none for name in names]
+                        for here in each])  # fmt: skip
+    dims = work.parameter or "value", "end"
+    columns = {"count": counts, "share": counts / total, "low": low, "high": high}
+    rows = "order_parameter", "speed", "period"
+    columns |= {row: numbers[..., i] for i, row in enumerate(rows)}
+    data = xr.Dataset({name: (dims, column) for name, column in columns.items()})
+    data = data.assign_coords({dims[0]: [value for value, _ in done], "end": names})
+    data.attrs = {"starts": total, "level": level, "t_end": work.time, "rtol": work.rtol}
+    densities = {name: end.density for name, end in known.items()}
+    return Basins(data, work.model, work.parameter or None, densities)
+
+
+def wilson(counts: np.ndarray, total: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson intervals of shares: lower and upper ends, for counts out of a total."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, scale = counts / total, 1 / (1 + z**2 / total)
+    middle = scale * (share + z**2 / (2 * total))
+    half = scale * z * np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2))
+    low = np.where(counts == 0, 0.0, middle - half)
+    return low, np.where(counts == total, 1.0, middle + half)

@@ -1,0 +1,242 @@
+"""Several stationary states of one model, by Newton's method with deflation from many starts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
+from ..core.calls import checked_call
+from ..core.checks import as_given, fitting, generator
+from ..core.descriptions import build
+from ..core.errors import StorageError
+from ..core.forms import Natural, Reading
+from ..core.provided import FIGURES
+from ..lowlevel.blas import one_blas_thread
+from ..models.transformer import Transformer
+from ..results.files import Contents, Result, contents_of, dataset_of
+from ..spaces import Density, Space
+from .bases import AXISYMMETRIC, Basis
+from .diagram import described_space, space_of
+from .families import basis_of, equation_of
+from .stationary import StationaryState, check_model, settled, state_near
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+GUESSED_FUNCTIONS = 6  # number of functions p_l from which guesses are made
+DRAWN_DEGREE, DRAWN_SIZE = 3, 2.0  # of the exponents of random starts: degree, size of degree 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StationaryStates(Result, Sequence[StationaryState]):
+    """Stationary states of one model: a sequence of `StationaryState`.
+
+    In increasing order of the free energy or, if there is none, in decreasing order of the order
+    parameter.
+
+    Attributes
+    ----------
+    model : Transformer
+    states : tuple of StationaryState
+    tried : int
+        Number of calls of Newton's method.
+    starts : int
+        Number of starts from which it was called.
+    symmetry : str or array
+    data : xarray.Dataset
+        On `state`: order_parameter, free_energy, speed, growth (the largest growth rate, rotations
+        excluded) and residual.
+    """
+
+    made_by = "stationary_states"
+
+    data: "xr.Dataset"
+    model: Transformer
+    states: tuple[StationaryState, ...]
+    tried: int
+    starts: int
+    symmetry: Any
+
+    @overload
+    def __getitem__(self, index: int) -> StationaryState: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[StationaryState, ...]: ...
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.states[index]
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def contents(self) -> Contents:
+        """The table, the model and the densities, for a file."""
+        header = {
+            "model": self.model,
+            "tried": self.tried,
+            "starts": self.starts,
+            "symmetry": self.symmetry,
+            "densities": [described_density(state.density) for state in self.states],
+        }
+        return contents_of(self.data, header)
+
+    @classmethod
+    def made_of(cls, contents: Contents) -> Self:
+        """The states from the contents of a file."""
+        data, header = dataset_of(contents)
+        reading = Reading(arrays=contents.long, result=True)
+        model = build(Transformer, header["model"], reading)
+        if reading.lost:
+            raise StorageError(
+                f"The model of these states has functions that files do not hold: {reading.lost}. "
+                "xarray.open_dataset reads the table."
+            )
+        states = []
+        for described, residual in zip(header["densities"], data.residual.values, strict=True):
+            density = density_of(described)
+            basis = basis_of([model], density.space, header["symmetry"])
+            basis, m = (wide := basis.finer(density.space.degree)).fitted(wide.moments(density)[0])
+            equation, axis = equation_of(model, basis), wide.moments(density)[1]
+            text = "A state of a file."
+            states.append(
+                StationaryState(model, "converged", text, [float(residual)], m, equation, axis)
+            )
+        rest = {name: header[name] for name in ("tried", "starts", "symmetry")}
+        return cls(data, model, tuple(states), **rest)
+
+    def plot(self, **options: Any) -> "Figure":
+        """Draw the densities of all states, by `plotting.stationary_states`."""
+        return FIGURES["stationary_states"](self, **options)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"StationaryStates({len(self)} of {self.model!r}, by {self.tried} calls of Newton's "
+            f"method from {self.starts} starts)"
+        ]
+        return "\n".join([*lines, *(f"  {state!r}" for state in self.states)])
+
+
+def described_density(density: Density) -> dict[str, Any]:
+    """Space, index and coefficients of a density, for the header of a file."""
+    parts = np.ascontiguousarray(density.coefficients, dtype=complex).view(float)
+    return {**described_space(density.space), "parts": parts}
+
+
+def density_of(described: dict[str, Any]) -> Density:
+    """The density from what `described_density` returned."""
+    space = space_of(described)
+    coefficients = np.ascontiguousarray(described["parts"], dtype=float).view(complex)
+    coefficients = coefficients.astype(space.dtype) if space.dtype == complex else coefficients.real
+    return type(space.uniform()).computed(coefficients, space)
+
+
+@checked_call("starts")
+def stationary_states(
+    model: Transformer,
+    space: Any,
+    *,
+    starts: Any = None,
+    rng: Any = None,
+    symmetry: str | np.ndarray = AXISYMMETRIC,
+    count: Natural = 20,
+) -> StationaryStates:
+    """Compute several stationary states of a model, by deflation from many starts.
+
+    From each start, Newton's method with deflation is repeated until it fails to converge.
+
+    Parameters
+    ----------
+    model : Transformer
+        As for `stationary`.
+    space : Circle, Sphere or Zonal; or Density or Indexed
+        A density stands for its space.
+    starts : sequence of densities, or int, optional
+        Densities to start from, in place of the default; or how many random ones to start from
+        after it, exp(f)/const for random f of degree 3, which need `rng`. By default the uniform
+        density, exp(p_l)/const and exp(-p_l)/const for the first six functions p_l of the symmetry
+        and, for drifts with a potential, the results of 30 steps mu <- exp(kappa g[mu])/const from
+        them, which lower the free energy if W is positive.
+    rng : numpy.random.Generator or seed, optional
+        Source of the random starts.
+    symmetry : str
+        As for `stationary`.
+    count : int
+        Largest number of states.
+
+    Returns
+    -------
+    StationaryStates
+        A sequence of converged states, the uniform one included, which says how many starts and
+        calls of Newton's method it took. Other states may exist.
+
+    Raises
+    ------
+    TypeError, ValueError, MeanfieldError
+        As `stationary`.
+    """
+    space = space.space if isinstance(space, Density) else space
+    check_model(model, space)
+    basis = basis_of([model], space, symmetry)
+    states: list[StationaryState] = []
+    tried = begun = 0
+    with one_blas_thread():
+        for guess, repeated in _starts(model, space, basis, starts, rng):
+            begun += 1
+            while len(states) < count:
+                new = state_near(model, guess, symmetry, states)
+                tried += 1
+                if new.converged:
+                    states.append(new)
+                if not (new.converged and repeated):
+                    break
+            if len(states) == count:
+                break
+    energies = [-s.order_parameter if np.isnan(s.free_energy) else s.free_energy for s in states]
+    ordered = tuple(states[i] for i in np.argsort(energies, kind="stable"))
+    return StationaryStates(_table(ordered), model, ordered, tried, begun, symmetry)
+
+
+def _table(states: Sequence[StationaryState]) -> "xr.Dataset":
+    import xarray as xr
+
+    names = "order_parameter", "free_energy", "speed", "residual"
+    columns = {name: [getattr(state, name) for state in states] for name in names}
+    columns["growth"] = [-state.stability(1).gap for state in states]
+    return xr.Dataset({name: ("state", column) for name, column in columns.items()})
+
+
+def _starts(
+    model: Transformer, space: Space, basis: Basis, starts: Any, rng: Any
+) -> Iterator[tuple[Density, bool]]:
+    """Starts, and whether Newton's method is repeated from each."""
+    if isinstance(starts, Iterable):
+        for start in starts:
+            alike = isinstance(start, Density) and start.space.with_degree(space.degree) == space
+            fitting("starts", start, f"densities on {space!r}", alike, TypeError)
+            yield start, True
+        return
+    number = 0 if starts is None else starts
+    fits = isinstance(number, int | np.integer) and number >= 0 and not isinstance(number, bool)
+    fitting("starts", as_given(starts), "densities, or a number of random ones", fits, TypeError)
+    yield space.uniform(), False
+    for guess in _guesses(model, basis):
+        yield guess, True
+    if number:
+        draws = generator(rng)
+        degrees = basis.degrees[basis.degrees <= max(DRAWN_DEGREE, basis.degrees[0])]
+        for _ in range(number):
+            c = DRAWN_SIZE * draws.standard_normal(degrees.size) / degrees
+            yield basis.density(basis.tilted(c), basis.axis), True
+
+
+def _guesses(model: Transformer, basis: Basis) -> Iterator[Density]:
+    """Guesses of the basis, each followed by the result of `settled` from it."""
+    equation = equation_of(model, basis)
+    for m in basis.guesses(GUESSED_FUNCTIONS):
+        yield basis.density(m, basis.axis)
+        if equation.real_spectrum:  # otherwise the iteration may not converge
+            end, finer = settled(equation, m, float(model.kappa))
+            if np.isfinite(end).all():
+                yield finer.basis.density(end, basis.axis)

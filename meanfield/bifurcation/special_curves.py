@@ -1,0 +1,529 @@
+"""Curves of special points of stationary states in the plane of a parameter and kappa.
+
+A state with a neutral perturbation is a fold, an onset, a loss of symmetry or a Hopf point. With B
+the block of the Jacobian for the order of the perturbation, these are solutions of
+
+    R(m, kappa, p) = 0,   sigma(m, kappa, p) = 0,   (B, b; c, 0) (v, sigma) = (0, 1),
+
+as sigma vanishes where B is singular; its gradient is -u . dB v, with u from the transposed system
+(Govaerts). For oscillations B is replaced by B + i omega E, E = diag(kappa/(l (l + d - 2))), with
+the additional unknown omega. On a line of first-order transitions sigma is kappa (F(mu) -
+F(uniform)), which is of size 1 for all p; its derivative by m vanishes at a solution.
+
+Solutions are curves in (m, log kappa, p). A curve is cut into pieces where p turns back, for
+example at a cusp.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .branch_switching import AMPLITUDE
+from .branches import Following
+from .continuation import CURVE_TOLERANCE, Curve, CurvePoint, curve_of
+from .detection import located
+from .families import EquationFamily
+from .journal import AnswerJournal
+from .newton import newton
+from .normal_forms import zeros
+from .stability import GROWING_RATE, growth_rates
+
+MOST_CURVE_POINTS = 2000  # largest number of points of a curve in one direction
+UNRESOLVED_TAIL = 1e-11  # largest last moment of a resolved state of a rotation-invariant model
+ONSET_AMPLITUDE = 0.03  # L^2 norm of the order below which a curve has reached its onset
+EXTRAPOLATED_AMPLITUDE = 0.3  # largest norm of the order from which an onset is extrapolated
+CHANGE_HALVINGS = 4  # bisections of an interval in which the change of a curve changes
+CUSP_SLOPE = 1e-4  # a turn of p is a cusp if |d log kappa| along the curve is smaller
+NEXT_KAPPA = 1e-6  # relative distance in kappa at which states on both sides are compared
+SAME_CURVE = 1e-6  # relative tolerance on kappa for two equal curves
+CURVE_KINDS = ("onset", "fold", "transition", "symmetry breaking", "Hopf")
+MEETING_ENDS = ("cusp", "turn", "onset", "Bogdanov-Takens")  # ends at which curves meet
+
+
+class Tricritical(NamedTuple):
+    """A point at which the onset of degree l turns from continuous to discontinuous.
+
+    Attributes
+    ----------
+    degree : int
+    beta, kappa : float
+        beta is the value of `parameter`, also if that is not beta.
+    parameter : str
+        Name of the parameter of the diagram.
+    """
+
+    degree: int
+    beta: float
+    kappa: float
+    parameter: str = "beta"
+
+    def __repr__(self) -> str:
+        """Text with the fields, where `beta` is shown under the name of the parameter."""
+        place = f"{self.parameter}={self.beta!r}, kappa={self.kappa!r}"
+        return f"{type(self).__name__}(degree={self.degree}, {place})"
+
+
+class Cusp(NamedTuple):
+    """A cusp: the point at which two lines of folds meet and end.
+
+    Attributes
+    ----------
+    beta, kappa : float
+        beta is the value of `parameter`, also if that is not beta.
+    parameter : str
+        Name of the parameter of the diagram.
+    """
+
+    beta: float
+    kappa: float
+    parameter: str = "beta"
+
+    def __repr__(self) -> str:
+        """Text with the fields, where `beta` is shown under the name of the parameter."""
+        return f"{type(self).__name__}({self.parameter}={self.beta!r}, kappa={self.kappa!r})"
+
+
+class BogdanovTakens(Cusp):
+    """A Bogdanov-Takens point: a curve of Hopf points begins on a line of folds.
+
+    Attributes
+    ----------
+    beta, kappa : float
+        beta is the value of `parameter`, also if that is not beta.
+    parameter : str
+        Name of the parameter of the diagram.
+    """
+
+
+class KappaRange(NamedTuple):
+    """Range of kappa, in units of `reference` at each value of the parameter if `relative`."""
+
+    low: float = 0.0
+    high: float = np.inf
+    relative: bool = False
+
+    def at(self, family: EquationFamily, value: float) -> tuple[float, float]:
+        """Lower and upper end in kappa at a value of the parameter."""
+        unit = reference(family, value) if self.relative else 1.0
+        return self.low * unit, self.high * unit
+
+
+class SpecialCurve(Curve):
+    """Curve of special points z = (m, log kappa, p) of one kind, or a piece of it.
+
+    Parameters
+    ----------
+    family : EquationFamily
+    kind : str
+        One of `CURVE_KINDS`; with "Hopf" z = (m, omega, log kappa, p).
+    order : int
+        Order of the neutral perturbations.
+    borders : ndarray, (2, n)
+        b and c, approximate null vectors of the transpose of the block and of the block.
+    max_step : float
+        Longest step along the curve.
+    points : ndarray, (k, N + 2), or (k, N + 3) for Hopf
+        Points; p increases.
+    changes : ndarray of int, (k,)
+        Number of stable states just above the curve in kappa minus that just below. Not computed,
+        and 0, for rotation-invariant models.
+    journal : AnswerJournal, optional
+        Journal in which computed results are saved.
+    degree : int
+        Degree of the onset of the states of a rotation-invariant model.
+
+    Attributes
+    ----------
+    cusps, bogdanov_takens : list of Cusp
+        Cusps and Bogdanov-Takens points found by `pieces` on a curve of folds.
+    """
+
+    def __init__(
+        self, family: EquationFamily, kind: str, order: int, borders: Any, max_step: float,
+        points: Any = (), changes: Any = (), journal: AnswerJournal | None = None, degree: int = 1,
+    ):  # fmt: skip
+        self.basis: Any = family.basis
+        self.kind, self.order, self.degree, self.oscillates = kind, order, degree, kind == "Hopf"
+        self.size = len(self.basis.degrees)
+        super().__init__(self.size, 2 + self.oscillates, max_step, journal)
+        self.family, self.borders = family, np.asarray(borders)
+        self.points, self.changes = np.asarray(points), np.asarray(changes, dtype=int)
+        self._part = self.basis.of_order(order) if order else self.basis.even
+        self._recent: tuple[bytes, Any] = b"", None
+        self.cusps: list[Cusp] = []
+        self.bogdanov_takens: list[Cusp] = []
+
+    def identity(self) -> tuple[Any, ...]:
+        basis, borders = self.basis, (self.borders.real, self.borders.imag)
+        return self.kind, self.order, basis.degree, basis.kept, *borders
+
+    def state(self, z: np.ndarray) -> tuple[Any, np.ndarray, Any]:
+        """Equation and moments (N,) of a point z, and its evaluated density; the last is cached."""
+        key = z.tobytes()
+        if self._recent[0] != key:
+            member, m = self.family.at(z[-1]), z[: self.size].copy()
+            self._recent = key, (member, m, member.mean(m, float(np.exp(z[-2]))))
+        return self._recent[1]
+
+    def matrix(self, z: np.ndarray) -> np.ndarray:
+        """B at z, (n, n); for Hopf B + i omega kappa diag(1/(l (l + d - 2)))."""
+        member, _, mean = self.state(z)
+        block = member.block(mean, self._part)
+        return block + 1j * z[-3] * mean.kappa * self._inverse if self.oscillates else block
+
+    @property
+    def _inverse(self) -> np.ndarray:
+        return np.diag(1 / self._part.eigenvalues)
+
+    def bordered(self, z: np.ndarray) -> tuple[np.ndarray, complex, Callable[[], np.ndarray]]:
+        """v (n,) and sigma of the bordered system at z, and a function that computes u (n,)."""
+        block, (b, c) = self.matrix(z), self.borders
+        n = len(block)
+        whole = np.zeros((n + 1, n + 1), dtype=block.dtype)
+        whole[:n, :n], whole[:n, n], whole[n, :n] = block, b, c
+        unit = np.append(np.zeros(n), 1.0)
+        right = np.linalg.solve(whole, unit)
+        return right[:n], right[n], lambda: np.linalg.solve(whole.T, unit)[:n]
+
+    def slope(self, z: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Gradient of sigma by z, from `left` = u and `right` = v."""
+        member, m, mean = self.state(z)
+        change = -member.block_change(mean, m, self._part, left, right)
+        if not self.oscillates:
+            return change
+        turning = 1j * mean.kappa * (left @ self._inverse @ right)
+        change[-2] -= z[-3] * turning
+        return np.insert(change, self.size, -turning)
+
+    def condition(self, z: np.ndarray) -> tuple[Any, Callable[[], np.ndarray]]:
+        """sigma at z, one number or two, and a function that computes its gradient by z."""
+        if self.kind == "transition":
+            member, _, mean = self.state(z)
+            energy = member.free_energy(mean)
+
+            def by_energy() -> np.ndarray:
+                by_kappa = energy + member.free_energy_by_log_kappa(mean)
+                by_parameter = member.free_energy_by_parameter(mean)
+                return mean.kappa * np.append(np.zeros(self.size), [by_kappa, by_parameter])
+
+            return mean.kappa * energy, by_energy
+        right, sigma, left = self.bordered(z)
+
+        def gradient() -> np.ndarray:
+            row = self.slope(z, left(), right)
+            return np.array([row.real, row.imag]) if self.oscillates else row
+
+        return ([sigma.real, sigma.imag] if self.oscillates else sigma), gradient
+
+    def system(self, z: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+        member, m, mean = self.state(z)
+        sigma, gradient = self.condition(z)
+
+        def jacobian() -> np.ndarray:
+            above = np.zeros((self.size, len(z)))
+            above[:, : self.size] = member.jacobian(mean)
+            above[:, -2] = member.by_log_kappa(mean)
+            above[:, -1] = member.by_parameter(m, mean)
+            return np.vstack([above, gradient()])
+
+        return np.append(m - mean.moments, sigma), jacobian
+
+    def reaches(self, value: float) -> bool:
+        """Whether a value of the parameter is between those of the first and the last point."""
+        return bool(self.points[0, -1] <= value <= self.points[-1, -1])
+
+    def passes(self, kind: str, order: int, value: float, kappa: float) -> bool:
+        """Whether the curve is of this kind and order and passes through this place."""
+        if (self.kind, self.order) != (kind, order) or not self.reaches(value):
+            return False
+        z = self.at_value(between(self.points, value), value)
+        return z is not None and bool(np.isclose(np.exp(z[-2]), kappa, rtol=SAME_CURVE, atol=0.0))
+
+    # Following ----------------------------------------------------------------------------------
+
+    def pieces(
+        self, start: np.ndarray, kappas: KappaRange, following: Following
+    ) -> Iterator[tuple["SpecialCurve", tuple[str, str]]]:
+        """Follow the curve both ways from z = `start`; yields its pieces between turns of p.
+
+        Each with the reasons why it ends at its lowest and highest p. Fills `cusps` and
+        `bogdanov_takens`.
+        """
+        ways = [self._one_way(start, sign, kappas, following) for sign in (-1.0, 1.0)]
+        (down, first), (up, last) = (way[0] for way in ways)
+        yield self._piece([*down[::-1], start, *up], (first, last))
+        for way in ways:
+            for (_, before), (points, end) in pairwise(way):
+                if len(points) > 1:
+                    both = (before, end) if points[1][-1] > points[0][-1] else (end, before)
+                    yield self._piece(points, both)
+
+    def _piece(
+        self, points: Iterable[np.ndarray], ends: tuple[str, str]
+    ) -> tuple["SpecialCurve", tuple[str, str]]:
+        """The curve through points, and its ends; points are added where `change` changes."""
+        piece = SpecialCurve(
+            self.family, self.kind, self.order, self.borders, self.max_step,
+            sorted(points, key=lambda z: z[-1]), (), self.journal, self.degree,
+        )  # fmt: skip
+        changes = [piece.change(z) for z in piece.points]
+        turned = [i for i, (one, other) in enumerate(pairwise(changes)) if one != other]
+        for i in reversed(turned):  # from the last, so that indices stay valid
+            more = piece._between_changes(piece.points[i], piece.points[i + 1], changes[i])
+            piece.points = np.insert(piece.points, i + 1, more, axis=0)
+            changes[i + 1 : i + 1] = [piece.change(z) for z in more]
+        piece.changes = np.array(changes)
+        for end, inner, why in ((0, 1, ends[0]), (-1, -2, ends[1])):
+            if why in MEETING_ENDS and len(changes) > 1:  # take the change of the inner point
+                piece.changes[end] = piece.changes[inner]
+        return piece, ends
+
+    def folding(self, z: np.ndarray) -> np.ndarray:
+        """u . d^2R (v, v) and u . E v of a fold, which vanish at cusps and Bogdanov-Takens points.
+
+        E = diag(1/(l (l + d - 2))), as -E^-1 B/kappa has the eigenvalues of the linearised
+        operator: 0 is a double one where its left and right null vectors are orthogonal.
+        """
+        right, _, left = self.bordered(z)
+        u = left()
+        bend = self.slope(z, u, right)[: self.size][self._part.members] @ right
+        return np.array([bend, u @ self._inverse @ right])
+
+    def _singular_points(self, last: CurvePoint, step: float, here: CurvePoint) -> None:
+        """Locate cusps and Bogdanov-Takens points of folds between two points."""
+        values = [
+            self.recalled("folding", (z,), partial(self.folding, z)) for z in (last.z, here.z)
+        ]
+        curve: Any = self
+        for i, points in enumerate((self.cusps, self.bogdanov_takens)):
+            first, second = (float(value[i]) for value in values)
+            if first * second < 0:
+                f = lambda point, i=i: float(self.folding(point.z)[i])  # noqa: E731
+                z = located(curve, last, step, f, first, second).point.z
+                kind = Cusp if i == 0 else BogdanovTakens
+                points.append(kind(float(z[-1]), float(np.exp(z[-2])), self.family.name))
+
+    def _between_changes(self, one: np.ndarray, other: np.ndarray, change: int) -> list[np.ndarray]:
+        """Points on both sides of where the change of a curve ends, by bisection; at most two."""
+        before: list[np.ndarray] = []
+        after: list[np.ndarray] = []
+        for _ in range(CHANGE_HALVINGS):
+            middle = (one + other) / 2
+            z = self.at_value(middle, float(middle[-1]))
+            if z is None:
+                break
+            if self.change(z) == change:
+                one, before = z, [z]
+            else:
+                other, after = z, [z]
+        return before + after
+
+    def _one_way(
+        self, start: np.ndarray, sign: float, kappas: KappaRange, following: Following
+    ) -> list[tuple[list[np.ndarray], str]]:
+        """Points after `start` in one direction, as (points, end) between turns of p."""
+        low, high = self.family.span
+        here = self.point(start, np.append(np.zeros(len(start) - 1), sign))
+        pieces: list[tuple[list[np.ndarray], str]] = []
+        points: list[np.ndarray] = []
+        step, count = self.max_step / 4, 0
+        while (new := self.stepped(here, step)) is not None:
+            last, (here, taken, step), count = here, new, count + 1
+            if self.kind == "fold":
+                self._singular_points(last, taken, here)
+            if end := self._at_onset(here, last, start):
+                return [*pieces, ([*points, *self._met([start, *points], start)], end)]
+            first, second = float(last.tangent[-1]), float(here.tangent[-1])
+            if first * second < 0:
+                curve: Any = self
+                forwards = lambda point: float(point.tangent[-1])  # noqa: E731
+                place = located(curve, last, taken, forwards, first, second).point
+                turn = self.point(place.z, last.tangent)
+                end = "cusp" if abs(turn.tangent[-2]) < CUSP_SLOPE else "turn"
+                pieces.append(([*points, turn.z], end))
+                points = [turn.z]
+            if not low <= here.value <= high:
+                edge = high if here.value > high else low
+                z = self.at_value(between(np.array([last.z, here.z]), edge), edge)
+                return [*pieces, ([*points, *([] if z is None else [z])], "range")]
+            first, second = kappas.at(self.family, here.value)
+            if not first <= np.exp(here.z[-2]) <= second:
+                return [*pieces, (points, "range of kappa")]
+            member, m, mean = self.state(here.z)
+            tail = UNRESOLVED_TAIL if self.basis.symmetric else self.basis.unresolved
+            if not member.resolves(m, mean.kappa, tail):
+                return [*pieces, (points, "unresolved")]
+            points.append(here.z)
+            if following.at(self, self.kind, here.value) or count > MOST_CURVE_POINTS:
+                return [*pieces, (points, "interrupted" if following.stopped else "max_points")]
+        return [*pieces, (points, "not continued")]
+
+    def amplitudes(self, z: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Amplitudes in L^2 of the order of a state, which vanishes at an onset.
+
+        The harmonics of `degree` for a rotation-invariant model, else the part that is odd under
+        the first reflection that changes the state `like`.
+        """
+        m = self.basis.sizes * z[: self.size]
+        if self.basis.symmetric:
+            return m[self.basis.degrees == self.degree]
+        images = self.basis.images(like[: self.size])
+        return (m - images[0] * m) / 2 if images else np.zeros(0)
+
+    def _at_onset(self, here: CurvePoint, last: CurvePoint, start: np.ndarray) -> str:
+        """Why a curve ends where it has reached the onset of its states; empty elsewhere.
+
+        Beyond it the curve continues as its own mirror image. "tricritical" if the harmonics of
+        `degree` are the largest there, which only an onset of these harmonics explains.
+        """
+        order, before = self.amplitudes(here.z, start), self.amplitudes(last.z, start)
+        if self.oscillates and here.z[-3] * last.z[-3] <= 0:
+            return "Bogdanov-Takens"
+        if not order.size or (np.linalg.norm(order) >= ONSET_AMPLITUDE and order @ before >= 0):
+            return ""
+        if not self.basis.symmetric:
+            return "onset"
+        all_amplitudes = np.abs(self.basis.sizes * last.z[: self.size])
+        return "tricritical" if np.abs(before).max() >= all_amplitudes.max() else "onset"
+
+    def _met(self, points: list[np.ndarray], start: np.ndarray) -> list[np.ndarray]:
+        """The point at which the odd part vanishes, in a list; empty if it is not near.
+
+        By extrapolation from the last two points, linear in the square of the odd part.
+        """
+        if len(points) < 2 or self.basis.symmetric:
+            return []
+        one, other = points[-2:]
+        first, last = (float((self.amplitudes(z, start) ** 2).sum()) for z in (one, other))
+        if not last < min(first, EXTRAPOLATED_AMPLITUDE**2):
+            return []
+        met = other + last / (first - last) * (other - one)
+        met[: self.size] -= self.amplitudes(met, start) / self.basis.sizes
+        low, high = self.family.span
+        return [met] if low <= met[-1] <= high else []
+
+    # Stable states on both sides ----------------------------------------------------------------
+
+    def change(self, z: np.ndarray) -> int:
+        """Number of stable states above the curve in kappa minus that below: -1, 0 or 1."""
+        if self.basis.symmetric:
+            return 0
+
+        def find() -> int:
+            member, m, mean = self.state(z)
+            if self._unstable(member, m, mean.kappa, 1 + self.oscillates):
+                return 0
+            if self.kind == "fold":  # 1 if both states exist above it in kappa
+                force = self.bordered(z)[2]() @ member.by_log_kappa(mean)[self._part.members]
+                return 1 if self.folding(z)[0] * force > 0 else -1
+            gain = self._gain(z)
+            unstable_pair = self.kind == "Hopf" or gain == (1 if self.character(z) > 0 else -1)
+            return gain if unstable_pair else 0
+
+        return int(self.recalled("change", (z,), find).item())
+
+    def _unstable(self, member: Any, m: np.ndarray, kappa: float, neutral: int = 0) -> int:
+        """Number of positive rates, without the `neutral` least ones of the curve's order."""
+        count = 0
+        for order in range(self.basis.orders):
+            rates = growth_rates(member, m, kappa, self.basis.of_order(order))
+            if neutral and order == self.order:
+                rates = np.delete(rates, np.argsort(np.abs(rates))[:neutral])
+            count += int((rates > GROWING_RATE).sum())
+        return count
+
+    def _gain(self, z: np.ndarray) -> int:
+        """1 if the state becomes more stable as kappa rises, -1 if less, 0 otherwise."""
+        (member, m, _), kappa, counts = self.state(z), float(np.exp(z[-2])), []
+        for value in (kappa * (1 - NEXT_KAPPA), kappa * (1 + NEXT_KAPPA)):
+            mean = cache(lambda m, value=value: member.mean(np.frombuffer(m), value))
+
+            def system(m: np.ndarray, mean: Any = mean) -> Any:
+                flow = mean(m.tobytes())
+                return m - flow.moments, lambda: member.jacobian(flow)
+
+            counts.append(self._unstable(member, newton(system, m, CURVE_TOLERANCE).x, value))
+        return int(np.sign(counts[0] - counts[1]))
+
+    def tricritical(self) -> Iterator[Tricritical]:
+        """Points at which a pitchfork changes from super- to subcritical, or back.
+
+        Zeros of `character`, extrapolated to the amplitude 0 from three amplitudes.
+        """
+        if self.kind not in ("onset", "symmetry breaking"):
+            return
+
+        def place(value: float) -> np.ndarray:
+            z = self.at_value(between(self.points, value), value)
+            return between(self.points, value) if z is None else z
+
+        def limit(value: float) -> float:
+            sizes = AMPLITUDE * np.sqrt([1.0, 2.0, 4.0])
+            measured = [self.character(place(value), size) for size in sizes]
+            return float(np.dot([8 / 3, -2.0, 1 / 3], measured))
+
+        values = [self.character(z) for z in self.points]
+        for i in np.flatnonzero(np.multiply(values[1:], values[:-1]) < 0):
+            ends = self.points[i : i + 2, -1]
+            for value in zeros(limit, ends, np.array([limit(end) for end in ends])):
+                z = place(value)
+                vector = self.basis.sizes[self._part.members] * self.bordered(z)[0]
+                degree = int(self._part.degrees[np.abs(vector).argmax()])
+                yield Tricritical(degree, value, float(np.exp(z[-2])), self.family.name)
+
+    def character(self, z: np.ndarray, amplitude: float = AMPLITUDE) -> float:
+        """d log kappa/d amplitude^2 of the pair of states that bifurcates at z, or nan."""
+        (member, m, _), kappa = self.state(z), float(np.exp(z[-2]))
+        span, basis = (kappa / 2, 2 * kappa), self.basis.without(self.order)
+        curve = curve_of(member.source, basis, "kappa", span, None)
+        vector, members = self.bordered(z)[0], self._part.members
+        row = np.zeros(self.size + 1)
+        row[members] = vector / np.linalg.norm(self.basis.sizes[members] * vector)
+        start, norm = np.append(m, np.log(kappa)), float(row @ row)
+        pair = curve.solved(start + amplitude * row, row, amplitude * norm)
+        return float("nan") if pair is None else (pair[-1] - start[-1]) / amplitude**2
+
+
+def between(points: np.ndarray, value: float) -> np.ndarray:
+    """Linear interpolation of curve points (n, N + 2) at a value of the parameter.
+
+    The nearest point if the value is outside.
+    """
+    places = points[:, -1]
+    crossed = np.flatnonzero((places[:-1] - value) * (places[1:] - value) <= 0)
+    if not crossed.size:
+        return points[np.abs(places - value).argmin()]
+    start, end = points[crossed[0]], points[crossed[0] + 1]
+    part = (value - start[-1]) / (end[-1] - start[-1]) if end[-1] != start[-1] else 0.0
+    return start + part * (end - start)
+
+
+def reference(family: EquationFamily, value: float) -> float:
+    """1/w_1, the onset of degree 1 under isotropic noise of strength 1; inf if w_1 <= 0."""
+    weight = float(family.at(value).weights[1])
+    return 1 / weight if weight > 0 else float("inf")
+
+
+def begun(
+    family: EquationFamily, kind: str, order: int, z: np.ndarray, max_step: float,
+    journal: AnswerJournal | None, degree: int = 1,
+) -> tuple[SpecialCurve, np.ndarray | None]:  # fmt: skip
+    """A curve near z = (m, log kappa, p), with borders from null vectors, and its point at p.
+
+    The point is None if Newton's method fails.
+    """
+    size = len(family.basis.degrees)
+    if kind == "Hopf":
+        part: Any = family.basis.of_order(order)
+        kappa = float(np.exp(z[-2]))
+        values = np.linalg.eigvals(family.at(z[-1]).linearised(z[:size], kappa, part))
+        pair = values[values.imag > 0]
+        z = np.insert(z, size, pair[np.abs(pair.real).argmin()].imag)
+    curve = SpecialCurve(family, kind, order, (), max_step, journal=journal, degree=degree)
+    if kind != "transition":
+        left, _, right = np.linalg.svd(curve.matrix(z))
+        curve.borders = np.array([left[:, -1], right[-1]])
+    return curve, curve.at_value(z, float(z[-1]))

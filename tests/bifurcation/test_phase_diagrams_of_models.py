@@ -1,0 +1,54 @@
+"""Phase diagrams of models with fields: cusps and Bogdanov-Takens points."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import iv
+
+import meanfield as mf
+from meanfield.bifurcation.special_curves import between
+
+CIRCLE = mf.Circle(32)
+PULL = mf.Field(lambda x: np.eye(x.shape[-1])[0] * np.ones_like(x))
+
+
+def bessel(x):
+    return iv(1, x) / iv(0, x)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_a_phase_diagram_of_models_has_the_cusp_of_kuramoto_in_a_field(by_name, tmp_path):
+    """Folds h = x/kappa - r(x), kappa (1 - r^2 - r/x) = 1, meet at (h, kappa) = (0, 2)."""
+    plane = partial(mf.phase_diagram, space=CIRCLE, kappa=(1.5, 4.0), places=1, progress=False)
+    if by_name:
+        model = mf.Transformer(mf.Kuramoto() + 0.1 * PULL)
+        found = plane(model, vary={"factors[1]": (-0.1, 0.1)})
+    else:
+        found = plane(lambda h: mf.Transformer(mf.Kuramoto() + h * PULL), beta=(-0.1, 0.1))
+    assert list(found.loci) == ["fold 1"] and not found.warnings
+    (cusp,) = found.cusps
+    assert (cusp.beta, cusp.kappa) == pytest.approx((0.0, 2.0), abs=1e-10)
+    for h in (-0.09, -0.02, 0.05):
+        kappa = found.kappa("fold 1", h)
+        x = brentq(lambda x: kappa * (1 - bessel(x) ** 2 - bessel(x) / x) - 1, 0.1, 5.0)  # noqa: B023
+        assert abs(x / kappa - bessel(x)) == pytest.approx(abs(h), abs=1e-12)
+    loaded = mf.load(found.save(tmp_path / "plane.nc"))
+    assert loaded.data.identical(found.data) and loaded.cusps == found.cusps
+
+
+def test_folds_of_active_rotators_have_a_bogdanov_takens_point():
+    """There the operator linearised about the state has the double eigenvalue 0."""
+    turn = mf.Field(lambda x: np.stack([-x[..., 1], x[..., 0]], -1))
+    model = mf.Transformer(3.0 * mf.Kuramoto() + 0.8 * turn + PULL)
+    found = mf.phase_diagram(
+        model, CIRCLE, vary={"factors[1]": (0.7, 0.9)}, kappa=(1.0, 2.0), places=1, progress=False
+    )
+    point, values = found.bogdanov_takens[0], []
+    for line in found.loci.values():
+        if line.reaches(point.beta):
+            z = line.at_value(between(line.points, point.beta), point.beta)
+            operator = line.family.at(point.beta).linearised(z[:-2], point.kappa, line.basis.even)
+            values.append(np.sort(np.abs(np.linalg.eigvals(operator)))[:2])
+    assert min(map(max, values)) < 1e-4  # the square root of the error of the place
