@@ -122,10 +122,13 @@ def finite_array(what: str, values: Any) -> np.ndarray:
     return array
 
 
-def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Real numbers of this shape that a method of the caller returned, without a copy.
+def returned(
+    what: str, values: Any, shape: tuple[int, ...], least: float | None = None
+) -> np.ndarray:
+    """Real numbers of this shape that a function of the caller returned, without a copy.
 
-    Raises TypeError or ValueError, "`what` must return an array of real numbers", for others.
+    Raises TypeError or ValueError, "`what` must return an array of real numbers", for others, and
+    with `least` for numbers below it or not finite.
     """
     array = values if isinstance(values, Dual) else np.asarray(values)
     real = array.dtype.kind in "fiub"
@@ -134,6 +137,9 @@ def returned(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise (ValueError if real else TypeError)(
             f"{what} must return an array of real numbers of shape {shape}; got {got}."
         )
+    if least is not None and not (np.isfinite(array).all() and (array >= least).all()):
+        bound = "" if least == -math.inf else f" >= {least:g}"
+        raise ValueError(f"{what} must return finite numbers{bound}; got {np.min(array)}.")
     return array
 
 
