@@ -88,7 +88,7 @@ def test_coefficients_must_make_a_density():
     zeros = np.zeros(31)
     with pytest.raises(ValueError, match=r"coefficients.shape must be \(..., 33\)"):
         mf.Density(CIRCLE, np.ones(5))
-    with pytest.raises(ValueError, match="finite coefficients; 2 are not"):
+    with pytest.raises(ValueError, match="finite, but 2 are not"):
         mf.Density(CIRCLE, [1, NAN, INF, *zeros[1:]])
     with pytest.raises(ValueError, match=r"got a mass off by 0\.5"):
         mf.Density(CIRCLE, [1.5, 0.1, *zeros])
