@@ -227,7 +227,9 @@ def _stability(growth: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(growth), "stability unknown", kinds)
 
 
-def _line(ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour) -> None:
+def _line(
+    ax: Axes, places: np.ndarray, values: np.ndarray, growth: np.ndarray, colour: str
+) -> None:
     """Draw a branch in pieces of constant stability, cut where the growth rate vanishes.
 
     The cut is interpolated linearly between two points. If the growth rate is unknown at one of
@@ -262,7 +264,7 @@ def _specials(ax: Axes, diagram: "Diagram", y: str, branches: set[int]) -> list[
     return list(shown.values())
 
 
-def _value_at(state, y: str) -> float | None:
+def _value_at(state: Any, y: str) -> float | None:
     """The quantity `y` of a stationary state; None if it is not known there."""
     if y in ("order_parameter", "free_energy"):
         return getattr(state, y)
@@ -352,7 +354,7 @@ def _lines(ax: Axes, diagram: Any, relative: bool) -> None:
         ax.plot(betas, kappas, lw=0.8, label=kind, color=colour, ls=dashes)
         bounds_stable = data.change.values[here] != 0
         ax.plot(betas, np.where(bounds_stable, kappas, np.nan), lw=1.9, color=colour, ls=dashes)
-    betas = np.linspace(*data.attrs[diagram.parameter], PLACES)
+    betas = np.linspace(*data.attrs[diagram.parameter], num=PLACES)
     half = (betas[1] - betas[0]) / 2
     for beta in betas:
         for count, *ends in diagram.drawn_counts(beta):
@@ -407,8 +409,8 @@ def _curves(ax: Axes, diagram: "PhaseDiagram", relative: bool) -> None:
     for point in diagram.tricritical:
         if point.degree == lead or not narrow:
             _mark(ax, point, unit(point.beta), "o", "tricritical")
-    for point in diagram.end_points:
-        _mark(ax, point, unit(point.beta), "s", "end point")
+    for end in diagram.end_points:
+        _mark(ax, end, unit(end.beta), "s", "end point")
     divided = rf"$\kappa/\kappa_{{{lead}}}$" if relative else r"$\kappa$"
     _name_axes(ax, diagram, divided, log=not narrow)
     if narrow:  # from below the lowest curve to a little above kappa_1
@@ -549,13 +551,13 @@ def _against_time(ax: Axes, study: "Study", name: str) -> None:
     label_logarithmic(ax.yaxis)
 
 
-def _floor(ax: Axes, places: np.ndarray, table, name: str, colour) -> None:
+def _floor(ax: Axes, places: np.ndarray, table: Any, name: str, colour: Any) -> None:
     """Draw the distance between independent samples, if the table contains it."""
     if f"floor of {name}" in table:
         ax.plot(places, _mean(table[f"floor of {name}"])[0], "--", color=colour, lw=0.9)
 
 
-def _mean(table) -> tuple[np.ndarray, np.ndarray]:
+def _mean(table: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean over replicas, the last axis, and its standard error; nan entries are left out."""
     values = table.values
     count = np.isfinite(values).sum(axis=-1)
@@ -631,5 +633,6 @@ def _parameter(axis: Axis, name: str, values: "xr.DataArray") -> None:
     if places.min() > 0 and places.max() > LONG * places.min():
         steps = np.diff(np.log(places))
         if np.ptp(steps) < EVEN * np.abs(steps).max():
-            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            scale = axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale
+            scale("log")
             label_logarithmic(axis)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
 
 from ..core.checks import as_given, boolean, fitting, positive, real_array, whole_number
 from ..results.solution import Solution
@@ -204,7 +204,7 @@ MOST_KEY = 0.3  # at most this share of the width
 LEAST_PANEL = 2.0  # inches, with its labels
 LEGEND_COLUMN = 1.6  # inches of an entry of a legend beneath the panels
 Update = Callable[[int], object]  # sets a part of a figure to the saved state of an index
-Draw = Callable[[Axes, int], Iterable[Artist]]  # draws the saved state of an index in a panel
+Draw = Callable[[Axes, int], Sequence[Artist]]  # draws the saved state of an index in a panel
 
 
 @dataclass
@@ -234,7 +234,7 @@ class Panels:
         Whether a colour bar shows the times of curves.
     """
 
-    figure: FigureBase
+    figure: Figure | SubFigure
     axes: list[Axes]
     members: list[labels.Member]
     columns: int
@@ -472,7 +472,7 @@ class Canvas:
         height: float | None = None,
         key: int = 0,
     ) -> None:
-        self._ax, self._position = ax, {"loc": "outside right center"}
+        self._ax, self._position = ax, dict[str, Any](loc="outside right center")
         if ax is not None:
             self.figure, self.panels = ax.figure.figure, [ax]
             return
@@ -504,7 +504,7 @@ class Canvas:
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
     """Add the heading and the verdict, to a new figure or to the caller's axes."""
-    figure = target.figure.figure
+    figure: Any = target.figure.figure
     if target.inside:
         if title is not None:
             target.axes[0].set_title(title)
