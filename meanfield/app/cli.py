@@ -248,7 +248,7 @@ def check_outputs(files: list[Path], config: Path, resume: bool, force: bool) ->
     "--times",
     "Times to show, 0.1,0.5,2: the nearest saved ones. Of the kinds snapshots, polar, "
     "histogram, map, orthographic, distribution, projection, ellipses.",
-    *("T,T,...", commands.Numbers()),
+    *("T,T,...", commands.numbers),
 )
 @option("--title", "Heading; by default the model, and none if empty.", "TEXT")
 def plot(

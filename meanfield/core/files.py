@@ -207,12 +207,7 @@ class Lock:
 LOCKS: set[Lock] = set()  # of this process
 
 
-def _forget_all() -> None:
-    for lock in list(LOCKS):
-        lock.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=lambda: [lock.forget() for lock in list(LOCKS)])
 
 
 def checksum(path: Path) -> str:
