@@ -207,7 +207,12 @@ class Lock:
 LOCKS: set[Lock] = set()  # of this process
 
 
-os.register_at_fork(after_in_child=lambda: [lock.forget() for lock in list(LOCKS)])
+def _forget_all() -> None:
+    for lock in list(LOCKS):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def checksum(path: Path) -> str:

@@ -453,26 +453,29 @@ class Canvas:
 
     Parameters
     ----------
-    ax : Axes or None
     count : int
         Number of panels.
     wide, tall : float
         Inches of a panel in a figure whose `width` and `height` are None.
     key : int
         Number of entries of the legend.
+    ax : Axes, optional
+    width, height : float, optional
+        Of the new figure, in inches.
     """
 
     def __init__(
         self,
-        ax: Axes | None,
         count: int,
         wide: float,
         tall: float,
+        *,
+        key: int = 0,
+        ax: Axes | None = None,
         width: float | None = None,
         height: float | None = None,
-        key: int = 0,
     ) -> None:
-        self._ax, self._position = ax, dict[str, Any](loc="outside right center")
+        self.ax, self._position = ax, dict[str, Any](loc="outside right center")
         if ax is not None:
             self.figure, self.panels = ax.figure.figure, [ax]
             return
@@ -496,10 +499,10 @@ class Canvas:
         of_panels = [panel.get_legend_handles_labels() for panel in self.panels]
         labelled = {text: h for each in of_panels for h, text in zip(*each, strict=True)}
         entries = list(handles) or list(labelled.values())
-        if self._ax is None:
+        if self.ax is None:
             self.figure.legend(handles=entries, **self._position)
         else:
-            self._ax.legend(handles=entries)
+            self.ax.legend(handles=entries)
 
 
 def finish(target: Panels, solution: Solution, title: str | None) -> Figure:
