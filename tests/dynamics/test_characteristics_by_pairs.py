@@ -218,7 +218,7 @@ REFUSED = {
     ),
     "causal": (mf.Transformer(mf.Attention(causal=True)), "causal attention goes by the order"),
     "radii": (mf.Transformer(mf.SA(1.0), normalisation=mf.PreLN()), "have no radii; got PreLN"),
-    "noise": (mf.Transformer(mf.Attention(), 2.0), "without noise, kappa = inf"),
+    "noise": (mf.Transformer(mf.Attention(), 2.0), r"without noise; got .*kappa=2\.0"),
     "ensemble": (mf.Transformer(mf.Attention(beta=[1.0, 2.0])), r"got an ensemble \(2,\)"),
     "dimension": (mf.Transformer(mf.Attention(np.eye(4), np.eye(4))), "is for dimension 4"),
     "softmax": (mf.Transformer(mf.Attention(), reaction=1.0), "reaction needs a potential"),

@@ -213,9 +213,9 @@ def test_a_function_is_as_good_as_its_formula(d):
 
 def test_noise_and_ensembles_are_refused():
     state = mf.Characteristics(CIRCLE)
-    with pytest.raises(ValueError, match=r"without noise, .*kappa=3\.0"):
+    with pytest.raises(mf.MeanfieldError, match=r"without noise; .*kappa=3\.0"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), 3.0), state)
-    with pytest.raises(ValueError, match=r"kappa=\[inf, 2\.0\]"):
+    with pytest.raises(mf.MeanfieldError, match=r"kappa=\[inf, 2\.0\]"):
         CharacteristicsMotion(mf.Transformer(mf.USA(1.0), [np.inf, 2.0]), state)
     with pytest.raises(ValueError, match=r"a single model; got an ensemble \(2,\).*one by one"):
         CharacteristicsMotion(mf.Transformer(mf.USA([1.0, 2.0])), state)
