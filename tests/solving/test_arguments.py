@@ -68,8 +68,8 @@ def test_a_degree_is_a_whole_number_from_one(degree):
 
 
 WRONG = {
-    "shape": (lambda x: np.ones(3), r"shape of its arguments, \(100,\); got \(3,\)"),
-    "scalar": (lambda x: 1.0, r"shape of its arguments, \(100,\); got \(\)"),
+    "shape": (lambda x: np.ones(3), r"must be \(100,\); got \(3,\)"),
+    "scalar": (lambda x: 1.0, r"must be \(100,\); got \(\)"),
     "nan": (lambda x: np.where(x > 1, NAN, 1.0), "finite values >= 0.* not finite"),
     "infinity": (lambda x: np.where(x > 6, INF, 1.0), "finite values >= 0.* not finite"),
     "negative": (np.cos, r"finite values >= 0.*minimum -1\.0"),
