@@ -1,7 +1,7 @@
 """Figures of periodic orbits: one over its period with its multipliers, and a branch of them."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ GROWN_PERIOD = 4.0  # ratio of periods from which on their axis is logarithmic
 
 
 @FIGURES.register
-def cycle(orbit: "Cycle", *, width: float | None = None, height: float | None = None) -> Figure:
+def cycle(orbit: "Cycle", **where: Any) -> Figure:
     """Left: the mean int x dmu over one period; right: the multipliers and the unit circle.
 
     Parameters
@@ -43,10 +43,11 @@ def cycle(orbit: "Cycle", *, width: float | None = None, height: float | None = 
     Figure
     """
     fitting("orbit", orbit, "a Cycle", hasattr(type(orbit), "multipliers"), TypeError)
+    fitting("ax", where.get("ax"), "left out: a cycle has two panels", where.get("ax") is None)
     phases = np.linspace(0, 1, PHASES)
     means = np.array([_mean(orbit.at(float(phase))) for phase in phases])
     with theme.style():
-        page = Canvas(None, 2, 3.6, 3.2, width, height)
+        page = Canvas(2, 3.6, 3.2, **where)
         left, right = page.panels
         for k, column in enumerate(means.T):
             left.plot(phases * orbit.period, column, color=theme.colour(k), label=f"$x_{k + 1}$")
@@ -67,20 +68,13 @@ def cycle(orbit: "Cycle", *, width: float | None = None, height: float | None = 
     return page.figure
 
 
-def _mean(state) -> np.ndarray:
+def _mean(state: Any) -> np.ndarray:
     """int x dmu; of indexed densities that of their mean."""
     return np.ravel(state.expect(lambda x: x))
 
 
 @FIGURES.register
-def cycle_branch(
-    branch: "CycleBranch",
-    *,
-    y: str | None = None,
-    ax: Axes | None = None,
-    width: float | None = None,
-    height: float | None = None,
-) -> Figure:
+def cycle_branch(branch: "CycleBranch", *, y: str | None = None, **where: Any) -> Figure:
     """Extremes of the order parameter, and the period, along a branch of cycles.
 
     Unstable cycles are dashed. A vertical line marks a value at which the period is infinite.
@@ -106,10 +100,11 @@ def cycle_branch(
     """
     fitting("branch", branch, "a CycleBranch", hasattr(type(branch), "cycles_at"), TypeError)
     fitting("y", y, f"one of {', '.join(QUANTITIES)}", y is None or y in QUANTITIES)
-    names = [y or "order_parameter"] if y or ax is not None else ["order_parameter", "period"]
+    one = y is not None or where.get("ax") is not None
+    names = [y or "order_parameter"] if one else ["order_parameter", "period"]
     key = 1 + len({special.kind for special in branch.special_points})
     with theme.style():
-        page = Canvas(ax, len(names), 3.4, 3.2, width, height, key)
+        page = Canvas(len(names), 3.4, 3.2, key=key, **where)
         for panel, name in zip(page.panels, names, strict=True):
             _branch(panel, branch, name)
         page.legend()
