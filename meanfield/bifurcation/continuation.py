@@ -278,13 +278,16 @@ class StationaryCurve(Curve):
         return np.append(self.basis.padded(z[:-1]), z[-1])
 
     def singular(self, z: np.ndarray, row: np.ndarray) -> float:
-        """det of dR/dz with `row` appended, which vanishes where another curve crosses.
+        """det of dR/dz with `row` appended, over the lengths of its rows.
 
-        `row` (N + 1,) must not be orthogonal to the tangent.
+        It vanishes where another curve crosses; `row` (N + 1,) must not be orthogonal to the
+        tangent.
         """
 
         def find() -> float:
-            return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+            matrix = np.vstack([self.jacobian(z), row])
+            sign, size = np.linalg.slogdet(matrix)
+            return float(sign * np.exp(size - np.log(np.linalg.norm(matrix, axis=1)).sum()))
 
         return self.recalled("singular", (z, row), find).item()
 
