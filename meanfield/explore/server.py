@@ -111,7 +111,7 @@ class Socket(WebSocketHandler):
         self.delivery = asyncio.create_task(outbox.deliver())
 
         def send(message: Any, version: int) -> None:
-            text = message if isinstance(message, bytes) else _json(message)
+            text = message if isinstance(message, bytes) else json.dumps(message, allow_nan=False)
             outbox.put(text, lambda: version != NO_SCENE and session.is_past(version))
 
         outbox.put(self.greeting, lambda: False)
@@ -196,10 +196,6 @@ class Export(tornado.web.RequestHandler):
         self.finish(text)
 
 
-def _json(message: dict[str, Any]) -> str:
-    return json.dumps(message, allow_nan=False)
-
-
 def application(
     studio: Studio, host: str, doors: "Doors", drawings: Drawings
 ) -> tornado.web.Application:
@@ -208,18 +204,16 @@ def application(
     shared = {"studio": studio, "doors": doors}
     folder = {"path": str(PAGE_FOLDER), "default_filename": "index.html"}
     handlers: list[Any] = [
-        ("/socket", Socket, shared | {"greeting": _json(hello(studio.file))}),
+        ("/socket", Socket, shared | {"greeting": json.dumps(hello(studio.file), allow_nan=False)}),
         ("/export/([a-z]+[.][a-z]+)", Export, shared | {"drawings": drawings}),
         (f"/({files})", Page, folder),
     ]
     names = "|".join(re.escape(name) for name in (*LOCAL_NAMES, "[::1]"))
-    pattern = f"(?:{names})$" if host in LOCAL_NAMES else ".*"
-    made = tornado.web.Application(
-        websocket_max_message_size=MOST_BYTES,
-        websocket_ping_interval=IDLE_SECONDS,  # a page that does not answer pings is closed
-        websocket_ping_timeout=IDLE_SECONDS,
-    )
-    made.add_handlers(pattern, handlers)
+    # a page that does not answer pings is closed
+    pings: dict[str, Any] = {"websocket_ping_interval": IDLE_SECONDS}
+    pings["websocket_ping_timeout"] = IDLE_SECONDS
+    made = tornado.web.Application(websocket_max_message_size=MOST_BYTES, **pings)
+    made.add_handlers(f"(?:{names})$" if host in LOCAL_NAMES else ".*", handlers)
     return made
 
 
@@ -243,13 +237,9 @@ async def serving(
         ) from error
     listening.setblocking(False)
     studio, doors, drawings = Studio(file), Doors(), Drawings()
-    server = HTTPServer(
-        application(studio, host, doors, drawings),
-        max_body_size=MOST_BYTES,
-        max_header_size=MOST_BYTES,
-        idle_connection_timeout=IDLE_SECONDS,
-        body_timeout=IDLE_SECONDS,
-    )
+    server = HTTPServer(application(studio, host, doors, drawings), max_body_size=MOST_BYTES,
+                        max_header_size=MOST_BYTES, idle_connection_timeout=IDLE_SECONDS,
+                        body_timeout=IDLE_SECONDS)  # fmt: skip
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/"
     taking = Listening(listening, server, doors)

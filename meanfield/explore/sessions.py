@@ -127,14 +127,9 @@ class Session:
         except Exception as error:
             self.tell(version, {"type": "refused", "message": message_of(error)})
             return
-        accepted = {
-            "type": "accepted",
-            "link": scene.link,
-            "onset": scene.onset,
-            "t_end": scene.t_end,
-            "layers": list(configurations),
-            "frames": {n: c.tables["solve"]["t_eval"].count for n, c in configurations.items()},
-        }
+        accepted = {name: getattr(scene, name) for name in ("link", "onset", "t_end")}
+        frames = {name: c.tables["solve"]["t_eval"].count for name, c in configurations.items()}
+        accepted |= {"type": "accepted", "layers": list(configurations), "frames": frames}
         self.tell(version, accepted)
         for layer, config in configurations.items():
             coded = layer == "density" and scene.space == "Sphere"
@@ -189,8 +184,7 @@ class Session:
 
         ending = {"type": "ended", "layer": layer, "complete": False}
         try:
-            end = play(config, show, lambda: self.is_past(version))
-            ending |= vars(end)
+            ending |= play(config, show, lambda: self.is_past(version))
         except Exception as error:
             ending["message"] = message_of(error)
             ending["status"] = "refused" if isinstance(error, REFUSED) else "defect"
@@ -328,16 +322,12 @@ def packed(version: int, layer: str, frames: list[Frame], coded: bool) -> bytes:
     least value of the frame, 255 for its largest.
     """
     header: dict[str, Any] = {
-        "version": version,
-        "layer": layer,
-        "index": [frame.index for frame in frames],
-        "t": [frame.t for frame in frames],
-        "order": [frame.order for frame in frames],
+        **{"version": version, "layer": layer, "coded": coded},
+        **{name: [getattr(f, name) for f in frames] for name in ("index", "t", "order")},
         "energy": [frame.energy if np.isfinite(frame.energy) else None for frame in frames],
         "sizes": [frame.values.size for frame in frames],
         "low": [float(frame.values.min()) for frame in frames],
         "high": [float(frame.values.max()) for frame in frames],
-        "coded": coded,
     }
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 4)  # so that numbers begin at a multiple of 4
