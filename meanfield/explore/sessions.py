@@ -41,6 +41,8 @@ CHECK_SECONDS = 0.2  # seconds between checks of a waiting run whether its scene
 
 Past = Callable[[], bool]
 Message = dict[str, Any] | bytes
+Send = Callable[[Message, int], None]
+Wait = Callable[[Past], None]
 DiagramKey = tuple[str | float, ...]
 Compute = Callable[[Scene], dict[str, Any]]
 
@@ -96,12 +98,7 @@ class Session:
         returns True.
     """
 
-    def __init__(
-        self,
-        studio: "Studio",
-        send: Callable[[Message, int], None],
-        wait: Callable[[Callable[[], bool]], None],
-    ):
+    def __init__(self, studio: "Studio", send: Send, wait: Wait):
         self._studio, self._send, self._wait = studio, send, wait
         self._lock = threading.Lock()
         self._version = NO_SCENE
@@ -208,15 +205,13 @@ class Session:
         self._curves = tuple(wanted)
         missing = {}
         for key, compute in wanted.items():
-            diagram = self._studio.cached(key)
-            if diagram is None:
-                missing[key] = compute
-            else:
+            if diagram := self._studio.cached(key):
                 self.tell(version, {"type": "diagram", "name": key[0], "data": diagram})
+            else:
+                missing[key] = compute
         if not missing:
             self._diagrams.put(None)
             return
-
         settled = time.monotonic() + SETTLED_SECONDS
 
         def work() -> None:
@@ -269,11 +264,7 @@ class Studio:
         with self._lock:
             return list(self._sessions)
 
-    def open(
-        self,
-        send: Callable[[Message, int], None],
-        wait: Callable[[Callable[[], bool]], None] = lambda past: None,
-    ) -> Session:
+    def open(self, send: Send, wait: Wait = lambda past: None) -> Session:
         """A session for a page."""
         session = Session(self, send, wait)
         self.wake(session)
