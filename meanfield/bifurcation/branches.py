@@ -195,30 +195,24 @@ def branches(
     Schlichting, Arch. Ration. Mech. Anal. 235 (2020).
     """
     start, space = (space, space.space) if isinstance(space, Density) else (None, space)
-    name, span, at_kappa = _asked_range(drift, kappa, beta, vary)
+    source, noise, family = checked_source("branches", drift, noise)
+    name, span, at_kappa = _asked_range(drift, family, kappa, beta, vary)
     begun: list[tuple[float | None, Density]] = [] if start is None else [(None, start)]
     begun += _checked_starts(starts, span, space)
-    if isinstance(drift, Transformer):
-        wanted = "left out: a Transformer has its own"
-        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
-        noise = drift.noise
-    elif isinstance(drift, Drift):
-        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    drift = source
     if not isinstance(drift, Drift | type):
         for value in span:
             check_model(with_parameter(drift, name, value), space)
     basis = basis_along(drift, name, span, noise, space, symmetry)
     if not basis.symmetric:
-        wanted = (
-            "left out where the uniform density does not rest: branches begin in all directions"
-        )
+        where = "where the uniform density does not rest"
+        wanted = f"left out {where}: branches begin in all directions"
         fitting("degrees", degrees, wanted, degrees is None)
-        wanted = "True where the uniform density does not rest: onsets are found by growth rates"
-        fitting("stability", stability, wanted, stability)
-    saved_values, measures = (
-        _checked_places(save_at, span),
-        _checked_observables(observables, space, name),
-    )
+        fitting(
+            "stability", stability, f"True {where}: onsets are found by growth rates", stability
+        )
+    saved_values = _checked_places(save_at, span)
+    measures = _checked_observables(observables, space, name)
     keeper = Keeper(checkpoint, checkpoint_every, resume)
     identity = {
         **{"drift": drift, "space": space, "symmetry": symmetry, "parameter": (name, at_kappa)},
@@ -314,19 +308,35 @@ def _states(state: StationaryState, branches: Iterator[Branch]) -> Iterator[Stat
         yield state_at(branch.curve, branch.points[-1].z, state.axis)
 
 
-def _asked_range(
-    drift: Any, kappa: Any, beta: Any, vary: Any
-) -> tuple[str, tuple[float, float], float | None]:
-    """Name and range of the parameter, and kappa, or None if kappa is not one constant."""
+def checked_source(caller: str, drift: Any, noise: Noise) -> tuple[Any, Noise, bool]:
+    """The drift, class of drifts, model or family that `caller` follows, and its noise.
+
+    Also whether it is a family. Drifts that are not zonal become models.
+    """
     kind = isinstance(drift, type) and issubclass(drift, ZonalDrift)
     family = callable(drift) and not isinstance(drift, type | Drift | Transformer)
-    if not kind and not family and not isinstance(drift, Drift | Transformer):
-        raise TypeError(
-            "branches needs a drift, such as USA(4.0) or USA itself, a Transformer, or a function "
-            f"of one number that gives a Transformer; got {as_given(drift)}."
-        )
-    if not kind and not family and drift.shape:
-        raise ValueError(f"branches follows a single model; got an ensemble {drift!r}.")
+    if not kind and not family:
+        if not isinstance(drift, Drift | Transformer):
+            raise TypeError(
+                f"{caller} needs a drift, such as USA(4.0) or USA itself, a Transformer, or a "
+                f"function of one number that gives a Transformer; got {as_given(drift)}."
+            )
+        if drift.shape:
+            raise ValueError(f"{caller} follows a single model; got an ensemble {drift!r}.")
+    if isinstance(drift, Transformer):
+        wanted = "left out: a Transformer has its own"
+        fitting("noise", noise, wanted, noise is ISOTROPIC or noise is drift.noise)
+        noise = drift.noise
+    elif isinstance(drift, Drift):
+        drift = drift.as_zonal() if drift.is_zonal else Transformer(drift, 1.0, noise=noise)
+    return drift, noise, family
+
+
+def _asked_range(
+    drift: Any, family: bool, kappa: Any, beta: Any, vary: Any
+) -> tuple[str, tuple[float, float], float | None]:
+    """Name and range of the parameter, and kappa, or None if kappa is not one constant."""
+    kind = isinstance(drift, type)
     if beta is not None and (vary is not None or not kind):
         raise ValueError(
             "To follow beta, give USA or SA itself as the drift and one range of beta; to follow a "
@@ -522,8 +532,10 @@ class Search(NamedTuple):
             for one, z in states_apart(growth, high):
                 yield from growth.from_edge(one, z, high, 1)
         elif self.degrees is None and in_kappa:
-            for onset in onsets_above(curve):
-                yield from growth.from_above(onset)
+            degrees = [l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE]
+            top = curve.reach[1]
+            for onset in curve.onsets(degrees, (top, HIGHEST_ONSET * top)):
+                yield from growth.from_above(onset)  # its branches may come down into the range
         elif self.degrees is None:
             for value in curve.span:
                 yield from self._from_edge(growth, value)
@@ -715,19 +727,13 @@ def _table(branches: list[Branch], observables: Mapping[str, Callable[..., Any]]
         "unstable": (("point", "order"), counts),
     }
     for name, f in observables.items():
-        values = [_observed(name, f, curve, point.m) for _, curve, point in rows]
+        values = []
+        for _, curve, point in rows:
+            density = partial(curve.basis.density, curve.basis.padded(point.m), curve.basis.axis)
+            find = lambda f=f, density=density: float(f(density()))  # noqa: E731
+            values.append(curve.recalled(f"observable {name}", (point.m,), find).item())
         arrays[name] = ("point", values)
     return xr.Dataset(arrays, {"degree": finest.degrees, "order": np.arange(counts.shape[1])})
-
-
-def _observed(name: str, f: Callable[..., Any], curve: StationaryCurve, m: np.ndarray) -> float:
-    """f(density) of the state with the moments m; looked up in the journal, if there is one."""
-
-    def find() -> float:
-        basis = curve.basis
-        return float(f(basis.density(basis.padded(m), basis.axis)))
-
-    return curve.recalled(f"observable {name}", (m,), find).item()
 
 
 def _begins(branch: Branch, onset: Onset) -> bool:
@@ -768,12 +774,6 @@ def chosen_onsets(
                 f"{curve.parameter} < {high:g}; those of degree {there} are there."
             )
     return curve, [onset for onset in onsets if onset.form.degree in wanted], left_out
-
-
-def onsets_above(curve: StationaryCurve) -> list[Onset]:
-    """Onsets above the reach of the curve, from which branches may come down into the range."""
-    place = curve.reach[1], HIGHEST_ONSET * curve.reach[1]
-    return curve.onsets([l for l in curve.basis.single if l <= LARGEST_ONSET_DEGREE], place)
 
 
 def asked_degrees(asked: Any, most: int) -> list[int]:

@@ -132,8 +132,8 @@ class PhaseDiagram(Result):
         ValueError
             If there is no curve of that name, or beta is outside the range.
         """
-        beta, known = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
-        fitting("curve", curve, ", ".join(known) or "none", curve in known)
+        beta, names = self._inside(beta), dict.fromkeys([*self.general_names, *self.loci])
+        fitting("curve", curve, ", ".join(names) or "none", curve in names)
         degree = self.degree if degree is None else degree
         if curve == "critical":
             return critical(self.family, beta, degree)
@@ -201,7 +201,7 @@ class PhaseDiagram(Result):
             If beta is outside the range.
         """
         beta = self._inside(beta)
-        onset, member = self.first_onset(beta), self.family.at(beta)
+        onset, equation = self.first_onset(beta), self.family.at(beta)
         fold, equal = (
             min(
                 (z for z in self._points(kind, beta) if np.exp(z[-2]) < onset),
@@ -215,10 +215,10 @@ class PhaseDiagram(Result):
             size = np.abs(equal[:-2])
             jump = float(size[size > PRESENT_MOMENT][0])
             return Transition("discontinuous", float(np.exp(equal[-2])), onset, jump, hysteresis)
-        form = normal_form(member, member.most_attracted)
+        form = normal_form(equation, equation.most_attracted)
         if form.kind in ("subcritical", "transcritical"):
             kappa, amplitude = weak_transition(form)
-            jump = amplitude / float(member.basis.sizes[member.basis.index(form.degree)])
+            jump = amplitude / float(equation.basis.sizes[equation.basis.index(form.degree)])
             return Transition("discontinuous", kappa, onset, jump, hysteresis)
         decided = form.kind == "supercritical" or form.quartic > VANISHES
         return Transition("continuous" if decided else "degenerate", onset, onset, 0.0, hysteresis)
@@ -259,17 +259,13 @@ class PhaseDiagram(Result):
         names = [(f"kappa_{l}", "critical", int(l)) for l in np.unique(critical)]
         return names + [(name, name, self.degree) for name in self.loci]
 
-    @property
-    def _marked(self) -> list[Any]:
-        """All points at which the kind of a curve changes."""
-        return [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
-
     def __repr__(self) -> str:
         low, high = self.data.attrs[self.parameter]
         names = ", ".join(dict.fromkeys(curve for _, curve, _ in self.curves)) or "no lines"
         drift, name = self.data.attrs["drift"], self.parameter
         lines = [f"{type(self).__name__} of {drift}, {low:g} <= {name} <= {high:g}: {names}"]
-        lines += [f"  {point!r}" for point in self._marked]
+        points = [*self.tricritical, *self.end_points, *self.cusps, *self.bogdanov_takens]
+        lines += [f"  {point!r}" for point in points]
         return "\n".join([*lines, *(f"  <-- {warning}" for warning in self.warnings)])
 
     @property
