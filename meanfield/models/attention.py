@@ -48,18 +48,18 @@ class _QKV(Drift):
     V: Matrix = None
 
     def validate(self) -> None:
-        sizes(self._given)
+        sizes(self._array_parameters)
         super().validate()
 
     @property
-    def _given(self) -> dict[str, Parameter]:
+    def _array_parameters(self) -> dict[str, Parameter]:
         """The parameters that may change with time, by name."""
         return {"Q": self.Q, "K": self.K, "V": self.V}
 
     @property
     def dimension(self) -> int | None:
         """The dimension d of the tokens; None if all matrices are multiples of the identity."""
-        return sizes(self._given).get("d")
+        return sizes(self._array_parameters).get("d")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ class _QKV(Drift):
     @property
     def _ensembles(self) -> dict[str, tuple[int, ...]]:
         """The ensemble shape of each parameter."""
-        shapes = {n: value.shape for n, value in self._given.items() if n in AXES and value.shape}
+        shapes = {n: value.shape for n, value in self._array_parameters.items() if n in AXES and value.shape}
         return {name: shape[: -len(AXES[name])] for name, shape in shapes.items()}
 
     @property
@@ -94,7 +94,7 @@ class _QKV(Drift):
         The values are broadcast to `shape`; `own` is the shape of a single member's values.
         """
         parts: dict[str, Any] = {}
-        for name, values in self._given.items():
+        for name, values in self._array_parameters.items():
             ndim = len(values.shape or ())
             axes = min(ndim, len(AXES.get(name, "")))
 
@@ -113,7 +113,7 @@ class _QKV(Drift):
         invalid values of a callable, ValueError for matrices of another dimension than d, and
         MeanfieldError for a callable that was not stored in a file.
         """
-        given: Any = self._given
+        given: Any = self._array_parameters
         values = given | {name: value.at(t) for name, value in changing(given).items()}
         wanted = sizes(values).get("d", d)
         if d not in (None, wanted):
@@ -219,10 +219,10 @@ class Attention(_QKV):
                 f"{type(self.weights).__name__} weights have no {kind}, whose terms are added to "
                 f"logits: {self.weights.no_terms}"
             )
-        count = sizes(self._given).get("H", 1)
+        count = sizes(self._array_parameters).get("H", 1)
         if positions.heads not in (None, count):
             raise ValueError(f"{kind} is for {positions.heads} heads; got matrices of {count}.")
-        for shape in filter(None, (self._given[name].shape for name in "QK")):
+        for shape in filter(None, (self._array_parameters[name].shape for name in "QK")):
             positions.check_size(shape[-2])
 
     @property
@@ -231,10 +231,10 @@ class Attention(_QKV):
         return f"{type(self.weights).__name__} weights cannot be causal: {reason}" if reason else ""
 
     @property
-    def _given(self) -> dict[str, Parameter]:
+    def _array_parameters(self) -> dict[str, Parameter]:
         names = "output", *BIASES
         others = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        return {**super()._given, **others, "beta": self.beta}
+        return {**super()._array_parameters, **others, "beta": self.beta}
 
     @property
     def biased(self) -> bool:
