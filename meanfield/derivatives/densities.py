@@ -369,9 +369,9 @@ def linearised_by_tables(
         return LinearisedAdjoint(
             space, tables, [none if n is None else by[n] for n in names], pairs
         )
-    known = [name for name in by if name in names]
-    which = [-1 if name is None else known.index(name) for name in names]
-    return LinearisedTangents(space, tables, [by[name] for name in known], which, pairs)
+    moving = [name for name in by if name in names]
+    which = [-1 if name is None else moving.index(name) for name in names]
+    return LinearisedTangents(space, tables, [by[name] for name in moving], which, pairs)
 
 
 def _ends(pieces: list[Piece], last: float) -> list[float]:

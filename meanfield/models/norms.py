@@ -21,8 +21,8 @@ class Norm(Kind, family=True):
     @property
     def _array_parameters(self) -> dict[str, Any]:
         """The arrays that it has, by name."""
-        given = {name: getattr(self, name, None) for name in ("gain", "bias")}
-        return {name: value for name, value in given.items() if value is not None}
+        arrays = {name: getattr(self, name, None) for name in ("gain", "bias")}
+        return {name: value for name, value in arrays.items() if value is not None}
 
     def validate(self) -> None:
         for name, value in self._array_parameters.items():

@@ -198,9 +198,9 @@ class FeedForward(Pointwise):
             fitting(name, value, "finite numbers", np.isfinite(value.values).all())
         gated = self.gate is not None or self.gate_bias is None
         fitting("gate_bias", self.gate_bias, "left out without a gate", gated)
-        axes, given = self._axes, self._array_parameters
-        numbers = not any(v.shape for name, v in given.items() if name in FEEDFORWARD_MATRICES)
-        for name, value in given.items():
+        axes, arrays = self._axes, self._array_parameters
+        numbers = not any(v.shape for name, v in arrays.items() if name in FEEDFORWARD_MATRICES)
+        for name, value in arrays.items():
             fits = len(value.shape) == len(axes[name])
             fits |= value.shape == () and (numbers or name in FEEDFORWARD_MATRICES)
             fitting(f"{name}.shape", value.shape, f"({', '.join(FEEDFORWARD_AXES[name])})", fits)
@@ -217,7 +217,9 @@ class FeedForward(Pointwise):
     @property
     def _axes(self) -> dict[str, str]:
         """The axes k and d of matrices and biases; a number is a square matrix, so that k is d."""
-        shapes = [v.shape for name, v in self._array_parameters.items() if name in FEEDFORWARD_MATRICES]
+        shapes = [
+            v.shape for name, v in self._array_parameters.items() if name in FEEDFORWARD_MATRICES
+        ]
         k = "d" if () in shapes else "k"
         return {name: letters.replace("k", k) for name, letters in FEEDFORWARD_AXES.items()}
 
