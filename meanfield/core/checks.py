@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import mmap
 import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .dual import Dual
+from .system import limit
 
 SOURCES = (
     *(np.random.Generator, np.random.BitGenerator, np.random.SeedSequence),
@@ -249,15 +251,10 @@ def _of_containers(system: Path) -> Iterator[float]:
 
 def _of_process(system: Path) -> Iterator[float]:
     """Bytes left under the limits of `ulimit -v` and `ulimit -d`."""
-    try:
-        import resource
-    except ImportError:  # Windows has none
-        return
     pages = [int(count) for line in _lines(system / "proc/self/statm") for count in line.split()]
-    for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
-        limit = resource.getrlimit(getattr(resource, name))[0]
-        if limit != resource.RLIM_INFINITY:
-            yield limit - (pages[place] * resource.getpagesize() if pages else 0)
+    for name, column in (("AS", 0), ("DATA", 5)):
+        most = limit(name)
+        yield most - (pages[column] * mmap.PAGESIZE if pages else 0)
 
 
 def _lines(path: Path) -> list[str]:

@@ -359,16 +359,15 @@ def linearised_by_tables(
     names: Sequence[str | None],
     adjoint: bool,
     pairs: bool = False,
-) -> LinearisedTangents | LinearisedAdjoint:
+) -> LinearisedTangents:
     """N of a zonal drift with tangents by these parameters, or its transpose.
 
     `by` has the derivatives of the multipliers by each parameter; a name None is a direction.
     """
     if adjoint:
         none = Tables(np.zeros(space.degree + 1), None)
-        return LinearisedAdjoint(
-            space, tables, [none if n is None else by[n] for n in names], pairs
-        )
+        changes = [none if name is None else by[name] for name in names]
+        return LinearisedAdjoint(space, tables, changes, pairs=pairs)
     moving = [name for name in by if name in names]
     which = [-1 if name is None else moving.index(name) for name in names]
     return LinearisedTangents(space, tables, [by[name] for name in moving], which, pairs)

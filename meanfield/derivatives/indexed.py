@@ -7,7 +7,7 @@ import numpy as np
 from ..core.kinds import ancestor
 from ..spaces import Density
 from ..spaces.indexed import Indexed
-from ..spaces.indexed_transport import IndexedAdjoint, IndexedTangents
+from ..spaces.indexed_transport import IndexedAdjoint, IndexedTransport
 from .densities import (
     DifferentiatedRun,
     changes_of,
@@ -81,7 +81,7 @@ class DifferentiatedIndexed(DifferentiatedRun):
         if adjoint:
             weights = space.index.weights
             return IndexedAdjoint(inner, size, self._influence, weights, len(names))
-        return IndexedTangents(inner, size, self._influence, 1 + len(names))
+        return IndexedTransport(inner, size, self._influence, rows=1 + len(names))
 
     def _pair(self, node: int, product: Any, names: list[str | None], adjoint: bool) -> Any:
         """N of a slice under the measure acting on it, with derivatives, at a node.

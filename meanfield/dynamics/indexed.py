@@ -51,12 +51,13 @@ class IndexedEvolution(DensityEvolution):
             tables = [drift.attraction(*degrees), below]
             tables = [None if table is None else np.atleast_2d(table) for table in tables]
             inner = space.transport(*tables, members, pairs=True)
-            return IndexedTransport(inner, self._influence, self.members)
-        fields = fields or EnsembleFields(model.drift, space, (members,))
-        means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
-        make: Any = transport_of if means else FieldTransport  # tables need a mass of 1
-        inner = make(model, fields, members, self._inside, pairs=True)
-        return IndexedTransport(inner, self._influence, self.members)
+        else:
+            fields = fields or EnsembleFields(model.drift, space, (members,))
+            means = np.abs(self._influence.sum(axis=1) - 1).max() <= UNIT_ROW_TOLERANCE
+            make: Any = transport_of if means else FieldTransport  # tables need a mass of 1
+            inner = make(model, fields, members, self._inside, pairs=True)
+        size = space.degrees.size * (space.dtype.itemsize // 8)
+        return IndexedTransport([inner], size, self._influence, self.members)
 
 
 class IndexedMotion(DensityMotion, moves=Indexed):

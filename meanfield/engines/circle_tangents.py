@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from ..lowlevel.compilation import IN_ANY_ORDER, WITHIN, njit
-from ..spaces.circle import velocity_series
+from ..spaces.chart import velocity_series
+from ..spaces.circle import derivatives
 from .circle import CIRCLE_BLOCK, HIGHEST_POWER, CirclePointTransforms, _directions
 from .harmonics import PART_SIZE, parts_of
 from .mode_tangents import ModeTangents
@@ -41,7 +42,7 @@ class CircleTangents(ModeTangents):
         for a, by in zip(moved_masses, turned[len(dm) :], strict=True):
             moved[a] = moved[a] + by
         series = velocity_series((attraction, normaliser), changes, modes, moved)
-        values = self._values(x, series)
+        values = self._values(x, derivatives(*series))
         v, dv = np.empty(x.shape), np.empty(dx.shape)
         return v, dv, _quotients(x, angles, values, v, dv)
 

@@ -257,7 +257,7 @@ class _ZonalSum(Sum, ZonalDrift):
     def as_zonal(self) -> ZonalDrift:
         return self
 
-    def in_file(self) -> Sum:
+    def stored_kind(self) -> Sum:
         return Sum(self.drifts, self.factors)
 
     def identity(self) -> Any:

@@ -137,8 +137,8 @@ def test_velocities_turn_with_data_and_matrices(d):
     model = mf.Transformer(mf.Attention(Q, K, V))
     turned = mf.Transformer(mf.Attention(Q @ turn.T, K @ turn.T, turn @ V @ turn.T))
     places = state.points @ turn.T if d == 3 else state.coordinates
-    other = mf.Characteristics.of_nodes(
-        state.space, turn @ state.limit, places, state.masses, state.halves
+    other = mf.Characteristics.of_arrays(
+        state.space, places, state.masses, state.halves, turn @ state.limit
     )
     v = CharacteristicsMotion(model, state).velocity(state.coordinates)
     w = CharacteristicsMotion(turned, other).velocity(other.coordinates)

@@ -68,7 +68,7 @@ def test_on_s2(name):
     rng, state = np.random.default_rng(1), mf.Characteristics(SPHERE, nodes=4096)
     points = state.chart.projected(rng.normal([0, 1, 1], 1, (500, 3)))
     masses = rng.dirichlet(np.ones(500))
-    state = mf.Characteristics.of_nodes(state.space, state.limit, points, masses, [])
+    state = mf.Characteristics.of_arrays(state.space, points, masses, [], state.limit)
     found, kernel = velocities(name, state)
     assert_close(found, direct_sums.at_points(kernel, points, masses), 3e-11)
 
@@ -122,7 +122,7 @@ def test_near_a_dirac_points_move_in_its_field(model):
     state = mf.Characteristics(mf.Zonal(3, 4).uniform(), nodes=256)
     s = np.where(np.arange(256) % 32, -30.0, np.linspace(-2, 2, 256))
     masses = np.where(np.arange(256) % 32, 1 / 248, 0.0)
-    state = mf.Characteristics.of_nodes(state.space, state.limit, s, masses, state.halves)
+    state = mf.Characteristics.of_arrays(state.space, s, masses, state.halves, state.limit)
     motion = CharacteristicsMotion(mf.Transformer(model), state)
     x = -np.tanh(s)
     weight = {"USA": np.exp(2.0 * x)}.get(type(model).__name__, 1.0)
