@@ -26,6 +26,7 @@ SHORTEST_STEP = 1e-8
 STRAIGHT, CURVED = 0.999, 0.98  # cosines between tangents: steps grow above, and are halved below
 MOST_NEWTON_STEPS = 7  # of a step; with more it is halved
 GROWTH = 1.6  # factor by which steps grow
+LARGEST_DETERMINANT = 1e300  # larger ones overflow, as with many frequencies; the sign counts
 ONSET_GRID = 200  # values of a parameter; onsets are sign changes between neighbours
 REACH_ABOVE_RANGE = 2.0  # times the end of a range of kappa: branches are followed up to it
 
@@ -283,7 +284,9 @@ class StationaryCurve(Curve):
         """
 
         def find() -> float:
-            return float(np.linalg.det(np.vstack([self.jacobian(z), row])))
+            with np.errstate(over="ignore"):
+                value = np.linalg.det(np.vstack([self.jacobian(z), row]))
+            return float(np.clip(value, -LARGEST_DETERMINANT, LARGEST_DETERMINANT))
 
         return self.recalled("singular", (z, row), find).item()
 
