@@ -84,6 +84,8 @@ class Curve(ABC):
         self.max_step, self.journal = max_step, journal
         self._lengths = np.append(np.full(size, 2.0), np.ones(parameters))
 
+    straight, curved = STRAIGHT, CURVED
+
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
         """Values that distinguish this curve from others of one search, in the journal."""
@@ -182,13 +184,13 @@ class Curve(ABC):
             step /= 2
             if step < SHORTEST_STEP:
                 return None
-        straight = self._cosine(new, point) > STRAIGHT
+        straight = self._cosine(new, point) > self.straight
         return new, step, min(step * GROWTH, self.max_step) if straight else step
 
     def _tried(self, point: CurvePoint, step: float) -> CurvePoint | None:
         """The next point; None if Newton's method fails or the tangent turns too far."""
         new = self.ahead(point, step, MOST_NEWTON_STEPS)
-        return new if new is not None and self._cosine(new, point) > CURVED else None
+        return new if new is not None and self._cosine(new, point) > self.curved else None
 
     def _cosine(self, new: CurvePoint, point: CurvePoint) -> float:
         """Cosine of the angle between the tangents of two points, in the metric of the curve."""
