@@ -5,8 +5,8 @@ Active rotators: rest, fold and oscillation
 Noisy oscillators :math:`d\theta = (w - \tfrac12 \sin\theta)\, dt + \ldots` that attract each other,
 with the drift :math:`2 K[\mu] + w - \tfrac12 \sin\theta`. For small :math:`w` the density rests;
 for larger ones it oscillates. The plane of :math:`w` and :math:`\kappa` has a line of Hopf points,
-at which small oscillations begin, and one of folds, at which the period of the oscillation is infinite
-(SNIC); they come together near a cusp and a Bogdanov-Takens point.
+at which small oscillations begin, and one of folds, at which the period of the oscillation is
+infinite (SNIC); they come together near a cusp and a Bogdanov-Takens point.
 
 Measured against time stepping: the period of one cycle, the return of its density, and its extremes
 of the order parameter. Against the first Lyapunov coefficient: the amplitude of the first cycle.
@@ -44,10 +44,10 @@ def run(out: Path) -> list[Row]:
     (hopf,) = points.special("Hopf")
     branch = mf.cycles(rotators(DRIFT), hopf, (1.1, 2.0), tolerance=1e-7)
     figure(plane, cycle, branch).savefig(out / f"{Path(__file__).stem}.png")
-    return rows(cycle, hopf, branch)
+    return compared(cycle, hopf, branch)
 
 
-def rows(cycle: mf.Cycle, hopf: mf.SpecialPoint, branch: mf.CycleBranch) -> list[Row]:
+def compared(cycle: mf.Cycle, hopf: mf.SpecialPoint, branch: mf.CycleBranch) -> list[Row]:
     """The cycle beside one period of `solve`, and the first cycle beside its normal form."""
     start, period = cycle.at(0.0), cycle.period
     times = np.linspace(0, period, 1001)
