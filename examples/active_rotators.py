@@ -43,7 +43,7 @@ def run(out: Path) -> list[Row]:
     points = mf.branches(rotators(DRIFT), CIRCLE, vary={"kappa": (1.1, 1.2)})
     (hopf,) = points.special("Hopf")
     branch = mf.cycles(rotators(DRIFT), hopf, (1.1, 2.0), tolerance=1e-7)
-    figure(plane, cycle, branch).savefig(out / f"{Path(__file__).stem}.png")
+    figure(plane, cycle, branch).savefig(out / "active_rotators.png")
     return compared(cycle, hopf, branch)
 
 
