@@ -80,9 +80,9 @@ class DirectTangents(DualEngine):
         self.drift, self.names, self.threads = drift, tuple(names), ThreadPool(threads)
         self._workspace = Workspace()
         count = int(np.prod(drift.shape))
-        self._members = [drift.member(r) for r in range(count)]
+        self.members = [drift.member(r) for r in range(count)]
         if drift.exponent is None:
-            self._kernels = [KernelSeries(member, self.names) for member in self._members]
+            self._kernels = [KernelSeries(member, self.names) for member in self.members]
         else:
             self._by_beta = np.array([self._exponent_by(name) for name in self.names])
             self._by_beta = self._by_beta.reshape(len(self.names), count)
@@ -90,12 +90,12 @@ class DirectTangents(DualEngine):
     def _exponent_by(self, name: str | None) -> np.ndarray:
         """Derivative of the exponent by a parameter for every member, (members,); 0 for None."""
         if name is None:
-            return np.zeros(len(self._members))
+            return np.zeros(len(self.members))
 
         def exponents(many: Any) -> np.ndarray:
             return np.broadcast_to(many.exponent, many.shape)
 
-        return np.array([derivative_by(member, name, exponents) for member in self._members])
+        return np.array([derivative_by(member, name, exponents) for member in self.members])
 
     def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
         with self._sums(x, masses, *known[:1]) as sums:
@@ -119,7 +119,7 @@ class DirectTangents(DualEngine):
         columns = columns_of(x.value, masses.value)
         changes, potentials = changes_of(x, masses), np.empty((1 + len(self.names), *masses.shape))
         for r in range(len(x)):
-            member = self._members[r % len(self._members)]
+            member = self.members[r % len(self.members)]
             given = columns[r], changes[:, r], potentials[0, r], potentials[1:, r]
             _potentials(member, self.names, *given)
         return Dual.of_stack(potentials)

@@ -1,18 +1,22 @@
 """Sums over tokens by the harmonics of their measure: degrees, faint tokens, energies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..core.dual import Dual, contiguous
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
+from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
+from ..spaces.chart import Multipliers
 from ..spaces.contract import dimension_of_harmonics
-from .contract import ThreadPool, ZonalEngine
+from .contract import DualEngine, ThreadPool, ZonalEngine
 from .direct import DirectSums
+from .direct_tangents import DirectTangents
 
 HARMONIC_ROUNDING = 4e-15  # error of sums over harmonics, relative to the maximum of the kernel
 FINEST_ACCURACY = 1e-14  # highest accuracy that is asked of transforms
@@ -144,6 +148,21 @@ class HarmonicEngine(ZonalEngine):
         """The series (R, modes) of modes times multipliers, in the normalisation of densities."""
 
     @property
+    def normalised(self) -> bool:
+        """True unless Z = 1."""
+        return self.normaliser is not None
+
+    def multipliers_of(self, r: int) -> Multipliers:
+        """Multipliers of W and of Z of system r."""
+        pair = self.attraction, self.normaliser
+        attraction, normaliser = (m[r] if m is not None and m.ndim > 1 else m for m in pair)
+        return attraction, normaliser
+
+    def lowest_of(self, r: int) -> float:
+        """The least level of system r at which velocities are as accurate as the tolerance."""
+        return float(np.ravel(self._lowest)[r % np.size(self._lowest)]) if self.normalised else 0.0
+
+    @property
     def transforms(self) -> int:
         """The number of transforms that velocities take."""
         return 2 if self.normaliser is None else 3
@@ -166,6 +185,29 @@ class HarmonicEngine(ZonalEngine):
         self, x: np.ndarray, coordinates: np.ndarray, modes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Velocities (R, n, d) that the modes exert, and levels (R, n) unless Z = 1."""
+
+    @abstractmethod
+    def fields_along(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        multipliers: Multipliers, changes: list[Multipliers],
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        """Velocities (n, d) of one system, their changes (p, n, d), and the least level.
+
+        Parameters
+        ----------
+        x, masses : ndarray, (n, d) and (n,)
+        dx, dm : ndarray, (p, n, d) and (p, n)
+            Changes of tokens and masses.
+        multipliers, changes
+            Multipliers of W and Z, and their changes along each tangent.
+        known, modes : ndarray or None
+            Velocities (n, d), and modes of the measure, if they were computed before.
+        """
+
+    def with_tangents(self, names: Sequence[str | None]) -> "ModeTangents":
+        """Derivatives by harmonics, see `ModeTangents`."""
+        return ModeTangents(self, names)
 
     @abstractmethod
     def powers(self, modes: np.ndarray) -> np.ndarray:
@@ -194,3 +236,61 @@ class HarmonicEngine(ZonalEngine):
         powers = np.where(finite[:, None], self.powers(modes), 0.0)
         energies = 0.5 * np.einsum("rl,rl->r", np.where(finite[:, None], weights, 0.0), powers)
         return np.where(finite, energies, weights[:, 0])
+
+
+class ModeTangents(DualEngine):
+    """Velocities of a `HarmonicEngine` and their derivatives, in O(n) operations.
+
+    The velocity field is a quotient of series in harmonics. Along a tangent it changes in three
+    ways: the token moves in the field; the coefficients of the measure change by
+    sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>; and multipliers change with a parameter.
+
+    Parameters
+    ----------
+    engine : HarmonicEngine
+    names : sequence of (str or None)
+        For each tangent the parameter of the drift that changes along it at the rate 1, or None.
+
+    Notes
+    -----
+    A system is summed over all pairs if the level of some token is too low for the accuracy of the
+    engine. Series are evaluated to 1e-12 of their norm, or to the accuracy of the engine.
+    """
+
+    takes_velocities = True
+
+    def __init__(self, engine: HarmonicEngine, names: Sequence[str | None]) -> None:
+        self._engine, self._names = engine, tuple(names)
+        self._direct = DirectTangents(engine.drift, names, engine.threads.threads)
+        nothing = np.zeros(engine.degree + 1)
+        self._changes: list[list[Multipliers]] = []
+        for member in self._direct.members:
+            rows = [
+                (nothing, nothing)
+                if name is None
+                else multiplier_changes(member, name, engine.degree, engine.dimension)
+                for name in self._names
+            ]
+            self._changes.append([(row[0], row[-1] if engine.normalised else None) for row in rows])
+
+    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
+        engine, x, masses = self._engine, contiguous(x), contiguous(masses)
+        v, dv = np.empty(x.shape), np.empty(x.changes.shape)
+        for r in range(len(x)):
+            system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
+            changes = self._changes[r % len(self._changes)]
+            before = (each[r] for each in known or ([None] * len(x),) * 2)
+            v[r], dv[:, r], level = engine.fields_along(
+                *system, engine.multipliers_of(r), changes, *before
+            )
+            if level < engine.lowest_of(r):
+                member = engine.drift.member(r % len(self._changes))
+                one = DirectTangents(member, self._names).velocity(x[r : r + 1], masses[r : r + 1])
+                v[r], dv[:, r] = one.value[0], one.changes[:, 0]
+        return Dual(v, dv)
+
+    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
+        return self._direct.attention(t, x, masses)
+
+    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
+        return self._direct.potential(x, masses, t)

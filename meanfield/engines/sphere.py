@@ -1,13 +1,12 @@
 """Tokens on S^2, by the spherical harmonics of their measure."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from ..lowlevel.compilation import njit
 from ..models import ZonalDrift
-from ..spaces.sphere_points import SMALLEST_RADIUS, degrees_of, factors
+from ..spaces.chart import Multipliers
+from ..spaces.sphere import Sphere
+from ..spaces.sphere_points import SMALLEST_RADIUS, TRANSFORM_ACCURACY, degrees_of, factors
 from .contract import ThreadPool
 from .harmonics import HarmonicEngine, PointTransforms, parts_of
 
@@ -115,10 +114,16 @@ class SphereModes(HarmonicEngine):
         self.scattered.each_part(x, work)
         return velocity, levels
 
-    def with_tangents(self, names: Sequence[str | None]) -> Any:
-        from .mode_tangents import SphereTangents
-
-        return SphereTangents(self, names)
+    def fields_along(
+        self, x: np.ndarray, masses: np.ndarray, dx: np.ndarray, dm: np.ndarray,
+        multipliers: Multipliers, changes: list[Multipliers],
+        known: np.ndarray | None, modes: np.ndarray | None,
+    ) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+        accuracy = max(TRANSFORM_ACCURACY, self.accuracy)
+        moments = None if modes is None else modes * factors(self.degree)
+        system = x, masses, dx, dm, multipliers, changes
+        chart = Sphere(1).chart(np.array([0.0, 0.0, 1.0]))
+        return chart.field_tangents(*system, accuracy, known, moments)
 
     def powers(self, modes: np.ndarray) -> np.ndarray:
         orders = np.where(np.arange(self._degrees.size) <= self.degree, 1, 2)  # m = 0 comes first
