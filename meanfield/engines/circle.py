@@ -126,8 +126,8 @@ class CircleModes(HarmonicEngine):
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
         """Factors of the modes in the real parts of sums over k >= 0: of numerators, of levels."""
         k = np.arange(self.degree + 1)
-        levels = 0.0 if self.normaliser is None else np.where(k == 0, 1, 2) * self.normaliser
-        return 2j * k * self.attraction, levels
+        levels = np.zeros(0) if self.normaliser is None else self.normaliser
+        return 2j * k * self.attraction, np.where(k == 0, 1, 2) * levels if levels.size else levels
 
     def cost(self, n: int) -> float:
         if self.degree > HIGHEST_POWER:

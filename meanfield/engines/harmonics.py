@@ -14,9 +14,8 @@ from ..models.changes import multiplier_changes
 from ..models.zonal import kernel_degree
 from ..spaces.chart import Multipliers
 from ..spaces.contract import dimension_of_harmonics
-from .contract import DualEngine, ThreadPool, ZonalEngine
+from .contract import ThreadPool, ZonalEngine
 from .direct import DirectSums
-from .direct_tangents import DirectTangents
 
 HARMONIC_ROUNDING = 4e-15  # error of sums over harmonics, relative to the maximum of the kernel
 FINEST_ACCURACY = 1e-14  # highest accuracy that is asked of transforms
@@ -104,6 +103,10 @@ class HarmonicEngine(ZonalEngine):
     the level is low, so such tokens are few unless tokens repel (beta < 0) or have very different
     masses. If all tokens are of this kind, the cost is twice that of `DirectSums`.
     """
+
+    takes_velocities = True
+    _along: DirectSums  # engine of tangents where a level is too low for the accuracy
+    _changes: list[list[Multipliers]]  # changes of multipliers for each member and tangent
 
     dimension: ClassVar[int]
     transforms_of: ClassVar[type[PointTransforms]]
@@ -205,9 +208,45 @@ class HarmonicEngine(ZonalEngine):
             Velocities (n, d), and modes of the measure, if they were computed before.
         """
 
-    def with_tangents(self, names: Sequence[str | None]) -> "ModeTangents":
-        """Derivatives by harmonics, see `ModeTangents`."""
-        return ModeTangents(self, names)
+    def with_tangents(self, names: Sequence[str | None]) -> Self:
+        part, nothing = copy(self), np.zeros(self.degree + 1)
+        part._along = DirectSums(self.drift, self.threads.threads).with_tangents(names)
+        part._changes = []
+        for member in part._along.members:
+            rows = [
+                (nothing, nothing)
+                if name is None
+                else multiplier_changes(member, name, self.degree, self.dimension)
+                for name in names
+            ]
+            part._changes.append([(row[0], row[-1] if self.normalised else None) for row in rows])
+        return part
+
+    def _velocity_along(self, x: Dual, masses: Any, *known: Any) -> Any:
+        x, masses = contiguous(x), contiguous(masses)
+        v, dv = np.empty(x.shape), np.empty(x.changes.shape)
+        for r in range(len(x)):
+            system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
+            changes = self._changes[r % len(self._changes)]
+            before = (each[r] for each in known or ([None] * len(x),) * 2)
+            v[r], dv[:, r], level = self.fields_along(
+                *system, self.multipliers_of(r), changes, *before
+            )
+            if level < self.lowest_of(r):
+                one = self._along.of_members(np.array([r]) % len(self._changes))
+                by_pairs: Any = one.velocity(x[r : r + 1], masses[r : r + 1])
+                v[r], dv[:, r] = by_pairs.value[0], by_pairs.changes[:, 0]
+        return Dual(v, dv)
+
+    def attention(self, t: float, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+        if isinstance(x, Dual):
+            return self._along.attention(t, x, masses)
+        return super().attention(t, x, masses)
+
+    def potential(self, x: np.ndarray, masses: np.ndarray, t: float = 0.0) -> np.ndarray:
+        if isinstance(x, Dual):
+            return self._along.potential(x, masses, t)
+        return super().potential(x, masses, t)
 
     @abstractmethod
     def powers(self, modes: np.ndarray) -> np.ndarray:
@@ -217,7 +256,15 @@ class HarmonicEngine(ZonalEngine):
         """The modes of a density on the same space, from its coefficients."""
         return coefficients
 
-    def velocity(self, x: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def velocity(self, x: np.ndarray, masses: np.ndarray, *known: Any) -> np.ndarray:
+        """Velocities (R, n, d); of `Dual` tokens with their changes along tangents.
+
+        `known` are values of the velocities and the array `beside`, of an earlier call. A field is
+        a quotient of series: tokens move in it, modes of the measure change by
+        sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>, and multipliers with parameters.
+        """
+        if isinstance(x, Dual):
+            return self._velocity_along(x, masses, *known)
         coordinates = self.coordinates(x)
         self.beside = modes = self.modes(coordinates, masses)
         velocity, levels = self.fields(x, coordinates, modes)
@@ -236,61 +283,3 @@ class HarmonicEngine(ZonalEngine):
         powers = np.where(finite[:, None], self.powers(modes), 0.0)
         energies = 0.5 * np.einsum("rl,rl->r", np.where(finite[:, None], weights, 0.0), powers)
         return np.where(finite, energies, weights[:, 0])
-
-
-class ModeTangents(DualEngine):
-    """Velocities of a `HarmonicEngine` and their derivatives, in O(n) operations.
-
-    The velocity field is a quotient of series in harmonics. Along a tangent it changes in three
-    ways: the token moves in the field; the coefficients of the measure change by
-    sum_j dm_j conj Y(x_j) + m_j <dx_j, grad conj Y(x_j)>; and multipliers change with a parameter.
-
-    Parameters
-    ----------
-    engine : HarmonicEngine
-    names : sequence of (str or None)
-        For each tangent the parameter of the drift that changes along it at the rate 1, or None.
-
-    Notes
-    -----
-    A system is summed over all pairs if the level of some token is too low for the accuracy of the
-    engine. Series are evaluated to 1e-12 of their norm, or to the accuracy of the engine.
-    """
-
-    takes_velocities = True
-
-    def __init__(self, engine: HarmonicEngine, names: Sequence[str | None]) -> None:
-        self._engine, self._names = engine, tuple(names)
-        self._direct = DirectTangents(engine.drift, names, engine.threads.threads)
-        nothing = np.zeros(engine.degree + 1)
-        self._changes: list[list[Multipliers]] = []
-        for member in self._direct.members:
-            rows = [
-                (nothing, nothing)
-                if name is None
-                else multiplier_changes(member, name, engine.degree, engine.dimension)
-                for name in self._names
-            ]
-            self._changes.append([(row[0], row[-1] if engine.normalised else None) for row in rows])
-
-    def velocity(self, x: Dual, masses: Dual, *known: Any) -> Dual:
-        engine, x, masses = self._engine, contiguous(x), contiguous(masses)
-        v, dv = np.empty(x.shape), np.empty(x.changes.shape)
-        for r in range(len(x)):
-            system = x.value[r], masses.value[r], x.changes[:, r], masses.changes[:, r]
-            changes = self._changes[r % len(self._changes)]
-            before = (each[r] for each in known or ([None] * len(x),) * 2)
-            v[r], dv[:, r], level = engine.fields_along(
-                *system, engine.multipliers_of(r), changes, *before
-            )
-            if level < engine.lowest_of(r):
-                member = engine.drift.member(r % len(self._changes))
-                one = DirectTangents(member, self._names).velocity(x[r : r + 1], masses[r : r + 1])
-                v[r], dv[:, r] = one.value[0], one.changes[:, 0]
-        return Dual(v, dv)
-
-    def attention(self, t: float, x: Dual, masses: Dual) -> Dual:
-        return self._direct.attention(t, x, masses)
-
-    def potential(self, x: Dual, masses: Dual, t: float = 0.0) -> Dual:
-        return self._direct.potential(x, masses, t)

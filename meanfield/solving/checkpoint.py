@@ -25,7 +25,7 @@ from ..core.forms import NON_NEGATIVE
 from ..core.identity import differing, digests
 from ..results.provenance import versions
 
-CHECKPOINT_MAGIC = b"meanfield ckpt12"
+CHECKPOINT_MAGIC = b"meanfield ckpt13"
 
 
 class Keeper:
