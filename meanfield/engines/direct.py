@@ -370,19 +370,24 @@ def row_sums(
     None for tangents without a parameter. W' and Z may have a factor in common that differs between
     rows.
     """
-    sources = np.flatnonzero(columns[-1] + np.abs(changes[:, -1]).sum(axis=0))
-    u, m, du, dm = (
-        a[..., sources] for a in (*np.split(columns, [-1]), changes[:, :-1], changes[:, -1])
-    )
-    pulling = np.concatenate([u * m, m])
+    masses, by_masses = columns[-1], changes[:, -1]
+    sources = np.flatnonzero(masses if masses.all() else masses + np.abs(by_masses).sum(axis=0))
+    u, m, du, dm = columns[:-1], masses, changes[:, :-1], by_masses
+    if sources.size < masses.size:
+        u, m, du, dm = (array[..., sources] for array in (u, m, du, dm))
+    pulling = np.concatenate([u * m, m[None]])
     moved = np.concatenate([du * m + u * dm[:, None], dm[:, None]], axis=1)
     size = max(1, ROW_ENTRIES // sources.size)
 
-    def block(rows: np.ndarray, here: slice) -> None:
-        at, by_at = columns[:-1, rows], changes[:, :, rows]
-        column = np.minimum(np.searchsorted(sources, rows), sources.size - 1)
-        each = np.flatnonzero(sources[column] == rows)
-        pair, mass, itself = (each, column[each]), columns[-1, rows], np.zeros(rows.size)
+    every = tokens.size == masses.size
+
+    def block(here: slice) -> None:
+        some = tokens[here]
+        rows = here if every else some  # slices give views
+        at, by_at, mass = columns[:-1, rows], changes[:, :, rows], masses[rows]
+        column = np.minimum(np.searchsorted(sources, some), sources.size - 1)
+        each, itself = np.flatnonzero(sources[column] == some), np.zeros(some.size)
+        pair = each, column[each]
         t = within_one(at.T @ u)
         w, w1, z, *along = kernel(t)
         itself[each], w[pair] = w[pair], 0.0
@@ -390,24 +395,23 @@ def row_sums(
         sums[0, :-1, here] = pulls[:-1] - at * pulls[-1]
         sums[0, -1, here] = pulls[-1] + itself * mass
         if len(levels):
-            levels[0, here] = z @ m[0]
+            levels[0, here] = z @ m
         for a in range(len(changes)):
             z1, by_slope, by_level = along[0], along[1][a], along[2][a]
             dt = by_at[a, :-1].T @ u + at.T @ du[a]
             dw = w1 * dt if by_slope is None else w1 * dt + by_slope
-            of_itself = np.zeros(rows.size)
+            of_itself = np.zeros(some.size)
             of_itself[each], dw[pair] = dw[pair], 0.0
             by = pulling @ dw.T + moved[a] @ w.T
             sums[1 + a, :-1, here] = by[:-1] - at * by[-1] - by_at[a, :-1] * pulls[-1]
             sums[1 + a, -1, here] = by[-1] + of_itself * mass + itself * by_at[a, -1]
             if len(levels):
                 dz = z1 * dt if by_level is None else z1 * dt + by_level
-                levels[1 + a, here] = dz @ m[0] + z @ dm[a]
+                levels[1 + a, here] = dz @ m + z @ dm[a]
 
     def work(first: int, last: int) -> None:
         for begin in range(first * size, min(last * size, tokens.size), size):
-            here = slice(begin, begin + size)
-            block(tokens[here], here)
+            block(slice(begin, begin + size))
 
     with one_blas_thread():
         threads.share(work, -(-tokens.size // size))
