@@ -247,7 +247,8 @@ class Head:
             top, sums = pairs._exponential_sums(masses[..., None])
             return (top + np.log(sums))[..., 0]
 
-        queries, limits = self.beta * self._own_queries, (tolerance, most_iterations)
+        own = self.queries if self.own is None else self.own
+        queries, limits = self.beta * own, (tolerance, most_iterations)
         return replace(self, bias=log_scaling(queries, self.keys, self.masses, log_sums, *limits))
 
     def linear(self) -> np.ndarray:
@@ -288,10 +289,6 @@ class Head:
         return means(sums)
 
     # Blocks of pairs -----------------------------------------------------------------------
-
-    @property
-    def _own_queries(self) -> np.ndarray:
-        return self.queries if self.own is None else self.own
 
     def _with_masses(self, values: np.ndarray) -> np.ndarray:
         """Values times masses, and masses: (m v, m), shape (R, n, k + 1)."""

@@ -235,8 +235,11 @@ class EnsembleIntegration(Integration):
         for one, t in zip(each, times, strict=True):
             one["stats"] |= {"status": one["status"], "t_end": t}
         counts = ", ".join(f"{n} {status}" for status, n in Counter(statuses).items())
-        warned = [i for i, one in enumerate(each) if one["warning"]]
-        warning = self._summary(warned, [one["warning"] for one in each])
+        warned, warning = [i for i, one in enumerate(each) if one["warning"]], None
+        if warned:
+            index = tuple(int(k) for k in np.unravel_index(warned[0], self._shape))
+            others = f" The same or the like holds of {len(warned) - 1} more." if warned[1:] else ""
+            warning = f"Member {index}: {each[warned[0]]['warning']}{others}"
         message = f"Of {len(each)} members {counts}, at t = {self.t:g}."
         return {
             "status": statuses[failed[0]] if failed and cause not in RESUMABLE else cause,
@@ -244,14 +247,6 @@ class EnsembleIntegration(Integration):
             "warning": warning,
             "stats": nested([one["stats"] for one in each], self._shape),
         }
-
-    def _summary(self, which: list[int], texts: list[str | None]) -> str | None:
-        """Text of the first of the members `which`, and how many others have one; None for none."""
-        if not which:
-            return None
-        index = tuple(int(k) for k in np.unravel_index(which[0], self._shape))
-        others = f" The same or the like holds of {len(which) - 1} more." if which[1:] else ""
-        return f"Member {index}: {texts[which[0]]}{others}"
 
     # Kept in a checkpoint ------------------------------------------------------------------
 
